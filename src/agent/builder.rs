@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::backend::Backend;
@@ -342,6 +342,7 @@ impl AgentBuilder {
             prompter: self.prompter,
             tools: self.tools,
             disabled_tools: self.disabled_tools,
+            own_tools: OnceLock::new(),
             sources: self.sources,
             hooks,
             model_core: engine::model_core(),

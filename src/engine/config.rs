@@ -1,7 +1,7 @@
 //! The configuration of an agent.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -9,7 +9,7 @@ use crate::hook::{Core, Hook, Phases};
 use crate::model::{Compactor, HostedTool, ModelRequest, ModelSettings, Prompter};
 use crate::run::RunSettings;
 use crate::session::{SessionStore, ThreadStore};
-use crate::tool::{Tool, ToolSource};
+use crate::tool::{Tool, ToolSource, TurnTools};
 
 use super::live_runs::LiveRuns;
 
@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) prompter: Arc<dyn Prompter>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) disabled_tools: BTreeSet<Arc<str>>,
+    /// The tools above as those of a turn, made by the first run, and the warnings about them.
+    pub(crate) own_tools: OnceLock<(TurnTools, Vec<String>)>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) hooks: Hooks,
     /// The innermost step of a model call, the same in every run.
@@ -57,6 +59,14 @@ pub(crate) struct Config {
     pub(crate) compactor: Option<Arc<dyn Compactor>>,
     pub(crate) limits: Limits,
     pub(crate) request: RequestOptions,
+}
+
+impl Config {
+    /// The tools of a turn to which neither hooks nor sources add any, and the warnings about them.
+    pub(crate) fn own_tools(&self) -> &(TurnTools, Vec<String>) {
+        self.own_tools
+            .get_or_init(|| TurnTools::build(&self.tools, &[], Vec::new(), &self.disabled_tools))
+    }
 }
 
 /// Returns the store of an agent: `store`, else the default store, which is also returned with its

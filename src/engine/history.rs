@@ -16,7 +16,7 @@ use crate::util::Pace;
 
 use super::call_ids::CallIds;
 use super::context_size::{ContextSize, ShownMessages};
-use super::history_size::HistorySize;
+use super::history_size::{HistorySize, InputSize};
 use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
@@ -49,6 +49,28 @@ impl History {
     pub(super) async fn append(
         &mut self,
         messages: Vec<Arc<Message>>,
+        input_id: Option<Arc<str>>,
+    ) -> Result<()> {
+        self.add_messages(&messages, input_id).await?;
+        self.byte_size.add(&messages);
+        Ok(())
+    }
+
+    /// Stores an input that was checked, then adds it to the history.
+    pub(super) async fn append_input(
+        &mut self,
+        input: Vec<Arc<Message>>,
+        input_id: Option<Arc<str>>,
+        size: InputSize,
+    ) -> Result<()> {
+        self.add_messages(&input, input_id).await?;
+        self.byte_size.add_input(size);
+        Ok(())
+    }
+
+    async fn add_messages(
+        &mut self,
+        messages: &[Arc<Message>],
         mut input_id: Option<Arc<str>>,
     ) -> Result<()> {
         let records = messages.iter().map(|message| Record::Message {
@@ -56,7 +78,7 @@ impl History {
             input_id: input_id.take(),
         });
         let records = self.take_origin().into_iter().chain(records).collect();
-        self.add(records, &messages, None).await
+        self.add(records, messages, None).await
     }
 
     /// Stores an answer, its metadata and the starts of these calls, then adds it to the history.
@@ -81,7 +103,10 @@ impl History {
             .chain([message_record, info_record])
             .chain(start_records)
             .collect();
-        self.add(records, &[message], Some(info)).await
+        let messages = [message];
+        self.add(records, &messages, Some(info)).await?;
+        self.byte_size.add(&messages);
+        Ok(())
     }
 
     fn take_origin(&mut self) -> Option<Record> {
@@ -89,8 +114,9 @@ impl History {
         is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
+    /// Stores records and adds their messages to the state. The caller adds their sizes.
     async fn add(
-        &mut self,
+        &self,
         records: Vec<Record>,
         messages: &[Arc<Message>],
         info: Option<Arc<MessageInfo>>,
@@ -102,7 +128,6 @@ impl History {
                 state.inform(info);
             }
         });
-        self.byte_size.add(messages);
         Ok(())
     }
 
@@ -132,8 +157,8 @@ impl History {
             }
 
             let message = Arc::new(message);
-            self.byte_size.check_input(&[&message])?;
-            self.append_steered(message.clone(), id).await?;
+            let size = self.byte_size.check_input(&[&message])?;
+            self.append_steered(message.clone(), id, size).await?;
             let envelope = self.cx.shared().envelope();
             self.add_shown(1, envelope.uuid);
             let event = UserEvent::new(envelope, [message]).synthetic();
@@ -153,12 +178,18 @@ impl History {
     }
 
     /// Stores a message that was sent during the run, which is an input of its own if it has an id.
-    async fn append_steered(&mut self, message: Arc<Message>, id: Option<Arc<str>>) -> Result<()> {
+    async fn append_steered(
+        &mut self,
+        message: Arc<Message>,
+        id: Option<Arc<str>>,
+        size: InputSize,
+    ) -> Result<()> {
         let Some(id) = id else {
-            return self.append(vec![message], None).await;
+            return self.append_input(vec![message], None, size).await;
         };
         self.cx.state(AgentState::settle_inputs);
-        self.append(vec![message], Some(id.clone())).await?;
+        self.append_input(vec![message], Some(id.clone()), size)
+            .await?;
         self.cx.state(|state| {
             let len = state.messages.len();
             state.inputs.begin(id, len - 1..len);

@@ -23,6 +23,10 @@ fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
     messages.map(message_size).fold(0, usize::saturating_add)
 }
 
+/// The size of an input that was checked, which is measured once: it may be a long history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InputSize(usize);
+
 /// The size of a history, and its limits: its own, and that of the pool which it shares with the
 /// histories of other runs of its tree.
 ///
@@ -80,6 +84,11 @@ impl HistorySize {
         self.add_bytes(size_of_messages(messages));
     }
 
+    /// Adds an input that was checked.
+    pub(super) fn add_input(&mut self, input: InputSize) {
+        self.add_bytes(input.0);
+    }
+
     /// Adds the parts of an answer that joins a message of the history.
     pub(super) fn add_parts(&mut self, parts: &[Part]) {
         self.add_bytes(parts_size(parts));
@@ -105,16 +114,16 @@ impl HistorySize {
         own_room.min(self.share.pool().room())
     }
 
-    /// Checks that an input may be added. One that does not fit in addition to what was there
-    /// before the run is allowed, because a compaction may make room for it.
+    /// Checks that an input may be added. Returns its size. One that does not fit in addition to
+    /// what was there before the run is allowed, because a compaction may make room for it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::RequestTooLarge`].
-    pub(super) fn check_input(&self, messages: &[impl AsRef<Message>]) -> Result<()> {
+    pub(super) fn check_input(&self, messages: &[impl AsRef<Message>]) -> Result<InputSize> {
         let size = size_of_messages(messages);
         if self.added.saturating_add(size) <= self.max_bytes {
-            return Ok(());
+            return Ok(InputSize(size));
         }
 
         let (added, max_bytes) = (self.added, self.max_bytes);

@@ -24,10 +24,10 @@ impl ActiveRun {
         input: Vec<Arc<Message>>,
         id: Option<Arc<str>>,
     ) -> Result<()> {
-        self.history.byte_size.check_input(&input)?;
+        let size = self.history.byte_size.check_input(&input)?;
         let start = self.history.new_from;
         self.cx.state(AgentState::settle_inputs);
-        self.history.append(input, id.clone()).await?;
+        self.history.append_input(input, id.clone(), size).await?;
         self.repair_input();
         if let Some(id) = id {
             self.cx.state(|state| {

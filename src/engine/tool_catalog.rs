@@ -46,7 +46,7 @@ impl ToolCatalog {
     /// count as registered.
     pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
         let disabled = &config.disabled_tools;
-        let (turn_tools, _) = TurnTools::build(&config.tools, &[], self.source_tools(), disabled);
+        let (turn_tools, _) = self.turn_tools(config, &[]);
         let announced_names = config
             .hooks
             .all
@@ -64,19 +64,28 @@ impl ToolCatalog {
 
     /// Makes the snapshot from the tools that are known.
     pub(super) fn build(&self, config: &Config, cx: &RunContext) {
-        let (turn_tools, warnings) = TurnTools::build(
-            &config.tools,
-            &self.hook_tools,
-            self.source_tools(),
-            &config.disabled_tools,
-        );
+        let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
         warnings.into_iter().for_each(|warning| cx.warn(warning));
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 
-    fn source_tools(&self) -> Vec<Arc<dyn Tool>> {
+    /// The tools of the agent, the sources and these of hooks, and the warnings about them.
+    fn turn_tools(
+        &self,
+        config: &Config,
+        hook_tools: &[Arc<dyn Tool>],
+    ) -> (TurnTools, Vec<String>) {
         let sources = self.sources.iter();
-        sources.flat_map(|source| source.tools.clone()).collect()
+        let source_tools: Vec<_> = sources.flat_map(|source| source.tools.clone()).collect();
+        if hook_tools.is_empty() && source_tools.is_empty() {
+            return config.own_tools().clone();
+        }
+        TurnTools::build(
+            &config.tools,
+            hook_tools,
+            source_tools,
+            &config.disabled_tools,
+        )
     }
 
     /// Asks the sources that may have changed, side by side; returns `true` if any has answered.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::util::hash::fnv1a;
+use crate::util::json_size::is_escaped;
 
 /// A string that is borrowed when it holds no escapes, also inside an `Option`, where serde
 /// would make a bare `Cow` an owned one.
@@ -100,12 +101,45 @@ pub(crate) fn insert(out: &mut Vec<u8>, offset: usize, piece: &str) {
     out.extend_from_slice(&end);
 }
 
+/// The bytes that are looked through at once for one that is escaped.
+const BLOCK: usize = 32;
+
 /// Appends `text` as a JSON string. NUL, which some servers refuse, becomes U+FFFD.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
-    match memchr(0, text.as_bytes()) {
-        None => write(out, text),
-        Some(_) => write(out, &text.replace('\0', "\u{FFFD}")),
+    let mut rest = text.as_bytes();
+    out.reserve(rest.len() + 2);
+    out.push(b'"');
+    while let Some(offset) = first_escaped(rest) {
+        out.extend_from_slice(&rest[..offset]);
+        match rest[offset] {
+            0 => out.extend_from_slice("\u{FFFD}".as_bytes()),
+            byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            byte => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+        rest = &rest[offset + 1..];
     }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+    Ok(())
+}
+
+/// The offset of the first byte that a JSON string has as an escape.
+fn first_escaped(bytes: &[u8]) -> Option<usize> {
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    // Without an early exit, the compiler compares all bytes of a block together.
+    let has_escape = |block: &[u8; BLOCK]| {
+        block
+            .iter()
+            .fold(false, |any, byte| any | is_escaped(*byte))
+    };
+    let start = blocks.iter().take_while(|block| !has_escape(block)).count() * BLOCK;
+    let offset = bytes[start..].iter().position(|byte| is_escaped(*byte))?;
+    Some(start + offset)
 }
 
 /// The JSON object to send as a call's arguments: what the model wrote, verbatim, if that is an
@@ -229,7 +263,35 @@ fn is_no_part(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::acceptable;
+    use proptest::prelude::*;
+
+    use super::{acceptable, write_text};
+
+    fn written(text: &str) -> String {
+        let mut out = Vec::new();
+        write_text(&mut out, text).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_byte_of_a_long_text_is_written_as_by_the_serializer() {
+        for byte in 1..0x80_u8 {
+            for place in [0, 31, 32, 63, 64, 69] {
+                let mut bytes = vec![b'a'; 70];
+                bytes[place] = byte;
+                let text = String::from_utf8(bytes).unwrap();
+                assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
+            }
+        }
+        assert_eq!(written("\0a\0"), "\"\u{FFFD}a\u{FFFD}\"");
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_nul_is_written_as_by_the_serializer(text in "(?s)([a-zé𝄞]{0,40}[\\x01-\\x7f]{0,4}){0,6}") {
+            prop_assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
+        }
+    }
 
     #[test]
     fn nul_and_lone_surrogates_are_replaced() {

@@ -35,6 +35,21 @@ struct State {
     writers: Vec<Waker>,
 }
 
+impl State {
+    /// Sets the reader that the next message wakes.
+    fn wait(&mut self, reader: Option<&Waker>) {
+        match (&mut self.reader, reader) {
+            (Some(former), Some(reader)) => former.clone_from(reader),
+            (former, reader) => *former = reader.cloned(),
+        }
+
+        if self.reader.is_some() && self.is_open && self.messages.capacity() > SMALL {
+            // Frees a large buffer: a run may wait for a long time, and many may wait at once.
+            self.messages = VecDeque::new();
+        }
+    }
+}
+
 impl Default for Queue {
     fn default() -> Self {
         Self(Mutex::new(State {
@@ -93,33 +108,23 @@ impl Queue {
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
         let mut state = lock(&self.0);
-        if state.is_open && state.messages.len() > 1 {
-            state.reader = None;
-            return state.messages.pop_front();
-        }
-
         let message = if state.is_open {
             state.messages.pop_front()
         } else {
             None
         };
 
-        state.reader = match message {
-            None => reader.cloned(),
-            Some(_) => None,
-        };
-
-        if state.reader.is_some() && state.is_open && state.messages.capacity() > SMALL {
-            // Frees a large buffer: a run may wait for a long time, and many may wait at once.
-            state.messages = VecDeque::new();
+        if message.is_some() {
+            state.reader = None;
+        } else {
+            state.wait(reader);
         }
 
-        let writers = if state.messages.is_empty() {
-            std::mem::take(&mut state.writers)
-        } else {
-            Vec::new()
-        };
+        if state.writers.is_empty() || !state.messages.is_empty() {
+            return message;
+        }
 
+        let writers = std::mem::take(&mut state.writers);
         drop(state);
         writers.into_iter().for_each(Waker::wake);
         message

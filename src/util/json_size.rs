@@ -146,7 +146,8 @@ fn sum_of_bytes(word: u64) -> usize {
     word.to_ne_bytes().into_iter().map(usize::from).sum()
 }
 
-const fn is_escaped(byte: u8) -> bool {
+/// Returns `true` for a byte that a string of JSON has as an escape.
+pub(crate) const fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 

@@ -56,7 +56,7 @@ pub(super) fn body(
         fields.put("model", model)?;
         fields.put("stream", &true)?;
         if rules.has_stream_options {
-            fields.put("stream_options", &json!({"include_usage": true}))?;
+            fields.raw("stream_options", br#"{"include_usage":true}"#)?;
         }
 
         if !sections.tools.is_empty() {

@@ -215,15 +215,18 @@ impl OpenAi {
         if !self.chosen_dialect().rules().counts_tokens {
             return Ok(None);
         }
-        let (encoded, _) = self.encode(&request)?;
+        let (encoded, _) = self.encode(&request, self.chosen_dialect())?;
         drop(request);
         let endpoint = &self.connection.endpoint;
         let url = format!("{}/chat/completions/input_tokens", endpoint.base());
         count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
     }
 
-    fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {
-        let dialect = self.chosen_dialect();
+    fn encode(
+        &self,
+        request: &ModelRequest,
+        dialect: Dialect,
+    ) -> Result<(Encoded, Option<String>)> {
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
         // A deployment may have any name.
@@ -297,7 +300,7 @@ impl Model for OpenAi {
     {
         let dialect = self.chosen_dialect();
         let rules = dialect.rules();
-        let (encoded, warning) = match self.encode(&request) {
+        let (encoded, warning) = match self.encode(&request, dialect) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
@@ -376,7 +379,7 @@ mod tests {
         let history = history.human("And you?");
         let body_of = |model: OpenAi| {
             let request = ModelRequest::new(history.clone());
-            let (encoded, _) = model.encode(&request).unwrap();
+            let (encoded, _) = model.encode(&request, model.chosen_dialect()).unwrap();
             String::from_utf8_lossy(&encoded.body).into_owned()
         };
 
@@ -393,7 +396,7 @@ mod tests {
         request.messages.push(Message::human("And you?"));
         request.settings.top_k = Some(5);
         let model = OpenAi::new("m", "key").max_output_tokens(100);
-        let (encoded, _) = model.encode(&request).unwrap();
+        let (encoded, _) = model.encode(&request, model.chosen_dialect()).unwrap();
         let expected = concat!(
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#,
             r#""max_completion_tokens":100,"messages":["#,
@@ -414,7 +417,7 @@ mod tests {
         });
 
         let body_of = |model: OpenAi| {
-            let (encoded, _) = model.encode(&request).unwrap();
+            let (encoded, _) = model.encode(&request, model.chosen_dialect()).unwrap();
             serde_json::from_slice::<serde_json::Value>(&encoded.body).unwrap()
         };
 

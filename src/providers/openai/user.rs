@@ -150,7 +150,10 @@ pub(super) fn user(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()> {
         })
         .collect();
     match texts {
-        Some(texts) => write_text(out, non_empty(&texts.join(GAP)))?,
+        Some(texts) => match &*texts {
+            [text] => write_text(out, non_empty(text))?,
+            texts => write_text(out, non_empty(&texts.join(GAP)))?,
+        },
         None => {
             out.push(b'[');
             let mut items = Items::new(out);

@@ -236,7 +236,15 @@ impl BackgroundTasks {
 
     /// Advances the tasks and takes one that has ended.
     pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
-        let ended_task = lock(&self.0).ended.take();
+        let ended_task = {
+            let mut tasks = lock(&self.0);
+            if tasks.open.is_empty() {
+                tasks.wait(cx.waker());
+                return Poll::Pending;
+            }
+            tasks.ended.take()
+        };
+
         let mut ended_task = match ended_task {
             Some(task) => task,
             None => {
@@ -250,7 +258,7 @@ impl BackgroundTasks {
             // The others wait for it: their outcomes would take memory meanwhile.
             let mut tasks = lock(&self.0);
             tasks.ended = Some(ended_task);
-            tasks.waker = Some(cx.waker().clone());
+            tasks.wait(cx.waker());
             return Poll::Pending;
         };
 
@@ -315,10 +323,6 @@ impl BackgroundTasks {
     fn poll_running(&self, cx: &mut Context<'_>) -> Poll<(Arc<TaskEntry>, TaskOutcome)> {
         let mut running_tasks = {
             let mut tasks = lock(&self.0);
-            if tasks.open.is_empty() {
-                tasks.waker = Some(cx.waker().clone());
-                return Poll::Pending;
-            }
             let mut running_tasks = tasks.running.take().unwrap_or_default();
             running_tasks.extend(tasks.added.drain(..));
             running_tasks
@@ -328,7 +332,7 @@ impl BackgroundTasks {
         let mut tasks = lock(&self.0);
         let has_added = !tasks.added.is_empty();
         tasks.running = Some(running_tasks);
-        tasks.waker = Some(cx.waker().clone());
+        tasks.wait(cx.waker());
         if let Poll::Ready(Some(ended)) = polled {
             return Poll::Ready(ended);
         }
@@ -370,6 +374,14 @@ impl BackgroundTasks {
 }
 
 impl Tasks {
+    /// Sets the waker of the run, which a new task wakes.
+    fn wait(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(former) => former.clone_from(waker),
+            former => *former = Some(waker.clone()),
+        }
+    }
+
     /// An id that no task has.
     fn next_id(&mut self) -> Arc<str> {
         loop {
