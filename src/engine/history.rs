@@ -200,10 +200,10 @@ impl History {
 
     /// Stores an answer, then emits it.
     ///
-    /// The starts of the calls in `starts` are stored with it. If the last message of the history is
-    /// an answer without calls, the parts of this one are appended to it instead, and `starts` is
-    /// cleared. Returns the answer; if it continues one that was paused or aborted, with the content
-    /// of both.
+    /// The starts of the calls in `starts` are stored with it. If the last message of the history
+    /// is an answer without calls, the parts of this one are appended to it instead, and `starts`
+    /// is cleared. Returns the answer; if it continues one that was paused or aborted, with the
+    /// content of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,

@@ -58,6 +58,7 @@ mod tool_catalog;
 mod tool_execution;
 mod tool_permission;
 mod turn;
+mod turn_end;
 mod usage;
 
 pub(crate) use active_run::{RunRequest, start};

@@ -35,8 +35,8 @@ struct Slot {
 }
 
 impl ActiveRun {
-    /// Returns the ids of those calls of an answer that begin as soon as it is stored, for neither a
-    /// hook nor a gate nor a question can intervene. Their starts are stored with the answer.
+    /// Returns the ids of those calls of an answer that begin as soon as it is stored, for neither
+    /// a hook nor a gate nor a question can intervene. Their starts are stored with the answer.
     pub(super) async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
         let group_len = runner

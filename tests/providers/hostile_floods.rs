@@ -89,7 +89,8 @@ fn run_with_a_duration_ends_under_a_flood() {
 
 #[test]
 fn run_ends_under_a_flood_in_and_after_the_head() {
-    // Lines of the head, and the body that holds the thread longest. The tool below meets the others.
+    // Lines of the head, and the body that holds the thread longest. The tool below meets the
+    // others.
     for flooded in [FLOODS[2], FLOODS[6]] {
         ends(&format!("{flooded:?}"), async move || {
             let model = Anthropic::new("m", "key").base_url(flood(flooded));

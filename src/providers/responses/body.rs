@@ -25,6 +25,8 @@ pub(super) struct Options<'a> {
     pub(super) is_official: bool,
     /// True if summaries of the reasoning are requested.
     pub(super) has_summaries: bool,
+    /// True if the model has not refused to give its reasoning in encrypted form.
+    pub(super) has_encrypted: bool,
     pub(super) wire: &'a ItemWire,
 }
 
@@ -63,7 +65,9 @@ pub(super) fn body(
         let (tools, warning) = with_hosted(sections.tools, hosted, Some(PROVIDER))?;
         warnings.extend(warning);
         put_tools(&tools, request, fields)?;
-        fields.option("include", included(request, family.as_ref()))?;
+        let has_encrypted = options.has_encrypted
+            && (family.as_ref()).is_none_or(|family| family.reasons != Reasons::Never);
+        fields.option("include", included(request, has_encrypted))?;
         fields.option("max_output_tokens", options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
@@ -106,9 +110,9 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 
 /// The optional parts of the answer: the reasoning in its encrypted form, without which it cannot
 /// be sent back, and the sources of searches. A model that never reasons refuses the first.
-fn included(request: &ModelRequest, family: Option<&Family>) -> Option<Value> {
+fn included(request: &ModelRequest, has_encrypted: bool) -> Option<Value> {
     let mut included = Vec::new();
-    if family.is_none_or(|family| family.reasons != Reasons::Never) {
+    if has_encrypted {
         included.push("reasoning.encrypted_content");
     }
     let is_search = |tool: &HostedTool| {

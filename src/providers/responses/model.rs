@@ -22,7 +22,7 @@ use super::body::{Options, body};
 use super::content::takes;
 use super::decode::ResponsesDecoder;
 use super::input::ItemWire;
-use super::remedy::remedy;
+use super::remedy::{Unencrypted, remedy};
 
 /// The name of blocks of OpenAI's own Responses API.
 pub(in crate::providers) const PROVIDER: &str = "openai-responses";
@@ -68,6 +68,8 @@ pub struct OpenAiResponses {
     /// The provider's name in blocks, if it was set.
     tag: Option<Arc<str>>,
     has_summaries: bool,
+    /// The names of the models that refused a request for encrypted reasoning.
+    unencrypted: Unencrypted,
 }
 
 connection_methods!(OpenAiResponses);
@@ -79,6 +81,7 @@ impl OpenAiResponses {
             connection,
             tag: None,
             has_summaries: true,
+            unencrypted: Unencrypted::default(),
         }
     }
 
@@ -137,6 +140,7 @@ impl OpenAiResponses {
                 max_output_tokens: self.connection.max_output_tokens(request),
                 is_official: self.connection.is_openai(),
                 has_summaries: self.has_summaries,
+                has_encrypted: !self.unencrypted.contains(model),
                 wire: &wire,
             },
         )
@@ -171,6 +175,8 @@ impl Model for OpenAiResponses {
             Err(error) => return Box::pin(ready(Err(error))),
         };
         let reasoning = encoded.reasoning;
+        let model = request.model.as_ref().unwrap_or(&self.connection.model);
+        let (model, unencrypted) = (model.clone(), self.unencrypted.clone());
         let asking = Asking {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
@@ -178,7 +184,9 @@ impl Model for OpenAiResponses {
             wanted: Wanted::of(&request),
             warnings,
             max_body: MAX_OPENAI_BODY,
-            remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
+            remedy: Some(Box::new(move |error, body| {
+                remedy(error, body, &reasoning, || unencrypted.insert(model))
+            })),
         };
         let tag: Arc<str> = self.tag().into();
         let history = encoded.history;

@@ -1,10 +1,14 @@
 //! A second request without the reasoning that the server refused.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::Error;
+use crate::util::sync::lock;
 
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
@@ -28,9 +32,29 @@ const UNSUPPORTED: &str = "encrypted content is not supported";
 /// The part of an answer that a model which never reasons does not have.
 const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 
+/// The names of the models that refused to give reasoning in its encrypted form. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unencrypted(Arc<Mutex<BTreeSet<Arc<str>>>>);
+
+impl Unencrypted {
+    pub(super) fn contains(&self, model: &str) -> bool {
+        lock(&self.0).contains(model)
+    }
+
+    pub(super) fn insert(&self, model: Arc<str>) {
+        lock(&self.0).insert(model);
+    }
+}
+
 /// The second body for `error`, if the server refused the reasoning in `body`. Later requests of
-/// the run then have none of it either.
-pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
+/// the run then have none of it either. If the model gives no encrypted reasoning,
+/// `note_unencrypted` is called.
+pub(super) fn remedy(
+    error: &Error,
+    body: &[u8],
+    reasoning: &Reasoning,
+    note_unencrypted: impl FnOnce(),
+) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     let is_refused = REFUSALS.iter().any(|refusal| text.contains(refusal));
     if !is_refused && !has_code(error, FOREIGN) {
@@ -40,6 +64,7 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
     if text.contains(UNSUPPORTED)
         && let Some(body) = unasked(body)
     {
+        note_unencrypted();
         return Some(Remedy {
             body: bytes_of(body),
             warning: "the model gives no encrypted reasoning; it was not requested".to_owned(),

@@ -212,11 +212,11 @@ async fn write_dropped_before_its_turn_is_not_done_and_fails_no_other() {
     test.arrivals.recv().unwrap();
     // The first of the group, which all others of it rely on.
     let dropped = begin!(test.store.append(&leases[1], said("dropped")));
-    let kept = begin!(test.store.append(&leases[2], said("kept")));
+    let third = begin!(test.store.append(&leases[2], said("kept")));
     drop(dropped);
     test.permit(10);
     first.await.unwrap();
-    kept.await.unwrap();
+    third.await.unwrap();
     test.store.append(&leases[1], said("next")).await.unwrap();
     assert_eq!(test.texts("1").await, ["next"]);
     assert_eq!(test.texts("2").await, ["kept"]);
@@ -331,14 +331,14 @@ async fn panic_of_a_log_that_is_closed_fails_no_write_of_its_group() {
     let first = begin!(store.append(&first_lease, said("first")));
     arrivals.recv().unwrap();
     let dropped = begin!(store.append(&dropped_lease, said("dropped")));
-    let kept = begin!(store.append(&kept_lease, said("kept")));
+    let third = begin!(store.append(&kept_lease, said("kept")));
     drop(dropped);
     // Its log is closed by the thread that appends the group.
     drop(dropped_lease);
     is_armed.store(true, Ordering::Relaxed);
     (0..2).for_each(|_| permits.send(()).unwrap());
     first.await.unwrap();
-    kept.await.unwrap();
+    third.await.unwrap();
     assert!(!is_armed.load(Ordering::Relaxed));
 }
 

@@ -164,15 +164,18 @@ async fn model_that_never_reasons_is_not_asked_for_reasoning() {
             json!(["web_search_call.action.sources"]),
         ),
     ] {
-        let (double, server) = Double::start([answer()]).await;
+        let (double, server) = Double::start([answer(), answer()]).await;
         let model = OpenAiResponses::compatible(server.url(), name);
-        let mut request = ModelRequest::new("Go");
-        request.hosted_tools = [responses::web_search()].into();
-        let response = model.call(request).await.unwrap();
-        assert_eq!(response.text(), "ok");
-        assert_eq!(double.refusals().len(), refusals, "{name}");
-        let body = server.requests().pop().unwrap().json();
-        assert_eq!(body["include"], expected, "{name}");
+        // The second request, of a clone, is not refused again.
+        for model in [model.clone(), model] {
+            let mut request = ModelRequest::new("Go");
+            request.hosted_tools = [responses::web_search()].into();
+            let response = model.call(request).await.unwrap();
+            assert_eq!(response.text(), "ok");
+            assert_eq!(double.refusals().len(), refusals, "{name}");
+            let body = server.requests().pop().unwrap().json();
+            assert_eq!(body["include"], expected, "{name}");
+        }
     }
 
     let (double, server) = Double::start([vec![reasoning("rs_1"), message("msg_1", "ok")]]).await;

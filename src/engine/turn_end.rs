@@ -1,0 +1,173 @@
+//! The end of a run after an answer without calls, unless another answer is required.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hook::{Phases, StopDecision, guard};
+use crate::message::Message;
+use crate::model::{ModelResponse, StopReason};
+use crate::run::{ExitReason, SteeredMessage};
+use crate::util::sync::lock;
+
+use super::closing::exit_for_stop_reason;
+use super::config::UnfinishedTasks;
+use super::sanitize::is_valid_input;
+use super::structured_output;
+use super::turn::Turns;
+
+/// The number of times hooks may keep a run without a turn limit from stopping.
+const MAX_CONTINUATIONS: u32 = 100;
+
+impl Turns<'_> {
+    /// Ends the run, unless steering, the output format or a `before_stop` hook requires another
+    /// answer.
+    pub(super) async fn before_end(
+        &mut self,
+        response: &Arc<ModelResponse>,
+    ) -> Result<ControlFlow<ExitReason>> {
+        if self.has_next_input().await {
+            return Ok(Continue(()));
+        }
+
+        if let Some(flow) = self.read_output(response).await? {
+            return Ok(flow);
+        }
+
+        let cx = self.run.cx.clone();
+        let hook_future = self.ask_before_stop(response);
+        match cx.shared().unless_stopped(hook_future).await {
+            None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
+            Some(None) => {}
+            Some(Some(message)) => {
+                self.run.history.add_inputs(vec![message.into()]).await?;
+                return Ok(Continue(()));
+            }
+        }
+
+        while !self.run.cx.shared().close_steering() {
+            if self.has_steering() {
+                return Ok(Continue(()));
+            }
+        }
+
+        if let Some(reason) = self.run.cx.hook_stop_reason() {
+            self.run.outcome.notes.push(reason);
+            return Ok(Break(ExitReason::HookStopped));
+        }
+
+        if let Some(StopReason::Other(label)) = &response.stop_reason {
+            self.run.cx.warn(format!(
+                "the model reported an unknown stop reason ({label}); it is treated as the end of \
+                 the answer"
+            ));
+        }
+
+        Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
+    }
+
+    /// Returns `true` if there is a message for the model. With [`UnfinishedTasks::Await`], waits
+    /// for one while background tasks run, unless a hook has stopped the run. Returns `true` as
+    /// well if the run is stopped while it waits.
+    async fn has_next_input(&self) -> bool {
+        let cx = &self.run.cx;
+        let shared = cx.shared();
+        let is_awaiting = self.run.config.limits.unfinished_tasks == UnfinishedTasks::Await;
+        loop {
+            if self.has_steering() {
+                return true;
+            }
+
+            let has_stopped = cx.hook_stop_reason().is_some();
+            if !is_awaiting || has_stopped || cx.tasks().is_empty() {
+                return false;
+            }
+
+            if shared.unless_stopped(shared.steered()).await.is_none() {
+                return true;
+            }
+        }
+    }
+
+    /// Returns `true` if there are messages that the next turn adds to the history. The others are
+    /// removed.
+    fn has_steering(&self) -> bool {
+        let inputs = self.run.cx.state(|state| state.inputs.clone());
+        let was_sent = |id: &Arc<str>| inputs.contains(id);
+        let (refused_messages, is_empty) = {
+            let steering = &mut lock(&self.run.cx.shared().control).steering;
+            steering.retain(|steered| !steered.id.as_ref().is_some_and(was_sent));
+            let is_refused = |steered: &mut SteeredMessage| !is_valid_input(&steered.message);
+            let refused_messages: Vec<_> = steering.extract_if(.., is_refused).collect();
+            (refused_messages, steering.is_empty())
+        };
+
+        for steered in &refused_messages {
+            self.run.history.warn_of_refused(&steered.message);
+        }
+        !is_empty
+    }
+
+    /// Reads the value that the caller requested from an answer. If it does not match the output
+    /// format, the answer is sent back, or the run ends once the retries are used up.
+    async fn read_output(
+        &mut self,
+        response: &ModelResponse,
+    ) -> Result<Option<ControlFlow<ExitReason>>> {
+        let Some(format) = &self.run.format else {
+            return Ok(None);
+        };
+
+        let max_values = self.run.config.settings.response_limits.max_values;
+        let complaint = match structured_output::read(format, &response.text(), max_values) {
+            Ok(value) => {
+                self.run.outcome.structured = Some(Box::new(value));
+                return Ok(None);
+            }
+            Err(complaint) => complaint,
+        };
+
+        if self.tries.output_retries >= self.run.config.limits.output_retries {
+            self.run.outcome.notes.push(complaint);
+            return Ok(Some(Break(ExitReason::StructuredOutput)));
+        }
+
+        self.tries.output_retries += 1;
+        let message = Message::human(complaint);
+        self.run.history.add_inputs(vec![message.into()]).await?;
+        Ok(Some(Continue(())))
+    }
+
+    /// The message with which a `before_stop` hook continues the run.
+    async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
+        let config = &*self.run.config;
+        for hook in &config.hooks.before_stop {
+            let future = hook.before_stop(&self.run.cx, response);
+            match guard(&self.run.cx, &**hook, Phases::BEFORE_STOP, future).await {
+                Ok(StopDecision::Stop) => {}
+                Ok(StopDecision::Continue(message)) if !is_valid_input(&message) => {
+                    self.run.cx.warn(format!(
+                        "hook `{}` returned a message from before_stop that is empty or not a user \
+                         message; it was ignored",
+                        hook.name()
+                    ));
+                }
+                Ok(StopDecision::Continue(message)) => {
+                    self.tries.continuations += 1;
+                    let has_turn_limit = config.limits.max_turns > 0;
+                    if has_turn_limit || self.tries.continuations <= MAX_CONTINUATIONS {
+                        return Some(message);
+                    }
+
+                    self.run.cx.warn(format!(
+                        "hook `{}` continued the run {MAX_CONTINUATIONS} times; the run ends now",
+                        hook.name()
+                    ));
+                }
+                Err(error) => self.run.cx.warn(error.to_string()),
+            }
+        }
+
+        None
+    }
+}
