@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::model::{ModelRequest, ModelStream};
+use agentcore::model::{ModelProfile, ModelRequest, ModelStream};
 use agentcore::{Agent, AgentBuilder, Model, Run};
 use bare::Conversation;
 use futures::future::BoxFuture;
@@ -26,12 +26,17 @@ const INPUT: &str = "What is the weather like in Lisbon this week?";
 /// A model that never answers.
 #[derive(Debug, Default)]
 struct Silent {
+    profile: ModelProfile,
     requests: Arc<AtomicUsize>,
 }
 
 impl Model for Silent {
     fn id(&self) -> &str {
         "silent"
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
     }
 
     fn stream<'a: 'b, 'b>(

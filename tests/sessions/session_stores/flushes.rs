@@ -285,9 +285,10 @@ async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
     let hook = hook::pre_tool_use("h", |_cx, call| {
         let is_second = *call.id == *"call_2";
         async move {
-            Ok(match is_second {
-                true => ToolDecision::stop("enough"),
-                false => ToolDecision::proceed(),
+            Ok(if is_second {
+                ToolDecision::stop("enough")
+            } else {
+                ToolDecision::proceed()
             })
         }
     });
