@@ -131,7 +131,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>> {
         let mut list = self.store().list().await?;
         list.retain(|info| info.parent.is_none());
@@ -143,7 +143,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn latest_session(&self) -> Result<Option<Session>> {
         let Some(cwd) = &self.config().settings.cwd else {
             return Ok(None);

@@ -19,7 +19,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// [`Config`](ErrorKind::Config) when nothing is set; otherwise as [`resolve`].
+    /// Returns [`Config`](ErrorKind::Config) if no variable is set, and the errors of [`resolve`]
+    /// otherwise.
     pub fn from_env() -> Result<Self> {
         let Some(model) = Self::model_from_env() else {
             return Err(Error::new(

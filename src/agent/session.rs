@@ -264,7 +264,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`].
+    /// Returns the same errors as [`Run::finish`].
     ///
     /// # Cancel safety
     ///
@@ -349,7 +349,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`].
+    /// Returns the same errors as [`Run::finish`].
     ///
     /// # Cancel safety
     ///
@@ -384,7 +384,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
         self.stored().state().await
     }
@@ -395,7 +395,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn pending(&self) -> Result<Vec<PendingCall>> {
         let mut pending = self
             .state()
@@ -418,11 +418,12 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) without a compactor,
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), the compactor's error,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session at the beginning
-    /// or when the summary is to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the
-    /// messages that the summary covers were changed meanwhile.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the agent has no compactor,
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist, the
+    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session
+    /// at the beginning or when the summary is to be stored, and
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers were
+    /// changed meanwhile.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

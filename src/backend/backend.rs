@@ -38,8 +38,9 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When there is no such file, when it is a folder or anything but a file, and when it is
-    /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
+    /// Returns an error if there is no such file, if the path is a folder or another kind of entry,
+    /// or if the file is larger than the backend reads at once
+    /// ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
     /// Reads at most `len` bytes of a file from `offset` on; fewer only where the file ends, or
@@ -47,7 +48,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), but a file may be of any size.
+    /// Returns the same errors as [`read`](Self::read), but for a file of any size.
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let content = self.read(path).await?;
         let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));
@@ -59,14 +60,14 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When nothing exists at that path.
+    /// Returns an error if nothing exists at that path.
     async fn stat(&self, path: &str) -> Result<Metadata>;
 
     /// Returns `true` if there is a file or folder of that path.
     ///
     /// # Errors
     ///
-    /// When the path leaves the root or cannot be examined.
+    /// Returns an error if the path leaves the root or cannot be examined.
     async fn exists(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
@@ -80,7 +81,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the path is a folder or anything but a file, or lies beneath a file.
+    /// Returns an error if the path is a folder or another kind of entry, or lies beneath a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
 
     /// Like [`write`](Self::write), but only while the file's content is the `expected` one.
@@ -89,8 +90,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write), when there is no such file, and [`ErrorKind::Conflict`] when
-    /// its content is another; nothing is changed then.
+    /// Returns the same errors as [`write`](Self::write), an error if there is no such file, and
+    /// [`ErrorKind::Conflict`] if its content differs. The file is unchanged then.
     async fn write_if_unchanged(
         &self,
         path: &str,
@@ -107,7 +108,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// Returns the same errors as [`write`](Self::write).
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let mut full_content = match self.read(path).await {
             Ok(old) => old.to_vec(),
@@ -122,14 +123,15 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When there is no such folder, it is a file, or more is in it than the backend lists.
+    /// Returns an error if there is no such folder, if it is a file, or if it has more entries than
+    /// the backend lists.
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>>;
 
     /// Removes a file, or a symbolic link itself.
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is a folder.
+    /// Returns an error if there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
 
     /// The path of the file itself, absolute, so that a file has one name however it is called:
@@ -140,7 +142,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the path leaves the root.
+    /// Returns an error if the path leaves the root.
     async fn real_path(&self, path: &str) -> Result<String> {
         let root = self.root().trim_end_matches('/');
         let full_path = if path.starts_with('/') {
@@ -158,7 +160,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When there is no such file, and [`ErrorKind::Config`] from a backend that has no such bits.
+    /// Returns an error if there is no such file, and [`ErrorKind::Config`] if the backend has no
+    /// such bits.
     async fn set_mode(&self, _path: &str, _mode: u32) -> Result<()> {
         Err(Error::new(
             ErrorKind::Config,
@@ -170,8 +173,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the pattern is malformed, or the folder to search cannot be read. Unreadable entries
-    /// beneath it are omitted.
+    /// Returns an error if the pattern is malformed, or the folder to search cannot be read.
+    /// Unreadable entries beneath it are omitted.
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         search::glob_through(self, query).await
@@ -181,7 +184,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`glob`](Self::glob).
+    /// Returns the same errors as [`glob`](Self::glob).
     #[cfg(feature = "search")]
     async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
         search::grep_through(self, query).await
@@ -204,7 +207,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the command cannot be started, as in a backend that runs none.
+    /// Returns an error if the command cannot be started, as with a backend that runs no commands.
     async fn execute(&self, _command: Command) -> Result<CommandOutput> {
         Err(no_commands())
     }
@@ -214,7 +217,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the command cannot be started, as in a backend that runs none.
+    /// Returns an error if the command cannot be started, as with a backend that runs no commands.
     async fn start(&self, _command: Command) -> Result<String> {
         Err(no_commands())
     }
@@ -224,7 +227,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an id that is not known.
+    /// Returns [`ErrorKind::NotFound`] if the id is unknown.
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         Err(failure::no_command(id))
     }
@@ -234,7 +237,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an id that is not known.
+    /// Returns [`ErrorKind::NotFound`] if the id is unknown.
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
         Err(failure::no_command(id))
     }

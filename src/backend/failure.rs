@@ -19,7 +19,7 @@ pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{:?} {what}", short_path(path))).into()
 }
 
-/// The most bytes of a path where no system limits it.
+/// The maximum length of a path where no system limits it, in bytes.
 pub(super) const MAX_PATH: usize = 4096;
 
 /// Checks the length of a path: work on it grows with its folders.

@@ -96,7 +96,8 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with line and column, as for a file.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the line and the column, as for
+    /// a file.
     ///
     /// ```
     /// use agentcore::config::AgentConfig;

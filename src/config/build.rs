@@ -63,10 +63,11 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check); [`ErrorKind::Config`](crate::ErrorKind::Config) for the
-    /// name of a tool that is neither one of this crate nor of `parts`; and the errors of the
-    /// model's provider, the backend and the store. All have the place in the file. A permission
-    /// rule that matches no tool is logged as a warning.
+    /// Returns the errors of [`check`](Self::check),
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the name of a tool that neither this
+    /// crate nor `parts` has, and the errors of the model's provider, the backend and the store.
+    /// All of them name the place in the file. A permission rule that matches no tool is logged as
+    /// a warning.
     ///
     /// # Cancel safety
     ///

@@ -7,7 +7,7 @@ use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType, SandboxCfg};
 use super::sessions::{SessionsCfg, SessionsType};
 
-/// The longest id of an agent, in bytes.
+/// The maximum length of an agent's id, in bytes.
 const MAX_ID: usize = 64;
 
 /// Ids that an HTTP server needs as parts of addresses.
@@ -46,7 +46,7 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first fault.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first fault.
     pub fn check(&self) -> Result<()> {
         if self.model.trim().is_empty() {
             return Err(self.error_at("model", "the key \"model\" is missing"));

@@ -51,10 +51,10 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the place of
-    /// the first fault in it: a key that does not exist or occurs twice, a value of the wrong type,
-    /// a combination that cannot work, a key that is written out, a variable that is not set, a
-    /// feature that is not part of the program.
+    /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the
+    /// place of the first fault in it: a key that does not exist or occurs twice, a value of the
+    /// wrong type, a combination that cannot work, an API key that is written out, a variable that
+    /// is not set, or a feature that is not compiled in.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         read_file(path.as_ref(), None)
     }
@@ -63,7 +63,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`], as [`load`](Self::load); the name of the file is `config`.
+    /// Returns [`ErrorKind::Config`] as [`load`](Self::load) does; the name of the file is
+    /// `config`.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         Self::read(yaml, Format::Yaml, "config", None, None)
     }
@@ -73,7 +74,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`from_yaml`](Self::from_yaml).
+    /// Returns the same errors as [`from_yaml`](Self::from_yaml).
     pub fn from_json(json: &str) -> Result<Self> {
         Self::read(json, Format::Json, "config", None, None)
     }

@@ -63,8 +63,8 @@ impl SessionsCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for a type whose feature is off or whose path or address is missing,
-    /// and the errors of the store.
+    /// Returns [`ErrorKind::Config`] for a type whose feature is off or whose path or address is
+    /// missing, and the errors of the store.
     pub(crate) fn open(&self, folder: Option<&Path>) -> Result<Arc<dyn SessionStore>> {
         let path = || self.full_path(folder);
         let address = || self.url.as_ref().ok_or_else(|| missing("url"));

@@ -220,11 +220,11 @@ impl BackendCfg {
         })
     }
 
-    /// The absolute paths of the folders that are to be mounted, of those that exist.
+    /// The absolute paths of the folders to mount that exist.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if there is one and the container cannot have it.
+    /// Returns [`ErrorKind::Config`] if one exists and the container cannot mount it.
     #[cfg(all(feature = "docker", unix))]
     async fn existing_mounts(&self) -> Result<Vec<String>> {
         let folders = self.mounts.clone();

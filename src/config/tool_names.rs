@@ -18,7 +18,8 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place of the name.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first unknown
+    /// name.
     pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
         let provided_names = || {
             let own_names = parts.tools.iter().map(|tool| tool.name());
@@ -74,7 +75,7 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// For a rule that could never match.
+    /// Returns an error if a rule could never match.
     pub(super) fn rules(&self) -> Result<Vec<(String, Rule)>> {
         use crate::permission::Behavior::{Allow, Ask, Deny};
         let Some(permissions) = &self.permissions else {

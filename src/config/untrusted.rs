@@ -39,8 +39,9 @@ impl Untrusted {
     ///
     /// # Errors
     ///
-    /// As [`Config::load`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that such
-    /// a configuration must not have.
+    /// Returns the same errors as [`Config::load`], and
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that such a configuration must not
+    /// have.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         read_file(path.as_ref(), Some(&NARROWING)).map(Self)
     }
@@ -49,7 +50,7 @@ impl Untrusted {
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// Returns the same errors as [`load`](Self::load).
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         Config::read(yaml, Format::Yaml, "config", None, Some(&NARROWING)).map(Self)
     }
@@ -75,8 +76,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the place in the untrusted file, if it
-    /// allows more than this configuration or names an agent that this does not have.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place in the untrusted
+    /// file, if it allows more than this configuration or names an agent that this does not have.
     pub fn narrow(&self, untrusted: &Untrusted) -> Result<Self> {
         let mut narrowed = self.clone();
         for (id, agent) in &untrusted.0.agents {

@@ -231,8 +231,8 @@ impl AnswerRedactor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that its provider requires
-    /// back.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that its provider
+    /// requires back.
     fn call(&self, call: ToolCall) -> Result<ToolCall> {
         let ToolCall {
             id,
@@ -275,7 +275,7 @@ impl AnswerRedactor {
 
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in a block that must stay as it is.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
     fn part(&self, part: Part) -> Result<Part> {
         Ok(match part {
             Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
@@ -305,8 +305,8 @@ impl AnswerRedactor {
 
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that the provider requires
-    /// back.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that the provider
+    /// requires back.
     fn annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
         if annotations
             .block

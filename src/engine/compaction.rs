@@ -138,8 +138,8 @@ impl Compacting<'_> {
         })
     }
 
-    /// Returns `true` if an exact count could change what the compactor decides: it decides
-    /// differently for the fewest and the most tokens that the next request may have.
+    /// Returns `true` if an exact count could change what the compactor decides: its decisions for
+    /// the minimum and the maximum number of tokens of the next request differ.
     fn is_near_the_limit(&self) -> bool {
         let size = &self.history.context_size;
         if !size.is_worth_counting() {
@@ -327,7 +327,7 @@ impl Compacting<'_> {
 ///
 /// # Errors
 ///
-/// The compactor's error, a panic of it, or a summary that [`check`] refuses.
+/// Returns the compactor's error, and an error if it panics or if [`check`] refuses its summary.
 pub(super) async fn summarize(
     cx: &RunContext,
     compactor: &dyn Compactor,

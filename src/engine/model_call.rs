@@ -34,7 +34,8 @@ impl RunContext {
     ///
     /// # Errors
     ///
-    /// The model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover the call.
+    /// Returns the model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover
+    /// the call.
     ///
     /// # Cancel safety
     ///

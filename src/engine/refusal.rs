@@ -26,7 +26,7 @@ pub(super) struct Refusal {
     details: Option<Value>,
 }
 
-/// The most characters of the reason of a denial.
+/// The maximum length of the reason of a denial, in characters.
 const MAX_REASON: usize = 10_000;
 
 /// A reason, cut with a note.

@@ -244,7 +244,7 @@ impl GatewayBuilder {
     ///
     /// # Errors
     ///
-    /// Those of [`AgentBuilder::build`].
+    /// Returns the errors of [`AgentBuilder::build`].
     pub fn build(self) -> Result<Gateway> {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::util::sync::lock;
 
-/// The most channels that are known. The adapters of a program name them, and messages too.
+/// The maximum number of known channels. Adapters of the program and messages name them.
 const MAX_KNOWN: usize = 1_024;
 /// The channels that an error names.
 const MAX_LISTED: usize = 32;

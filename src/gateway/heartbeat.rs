@@ -13,7 +13,7 @@ const LOG: &str = "heartbeat.log";
 const NOTHING: &str = "HEARTBEAT_OK";
 const INTERVAL: Duration = Duration::from_secs(30 * 60);
 const MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
-/// The most bytes of the file that are read.
+/// The maximum number of bytes read of the file.
 const MAX_BYTES: usize = 64 * 1024;
 /// The length to which a text is logged, in characters.
 const MAX_LOGGED: usize = 300;
@@ -124,7 +124,7 @@ impl Heartbeat {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such zone.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such zone.
     pub fn zone(mut self, name: &str) -> Result<Self> {
         self.clock = self.clock.with_zone(name)?;
         Ok(self)

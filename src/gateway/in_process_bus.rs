@@ -18,7 +18,7 @@ use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The most channels of published messages that have no consumer.
+/// The maximum number of channels with published messages and without a consumer.
 const MAX_CHANNELS: usize = 1_024;
 /// The bytes of all messages of a direction, each as JSON.
 const MAX_BYTES: usize = 64 * 1024 * 1024;

@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 use super::bus::{Delivery, Receipt};
 use super::newest_ids::NewestIds;
 
-/// The longest delay of a message that is given back: a year. A longer one may be beyond what the
-/// clock can name.
+/// The maximum delay of a returned message: a year. The clock may not be able to represent a longer
+/// one.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A message of a queue.

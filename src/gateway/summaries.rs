@@ -130,8 +130,8 @@ impl Summaries {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Timeout`] after the time limit, else as [`Session::compact`], but for
-    /// `SessionBusy`. The session stays as it was.
+    /// Returns [`ErrorKind::Timeout`] after the time limit, and the errors of [`Session::compact`]
+    /// except `SessionBusy`. The session is unchanged after an error.
     ///
     /// # Cancel safety
     ///

@@ -99,7 +99,7 @@ pub trait Hook: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A [`Config`](crate::ErrorKind::Config) error if the hook refuses a tool that the agent does
+    /// Returns [`Config`](crate::ErrorKind::Config) if the hook refuses a tool that the agent does
     /// not have. The provided method returns `Ok`.
     fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
         Ok(())

@@ -21,7 +21,7 @@ const OVER: usize = 80_000;
 /// The approximate length of the marker between the two ends.
 const MARKER: usize = 100;
 
-/// The fewest and the most characters that stay at each end unless they are set.
+/// The default minimum and maximum number of characters that stay at each end.
 const FEWEST: usize = 200;
 const MOST: usize = 2_000;
 
@@ -169,7 +169,8 @@ impl Eviction {
 ///
 /// # Errors
 ///
-/// When the folder of results is a link, which may lead to a folder with an ignore file of its own.
+/// Returns an error if the folder of results is a link, which may lead to a folder with an ignore
+/// file of its own.
 async fn is_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<bool> {
     let root = backend.root().trim_end_matches('/');
     let real_root = backend.real_path("").await?;

@@ -221,7 +221,7 @@ impl FilesystemHook {
     ///
     /// # Errors
     ///
-    /// When the backend cannot list or remove them.
+    /// Returns an error if the backend cannot list or remove them.
     pub async fn remove_results(&self, session: &str) -> Result<usize> {
         let Some(eviction) = &self.eviction else {
             return Ok(0);

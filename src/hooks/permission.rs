@@ -62,7 +62,7 @@ impl PermissionHook {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; the text names the rule and its place.
+    /// Returns an error if a rule could never match; the text names the rule and its place.
     pub fn new(mut config: PermissionConfig) -> Result<Self> {
         let mode = config.mode.take();
         let permissions = PermissionRules::new().config(&config, "configuration")?;

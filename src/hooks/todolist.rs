@@ -15,11 +15,11 @@ use crate::tool::{FuncTool, SideEffect, ToolError};
 use crate::util::text::truncate;
 
 const TOOL: &str = "write_todos";
-/// The most tasks of a list.
+/// The maximum number of tasks of a list.
 const MAX_TASKS: usize = 10_000;
-/// The most bytes of a title or an id.
+/// The maximum length of a title or an id, in bytes.
 const MAX_TEXT: usize = 4 * 1024;
-/// The most bytes of all titles and ids together.
+/// The maximum length of all titles and ids together, in bytes.
 const MAX_TOTAL: usize = 256 * 1024;
 /// The quoted part of an unknown status, in characters.
 const MAX_QUOTE: usize = 100;

@@ -42,8 +42,8 @@ impl ModelCheck {
     ///
     /// # Errors
     ///
-    /// The first problem, as [`Messages::validate_for_model`]. When it is in a message and not
-    /// merely a result that is still missing at the end, the next check starts from the front.
+    /// Returns the first problem, as [`Messages::validate_for_model`] does. Unless the problem is a
+    /// result that is still missing at the end, the next check starts from the first message.
     pub fn check(&mut self, messages: &Messages) -> Result<(), ValidationError> {
         let history = messages.as_slice();
         self.rewind(shared_prefix(&self.seen, history));

@@ -95,7 +95,7 @@ impl Messages {
     ///
     /// # Panics
     ///
-    /// When `index` is greater than the length, as [`Vec::insert`].
+    /// Panics if `index` is greater than the length, like [`Vec::insert`].
     pub fn insert(&mut self, index: usize, message: impl Into<Arc<Message>>) {
         Arc::make_mut(&mut self.0).insert(index, message.into());
     }

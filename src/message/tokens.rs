@@ -95,7 +95,8 @@ const PER_PAGE: u64 = 3_000;
 /// 500,000. Both are then wrong by the same factor.
 const PAGE_BYTES: u64 = 100_000;
 
-/// The most pages that count. Providers take few more in a request, and none beyond its window.
+/// The maximum number of pages that are counted. Providers accept few more in a request, and none
+/// beyond its window.
 const MAX_PAGES: u64 = 100;
 
 /// The estimated number of pages of a document, or of as many bytes of a recording. It is not read

@@ -150,7 +150,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     ///
     /// ```
     /// use agentcore::Messages;
@@ -169,7 +169,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     pub fn validate_user_input(&self) -> Result<(), ValidationError> {
         if self.is_empty() {
             return Err(ValidationError::new(Problem::NoMessages));
@@ -205,7 +205,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     pub fn validate_for_model(&self) -> Result<(), ValidationError> {
         ModelCheck::once(self)
     }

@@ -26,7 +26,8 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// Of kind [`InvalidMessages`](ErrorKind::InvalidMessages), with the parser's error as source.
+    /// Returns [`InvalidMessages`](ErrorKind::InvalidMessages), with the parser's error as its
+    /// source, if the JSON is not such an array.
     ///
     /// ```
     /// use agentcore::Messages;

@@ -14,7 +14,7 @@ use crate::util::regular_file::read_text;
 /// The built-in table; `data/README.md` has its source, licence and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
 
-/// The most bytes of a table in a file.
+/// The maximum size of a file with a table, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Profiles of models, found by the ids that people and providers use for them.
@@ -55,7 +55,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when the text is not such a table.
+    /// Returns [`ErrorKind::Config`] if the text is not such a table.
     pub fn from_json(text: &str) -> Result<Self> {
         let table: Table = serde_json::from_str(text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("model table: {error}")).with_source(error)
@@ -79,8 +79,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] with the file's name when it is not a regular file, cannot be read, is
-    /// longer than 16 MiB or is not such a table.
+    /// Returns [`ErrorKind::Config`], with the file's name, if it is not a regular file, cannot be
+    /// read, is longer than 16 MiB or has no such table.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_text(path, MAX_BYTES).map_err(|error| {

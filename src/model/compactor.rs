@@ -86,8 +86,9 @@ impl CompactionRequest {
     ///
     /// # Errors
     ///
-    /// The model's error, or [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if
-    /// the budget does not cover the call.
+    /// Returns the model's error, or
+    /// [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if the budget does not
+    /// cover the call.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,

@@ -104,7 +104,7 @@ impl ResponseFold {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StreamTruncated`] when `Stop` was not received.
+    /// Returns [`ErrorKind::StreamTruncated`] if `Stop` was not received.
     pub fn finish(self) -> Result<ModelResponse> {
         if self.stopped {
             return Ok(self.response);

@@ -65,8 +65,9 @@ impl ResponseMeter {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge). Of a text, what still
-    /// fits is left in `event` and belongs to the answer; any other event does not.
+    /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if a limit is
+    /// exceeded. A text is cut to the part that still fits, which belongs to the answer; any other
+    /// event does not belong to it.
     pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         let result = self.count_event(event);
         if result.is_err()

@@ -100,8 +100,8 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the request is invalid or refused, or the connection fails before the first event. Later
-    /// failures are errors of the stream. The loop repeats the request if
+    /// Returns an error if the request is invalid or refused, or the connection fails before the
+    /// first event. Later failures are errors of the stream. The loop repeats the request if
     /// [`Error::is_retryable`](crate::Error::is_retryable) returns `true`.
     ///
     /// # Cancel safety
@@ -113,8 +113,9 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Those of the stream, and [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge)
-    /// beyond [`ModelRequest::response_limits`].
+    /// Returns the errors of the stream, and
+    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) beyond
+    /// [`ModelRequest::response_limits`].
     async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
         let mut meter = ResponseMeter::new(request.response_limits());
         let mut pace = Pace::default();
@@ -149,7 +150,7 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// Returns an error if the request fails.
     async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
         Ok(None)
     }

@@ -13,7 +13,7 @@ use super::resolver::Resolver;
 ///
 /// # Errors
 ///
-/// When none is left.
+/// Returns an error if no address is left.
 pub(crate) async fn addresses(
     policy: &AddressPolicy,
     resolver: &dyn Resolver,

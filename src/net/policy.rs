@@ -9,7 +9,7 @@ use crate::util::text;
 
 use super::address::{Kind, kind};
 
-/// The longest URL, in bytes.
+/// The maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
 const WITH_USER: &str = "a URL with a user or password is not fetched";
@@ -103,7 +103,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is neither a host nor a host with a port.
+    /// Returns [`ErrorKind::Config`] if it is neither a host nor a host with a port.
     pub fn allow_host(mut self, host: &str) -> Result<Self> {
         let no_host = || {
             let text = format!("{host:?} is not a host; write example.com or example.com:8080");
@@ -135,7 +135,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the URL is refused; the text contains the reason.
+    /// Returns an error if the URL is refused; the text contains the reason.
     pub fn check_url(&self, url: &str) -> Result<(), AddressRefused> {
         self.parse(url).map(drop)
     }
@@ -144,7 +144,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the address is refused; the text contains the reason.
+    /// Returns an error if the address is refused; the text contains the reason.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), AddressRefused> {
         if self.addresses.contains(&address) {
             return Ok(());

@@ -88,7 +88,8 @@ pub trait Resolver: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the name cannot be resolved. The caller treats an empty list as an error as well.
+    /// Returns an error if the name cannot be resolved. The caller treats an empty list as an error
+    /// as well.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

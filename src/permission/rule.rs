@@ -110,8 +110,8 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// A [`Config`](crate::ErrorKind::Config) error if it could never match; the text contains a
-    /// correction.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the rule could never match; the text
+    /// contains a correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
     }

@@ -97,7 +97,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn allow(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Allow, rule)?))
     }
@@ -106,7 +106,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn deny(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Deny, rule)?))
     }
@@ -115,7 +115,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn ask(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Ask, rule)?))
     }
@@ -124,7 +124,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; none is added then.
+    /// Returns an error if a rule could never match; none is added then.
     pub fn config(mut self, config: &PermissionConfig, source: &str) -> Result<Self> {
         self.rules.extend(config.rules(source)?);
         self.mode = config.mode.or(self.mode);

@@ -157,7 +157,7 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn load_bootstrap_files(&self) -> Result<String> {
         Ok(log_warnings(read_files(&*self.workspace).await?))
     }
@@ -187,8 +187,8 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock is
-    /// outside the calendar.
+    /// Returns the backend's error, and [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock
+    /// is outside the calendar.
     pub async fn build_system_prompt(
         &self,
         conversation: Option<&Conversation>,
@@ -231,7 +231,7 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// As [`build_system_prompt`](Self::build_system_prompt).
+    /// Returns the same errors as [`build_system_prompt`](Self::build_system_prompt).
     pub async fn build_messages(
         &self,
         history: &Messages,

@@ -8,7 +8,7 @@ use crate::model::ToolDefinition;
 use super::conversation::Conversation;
 use super::skills::one_line;
 
-/// The most characters of the id of a channel or a chat.
+/// The maximum length of the id of a channel or a chat, in characters.
 const MAX_ID: usize = 200;
 
 /// The identity of an agent: its name, its system, its workspace and the rules it works by.

@@ -14,11 +14,11 @@ use super::local_clock::LocalClock;
 
 const LONG_TERM: &str = "memory/MEMORY.md";
 const SEPARATOR: &str = "\n\n---\n\n";
-/// The most bytes of a file that are read.
+/// The maximum number of bytes read of a file.
 const MAX_BYTES: usize = 256 * 1024;
 /// The days of notes in the text for the prompt.
 const DAYS: u32 = 3;
-/// The most days of notes that are read.
+/// The maximum number of days whose notes are read.
 const MAX_DAYS: u32 = 366;
 
 /// Long-term memory and daily notes, in files of a workspace.
@@ -74,7 +74,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if there is no such zone.
+    /// Returns [`ErrorKind::Config`] if there is no such zone.
     pub fn with_zone(mut self, name: &str) -> Result<Self> {
         self.clock = self.clock.with_zone(name)?;
         Ok(self)
@@ -89,7 +89,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`] if the clock is outside the calendar.
+    /// Returns [`ErrorKind::Other`] if the clock is outside the calendar.
     pub fn today_file(&self) -> Result<String> {
         Ok(file_of(self.clock.today()?))
     }
@@ -98,7 +98,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn read_long_term(&self) -> Result<String> {
         self.read(LONG_TERM).await
     }
@@ -107,7 +107,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::InvalidRequest`] if the text has more than 256 KiB.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the text has more than 256
+    /// KiB.
     pub async fn write_long_term(&self, text: &str) -> Result<()> {
         check_size(text)?;
         self.backend.write(LONG_TERM, text.as_bytes()).await
@@ -117,7 +118,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error, and that of [`today_file`](Self::today_file).
+    /// Returns the backend's error, and the errors of [`today_file`](Self::today_file).
     pub async fn read_today(&self) -> Result<String> {
         self.read(&self.today_file()?).await
     }
@@ -126,8 +127,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the notes of the
-    /// day would have more than 256 KiB.
+    /// Returns the same errors as [`read_today`](Self::read_today), and
+    /// [`ErrorKind::InvalidRequest`] if the notes of the day would have more than 256 KiB.
     pub async fn append_today(&self, text: &str) -> Result<()> {
         check_size(text)?;
         let _appending = self.appending.lock().await;
@@ -156,7 +157,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today).
+    /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn recent_daily_notes(&self, days: u32) -> Result<String> {
         let mut notes = String::new();
         for day in self.clock.newest_days(days.min(MAX_DAYS))? {
@@ -177,7 +178,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today).
+    /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn memory_context(&self) -> Result<String> {
         let sections = [
             ("Long-term Memory", self.read_long_term().await?),

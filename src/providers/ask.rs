@@ -44,7 +44,7 @@ pub(crate) struct Asking<'a> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
+/// Returns [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
 /// [`Endpoint::post_stream`].
 pub(crate) fn ask<'a, D: Decoder>(
     asking: Asking<'a>,

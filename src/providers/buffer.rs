@@ -5,7 +5,8 @@ use memchr::memchr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The longest event or line: 16 MiB. A server that sends no end would fill the memory otherwise.
+/// The maximum size of an event or a line: 16 MiB. Without it, a server that never ends one would
+/// fill the memory.
 pub(super) const FRAME_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The chunk at hand, and the beginning of a frame that earlier chunks left unfinished.

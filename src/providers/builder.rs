@@ -117,8 +117,8 @@ macro_rules! openai_methods {
             ///
             /// # Errors
             ///
-            /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config)
-            /// for an address that cannot be used.
+            /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+            /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
             pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
                 let connection = Connection::to_openai_from_env(model.into(), $path)?;
                 Ok(Self::with_connection(with_key_form_of_address(connection)))

@@ -115,7 +115,8 @@ impl Calls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] when there are too many calls, or too much of them.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if there are too many calls, or if they are too
+    /// large.
     pub(super) fn push(
         &mut self,
         piece: Piece<'_>,
@@ -233,7 +234,7 @@ impl Calls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] for a call that never got a name, and
+    /// Returns [`ErrorKind::Protocol`] for a call that never got a name, and
     /// [`ErrorKind::ResponseTooLarge`] for arguments with too many values.
     pub(super) fn finish(
         &mut self,

@@ -54,7 +54,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     ///
     /// # Errors
     ///
-    /// [`truncated`], unless the answer is complete all the same.
+    /// Returns [`truncated`] if the answer is incomplete.
     fn finish(&mut self, out: &mut Events) -> Result<()>;
 
     /// True if the answer's last event, `Stop`, was emitted. Nothing after it is read.
@@ -196,7 +196,7 @@ struct Decoding<D> {
     frames: Frames,
     /// True if the current chunk may hold another whole frame.
     unread: bool,
-    /// The most bytes of an answer that is one document.
+    /// The maximum size of an answer that is one document, in bytes.
     max_document: usize,
     ignored_bytes: IgnoredBytes,
     decoder: D,
@@ -334,7 +334,8 @@ impl<D: Decoder> Decoding<D> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] if those of all answers that share the memory do not fit.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if the bytes of all answers that share the memory do
+    /// not fit.
     fn count_unfinished(&mut self) -> Result<()> {
         let Some(share) = &mut self.share else {
             return Ok(());

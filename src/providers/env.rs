@@ -17,7 +17,7 @@ pub(crate) fn var(name: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Auth`] when it is not set; the text names it.
+/// Returns [`ErrorKind::Auth`] if the variable is not set; the text names it.
 pub(crate) fn key(provider: &str, name: &str) -> Result<Secret> {
     var(name).map(Secret::from).ok_or_else(|| {
         Error::new(

@@ -73,7 +73,7 @@ impl Events {
         self.collected.add_json(json)
     }
 
-    /// The most JSON values in the answer.
+    /// The maximum number of JSON values in the answer.
     pub(crate) fn max_values(&self) -> usize {
         self.collected.limits().max_values
     }

@@ -9,19 +9,19 @@ use super::sse::SseDecoder;
 /// The bytes of a stream's beginning that are kept to recognise its framing.
 pub(super) const OPENING: usize = 800;
 
-/// The most times that a JSON document may be as large as the answer in it.
+/// The maximum ratio of the size of a JSON document to that of the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
 /// The size up to which a document is read however small the limit of an answer is: the answer in
 /// it is limited all the same.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
-/// The most times that the ignored bytes of a stream may be as many as those of the largest answer,
-/// and the number up to which they are read however small that is: a day of pings has a few MiB.
+/// The maximum ratio of the ignored bytes of a stream to those of the largest answer.
 const IGNORED_FACTOR: usize = 64;
+/// The number of ignored bytes that a stream may always have: a day of pings takes a few MiB.
 const FEW_IGNORED: usize = 64 * 1024 * 1024;
 
-/// The most bytes of one frame that do not count as ignored, though most of them may be.
+/// The maximum number of bytes of a frame with a part of the answer that do not count as ignored.
 const USEFUL_FRAME: usize = 64 * 1024;
 
 /// The bytes of a frame without its name and its data.
@@ -31,14 +31,14 @@ const FRAME_FIELDS: usize = 32;
 #[derive(Debug)]
 pub(super) struct IgnoredBytes {
     count: usize,
-    most: usize,
+    limit: usize,
 }
 
 impl IgnoredBytes {
     pub(super) fn new(limits: ResponseLimits) -> Self {
         Self {
             count: 0,
-            most: limits
+            limit: limits
                 .max_bytes
                 .saturating_mul(IGNORED_FACTOR)
                 .max(FEW_IGNORED),
@@ -56,11 +56,13 @@ impl IgnoredBytes {
         self.count = self.count.saturating_sub(len);
     }
 
+    /// Checks the number of ignored bytes.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] if there are too many.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if there are too many.
     pub(super) fn check(&self) -> Result<()> {
-        if self.count <= self.most {
+        if self.count <= self.limit {
             return Ok(());
         }
         Err(Error::new(
@@ -69,7 +71,7 @@ impl IgnoredBytes {
                 "the stream has more than {} bytes that are no part of the answer, such as pings \
                  and unknown events; ask again, or raise max_bytes of the response limits, of \
                  which this is a multiple",
-                self.most
+                self.limit
             ),
         ))
     }

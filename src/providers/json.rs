@@ -52,7 +52,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
 ///
 /// # Errors
 ///
-/// If `json` is no object.
+/// Returns an error if `json` is not an object.
 pub(crate) fn fields_without<'a>(
     json: &'a str,
     names: &[&str],

@@ -63,7 +63,7 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 ///
 /// # Errors
 ///
-/// [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
+/// Returns [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
 /// provider's `from_env`, such as for a missing variable.
 pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let (provider, name) = provider_and_name(spec)?;

@@ -35,7 +35,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// Those of [`resolve`].
+/// Returns the errors of [`resolve`].
 pub async fn resolve_with_window(spec: &str) -> Result<Arc<dyn Model>> {
     let model = resolve(spec)?;
     let (provider, name) = provider_and_name(spec)?;

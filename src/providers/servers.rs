@@ -132,8 +132,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`] without a key, [`ErrorKind::Config`] without an address or for one that
-    /// cannot be used; the text names the variable.
+    /// Returns [`ErrorKind::Auth`] if there is no key, and [`ErrorKind::Config`] if there is no
+    /// address or it cannot be used; the text names the variable.
     pub(super) fn resolve(&self, name: &str) -> Result<Arc<dyn Model>> {
         (self.model)(self, name)
     }
@@ -147,7 +147,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`](Self::resolve).
+    /// Returns the errors of [`resolve`](Self::resolve).
     pub(super) fn chat_model(&self, name: &str) -> Result<OpenAi> {
         self.chat(&self.base_url()?, name)
     }

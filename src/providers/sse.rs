@@ -17,7 +17,7 @@ use super::buffer::{Buffer, check_len, utf8};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The longest name that is remembered.
+/// The maximum length of a remembered name, in bytes.
 const KNOWN_NAME_LEN: usize = 64;
 
 /// One event, lent by its decoder.
@@ -83,7 +83,7 @@ impl SseDecoder {
     ///
     /// # Errors
     ///
-    /// See [`SseDecoder`].
+    /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>> {
         if !self.started && !self.pass_bom()? {
             return Ok(None);
@@ -134,7 +134,7 @@ impl SseDecoder {
     ///
     /// # Errors
     ///
-    /// See [`SseDecoder`].
+    /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn finish(&mut self) -> Result<Option<SseEvent<'_>>> {
         self.buffer.settle();
         if self.buffer.rest().is_empty() {

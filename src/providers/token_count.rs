@@ -14,7 +14,7 @@ use super::http::Endpoint;
 ///
 /// # Errors
 ///
-/// Those of a request.
+/// Returns an error if the request fails.
 pub(super) async fn count_tokens(
     endpoint: &Endpoint,
     url: &str,

@@ -40,8 +40,8 @@ impl WholeCalls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call without a
-    /// name.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded, and [`ErrorKind::Protocol`]
+    /// if a call has no name.
     pub(super) fn push(
         &mut self,
         id: &str,

@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 
 use crate::util::json::has_more_values;
 
-/// The longest number or literal that may be a whole value.
+/// The maximum length, in bytes, of a number or a literal that is recognized as a whole value.
 const SCALAR_LIMIT: usize = 64;
 
 /// The progress of reading a growing text. Each byte is read once, for any number of checks.

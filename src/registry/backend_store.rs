@@ -76,7 +76,7 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 256 bytes,
+    /// Returns [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 256 bytes,
     /// [`ErrorKind::QuotaExhausted`] if the store has 1,024 backends with files in memory and this
     /// would be another, and the errors of the backend.
     ///
@@ -143,7 +143,7 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// When the engine of its container does not answer.
+    /// Returns an error if the engine of its container does not answer.
     pub async fn info(&self, agent: &str, user: &str) -> Result<Option<BackendInfo>> {
         let Some(stored) = self.stored(agent, user) else {
             return Ok(None);
@@ -159,7 +159,8 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    /// Returns [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the
+    /// engine.
     pub async fn stop(&self, agent: &str, user: &str) -> Result<String> {
         self.act(agent, user, ContainerAction::Stop).await
     }
@@ -168,7 +169,7 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// As [`stop`](Self::stop).
+    /// Returns the same errors as [`stop`](Self::stop).
     pub async fn restart(&self, agent: &str, user: &str) -> Result<String> {
         self.act(agent, user, ContainerAction::Restart).await
     }

@@ -110,9 +110,9 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that cannot be
-    /// switched, such as `permissions`, and for one that is to be on and off; nothing has changed
-    /// then. The errors of [`AgentBuilder::build`].
+    /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that
+    /// cannot be switched, such as `permissions`, and for one that is both enabled and disabled.
+    /// Returns the errors of [`AgentBuilder::build`]. Nothing is changed after an error.
     pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
         let _change = self.changes.lock().await;
         for name in enable.iter().chain(disable) {
@@ -139,8 +139,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// Those of `set_hooks`, and [`ErrorKind::PermissionDenied`] for a switch that needs an admin;
-    /// nothing has changed then.
+    /// Returns the errors of [`set_hooks`](Self::set_hooks), and [`ErrorKind::PermissionDenied`]
+    /// for a switch that needs an admin. Nothing is changed after an error.
     pub async fn set_hooks_as_user(&self, enable: &[String], disable: &[String]) -> Result<()> {
         for name in enable.iter().chain(disable) {
             self.check_hook(name)?;
@@ -199,8 +199,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] for another mode, without a `url` for `remote`, and if the
-    /// template has no backend of the type `docker`; and the errors of the backend.
+    /// Returns [`ErrorKind::InvalidRequest`] for any other mode, for `remote` without a `url`, and
+    /// if the template has no backend of the type `docker`. Returns the errors of the backend.
     ///
     /// # Cancel safety
     ///
@@ -244,7 +244,7 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// When the engine of its container does not answer.
+    /// Returns an error if the engine of its container does not answer.
     pub async fn backend_info(&self) -> Result<Option<BackendInfo>> {
         self.backends.info(&self.id, &self.user).await
     }
@@ -253,7 +253,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    /// Returns [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the
+    /// engine.
     pub async fn container(&self, action: ContainerAction) -> Result<String> {
         let status = self.backends.act(&self.id, &self.user, action).await?;
         let event = format!("container_status:{}", self.user);

@@ -106,7 +106,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Those of the function of [`models`](Self::models).
+    /// Returns the errors of the function set with [`models`](Self::models).
     pub fn model(&self, name: &str) -> Result<Arc<dyn Model>> {
         let parts = read(&self.0.parts).clone();
         (parts.make_model)(name)
@@ -133,9 +133,10 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part of the
-    /// addresses of a server, such as `stream`; [`ErrorKind::Conflict`] if there is a template with
-    /// this id; and those of [`AgentConfig::check`](crate::config::AgentConfig::check).
+    /// Returns [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part
+    /// of the addresses of a server, such as `stream`, [`ErrorKind::Conflict`] if there is a
+    /// template with this id, and the errors of
+    /// [`AgentConfig::check`](crate::config::AgentConfig::check).
     pub fn register_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
         {
@@ -155,7 +156,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`register_template`](Self::register_template), but for the id being taken.
+    /// Returns the same errors as [`register_template`](Self::register_template), except that the
+    /// id may be taken.
     pub fn replace_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
         write(&self.0.templates).insert(id.into(), template);
@@ -168,7 +170,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`register_template`](Self::register_template), for the first agent that cannot be added.
+    /// Returns the same errors as [`register_template`](Self::register_template), for the first
+    /// agent that cannot be added.
     pub fn register_config(&self, config: &Config) -> Result<()> {
         for (id, agent) in config.agents() {
             self.register_template(id, agent.clone())?;
@@ -195,7 +198,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for the first tool that does not exist, with its place in the file.
+    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its place in the
+    /// file.
     pub fn check_tools(&self) -> Result<()> {
         let parts = read(&self.0.parts).clone();
         let registered = self.0.tools.common_names();
@@ -245,9 +249,9 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
-    /// user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024 users
-    /// have files in memory, and those of
+    /// Returns [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`]
+    /// if the user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024
+    /// users have files in memory, and the errors of
     /// [`AgentConfig::builder`](crate::config::AgentConfig::builder).
     ///
     /// # Cancel safety
@@ -293,7 +297,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is no such template, and the errors of the store.
+    /// Returns [`ErrorKind::NotFound`] if there is no such template, and the errors of the store.
     ///
     /// # Cancel safety
     ///

@@ -75,8 +75,8 @@ impl ToolStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Tool`] if the name is not `[A-Za-z0-9_-]{1,64}` or the parameters are not an
-    /// object schema, and [`ErrorKind::Conflict`] if a tool of this crate has the name.
+    /// Returns [`ErrorKind::Tool`] if the name is not `[A-Za-z0-9_-]{1,64}` or the parameters are
+    /// not an object schema, and [`ErrorKind::Conflict`] if a tool of this crate has the name.
     pub fn register(&self, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         lock(&self.0.tools)
@@ -90,10 +90,10 @@ impl ToolStore {
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register); [`ErrorKind::Conflict`] also if a tool for all users has
-    /// the name, and [`ErrorKind::InvalidRequest`] if the user has 128 tools, if the description
-    /// and the parameters have more than 32 KiB as JSON, and if those of all tools of the user
-    /// would have more than 1 MiB.
+    /// Returns the same errors as [`register`](Self::register), [`ErrorKind::Conflict`] also if a
+    /// tool for all users has the name, and [`ErrorKind::InvalidRequest`] if the user has 128
+    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if those of
+    /// all tools of the user would have more than 1 MiB.
     pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         let name = tool.name();

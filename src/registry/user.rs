@@ -5,11 +5,11 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::quoted;
 
-/// The longest id of a user, in bytes.
+/// The maximum length of a user's id, in bytes.
 const MAX_USER: usize = 256;
 
-/// The longest id that is the name of its folder. Each byte becomes up to three, and file systems
-/// have names of 255.
+/// The maximum length, in bytes, of an id that becomes the name of its folder. Escaping triples it
+/// at most, and file systems limit names to 255 bytes.
 const MAX_PLAIN: usize = 64;
 
 /// The name of a user's folder and container: lower-case letters, digits, `-` and `.`, except at
@@ -19,7 +19,7 @@ const MAX_PLAIN: usize = 64;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if the id is empty or longer than 256 bytes.
+/// Returns [`ErrorKind::InvalidRequest`] if the id is empty or longer than 256 bytes.
 pub(super) fn folder_of(user: &str) -> Result<String> {
     if !(1..=MAX_USER).contains(&user.len()) {
         let text = format!(

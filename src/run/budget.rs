@@ -213,7 +213,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if a run above may begin no more.
+    /// Returns [`ErrorKind::Config`] if a parent run may start no more runs.
     pub(crate) fn count_subagent(&self) -> Result<()> {
         // Budgets are always locked from the leaf to the root.
         let nodes: Vec<_> = self.chain().skip(1).collect();

@@ -211,7 +211,8 @@ impl RunContext {
     ///
     /// # Panics
     ///
-    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    /// Panics if called inside another `with_state` on the same thread, which would wait for
+    /// itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.view_state(true, f))
     }
@@ -255,7 +256,7 @@ impl RunContext {
     ///
     /// # Panics
     ///
-    /// When called inside `f` on the same thread, which would wait for itself.
+    /// Panics if called inside `f` on the same thread, which would wait for itself.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }

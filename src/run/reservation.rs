@@ -41,7 +41,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
+    /// Returns [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
     pub(crate) async fn reserve(
         &self,
         estimate: Estimate,

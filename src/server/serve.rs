@@ -98,7 +98,7 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// None at this time: a connection that fails ends alone.
+    /// Currently never returns an error: the failure of a connection ends only that connection.
     ///
     /// # Cancel safety
     ///

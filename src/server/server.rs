@@ -150,8 +150,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an id that is
-    /// taken.
+    /// Returns the errors of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an
+    /// id that is taken.
     pub fn config(self, path: impl AsRef<Path>) -> Result<Self> {
         let config = Config::load(path)?;
         self.agents(&config)
@@ -161,7 +161,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
+    /// Returns [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
     pub fn agents(self, config: &Config) -> Result<Self> {
         self.registry.register_config(config)?;
         Ok(self)
@@ -310,9 +310,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
-    /// registered. [`Config`](crate::ErrorKind::Config) without [`token`](Self::token) and
-    /// [`users`](Self::users): only [`listen`](Self::listen) can return a random token.
+    /// Returns the first error of the setters: an agent id that is invalid or taken, or a tool that
+    /// cannot be registered. Returns [`Config`](crate::ErrorKind::Config) if neither
+    /// [`token`](Self::token) nor [`users`](Self::users) is set: only [`listen`](Self::listen) can
+    /// return a random token.
     pub fn router(self) -> Result<Router> {
         if self.auth.is_none() {
             let text = "a router needs a login; call `Server::token` or `Server::users` first";
@@ -335,8 +336,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address cannot be
-    /// bound.
+    /// Returns the first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address
+    /// cannot be bound.
     ///
     /// # Cancel safety
     ///
@@ -353,7 +354,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// As [`listen`](Self::listen).
+    /// Returns the same errors as [`listen`](Self::listen).
     ///
     /// # Cancel safety
     ///

@@ -167,8 +167,8 @@ impl HandoffsBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if two agents have the same name, or a name is not 1 to 64 letters,
-    /// digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
+    /// Returns [`ErrorKind::Config`] if two agents have the same name, or a name does not consist
+    /// of 1 to 64 letters, digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
     pub fn build(self) -> Result<Handoffs> {
         let members: Members = self
             .agents

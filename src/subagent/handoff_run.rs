@@ -139,7 +139,7 @@ impl HandoffRun {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`], and the store's error.
+    /// Returns the same errors as [`Run::finish`], and the store's error.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while self.next().await.is_some() {}
         self.into_output()
@@ -149,7 +149,8 @@ impl HandoffRun {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
+    /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if it has
+    /// not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
         match self.output.take() {
             Some(output) => *output,

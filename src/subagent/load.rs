@@ -120,7 +120,7 @@ impl SubagentRegistry {
     ///
     /// # Errors
     ///
-    /// The backend's error if the folder cannot be listed.
+    /// Returns the backend's error if the folder cannot be listed.
     pub async fn load_dir(&mut self, backend: &dyn Backend, path: &str) -> Result<Vec<String>> {
         let mut entries = match backend.list(path).await {
             Ok(entries) => entries,
@@ -204,7 +204,7 @@ impl SubagentRegistry {
 ///
 /// # Errors
 ///
-/// For a key that may be a misspelling of one that limits the tools.
+/// Returns an error if a key may be a misspelling of one that limits the tools.
 fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, String> {
     let is_read = |key: &&String| KEYS.contains(&key.as_str()) || ALIASES.contains(&key.as_str());
     let unknown_keys = keys.keys().filter(|key| !is_read(key));

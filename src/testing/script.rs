@@ -153,7 +153,7 @@ impl Step {
     ///
     /// # Errors
     ///
-    /// The failure it was built with.
+    /// Returns the failure that the step was built with.
     pub(super) fn play(
         self,
         number: usize,

@@ -212,7 +212,8 @@ impl ToolContext {
     ///
     /// # Panics
     ///
-    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    /// Panics if called inside another `with_state` on the same thread, which would wait for
+    /// itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.host.with_state(self.is_live(), f))
     }

@@ -179,7 +179,7 @@ pub trait PermissionGate: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A [`Config`](ErrorKind::Config) error if the gate refuses a tool that the agent does not
+    /// Returns [`Config`](ErrorKind::Config) if the gate refuses a tool that the agent does not
     /// have, which is most often a misspelled name. The provided method returns `Ok`.
     fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
         Ok(())

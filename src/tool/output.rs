@@ -152,7 +152,7 @@ pub trait IntoToolResult {
     ///
     /// # Errors
     ///
-    /// The tool's error.
+    /// Returns the tool's error.
     fn into_tool_result(self) -> Result<ToolOutput, BoxError>;
 }
 

@@ -11,7 +11,7 @@ use crate::model::ToolDefinition;
 
 use super::tool::Tool;
 
-/// The longest name every provider takes.
+/// The maximum length of a name that every provider accepts, in bytes.
 const MAX_NAME: usize = 64;
 
 /// Tools by name, with marks on the names: which may run without a question, and which are
@@ -56,8 +56,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     ///
-    /// When the name is taken or is not `[A-Za-z0-9_-]{1,64}`, and when the tool's parameters
-    /// are not an object schema.
+    /// Returns an error if the name is taken or is not `[A-Za-z0-9_-]{1,64}`, or if the tool's
+    /// parameters are not an object schema.
     pub fn register(&mut self, tool: impl Tool) -> Result<()> {
         if self.0.tools.contains_key(tool.name()) {
             return Err(Error::new(
@@ -72,7 +72,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register), but for the name being taken.
+    /// Returns the same errors as [`register`](Self::register), except that the name may be taken.
     pub fn replace(&mut self, tool: impl Tool) -> Result<Option<Arc<dyn Tool>>> {
         check_tool(&tool)?;
         let name = Arc::from(tool.name());

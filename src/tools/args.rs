@@ -21,7 +21,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When none has.
+    /// Returns an error if no argument has it.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let make_error = || ToolError::new(format!("{} is required", names[0]));
         Ok(text_of(&self.given, names).ok_or_else(make_error)?)
@@ -71,7 +71,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if there is no such argument.
     pub(super) fn command(&self) -> Result<Command, BoxError> {
         let command = Command::new(self.text(&["command"])?);
         Ok(command.with_denied(self.cx.denied_paths()))

@@ -16,7 +16,7 @@ use super::{formula, fraction};
 /// The time limit of a calculation. Fend exceeds it by the time between two checks, and its parser,
 /// which is bounded separately, does not check it; a call stays below a second of CPU time.
 const LIMIT: Duration = Duration::from_millis(800);
-/// The longest expression, in bytes.
+/// The maximum length of an expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
 /// A longer result is cut in the middle.
 const MAX_RESULT: usize = 2_000;

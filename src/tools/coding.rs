@@ -17,7 +17,7 @@ use super::{files, find, schema};
 
 /// The time limit of a command unless the call or the backend sets another.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest a call may ask for.
+/// The maximum timeout of a call.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 const STYLE: Style = Style {

@@ -18,7 +18,7 @@ const STACK: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 ///
-/// When the system cannot start a thread.
+/// Returns an error if the system cannot start a thread.
 pub(super) async fn on_own_thread<T: Send + 'static>(
     f: impl FnOnce(&Cancellation) -> T + Send + 'static,
 ) -> io::Result<Option<T>> {

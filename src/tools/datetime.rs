@@ -13,7 +13,7 @@ use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
 use crate::util::blocking::blocking;
 use crate::util::text;
 
-/// The most zones suggested for an unknown name.
+/// The maximum number of zones suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// `current_datetime`: the time in UTC and in the system's time zone, or in the IANA `timezone`

@@ -10,9 +10,9 @@ use similar::{DiffOp, TextDiff};
 const CONTEXT: usize = 3;
 /// A diff that would take longer is coarser.
 const TIME: Duration = Duration::from_millis(500);
-/// The most bytes compared, from the first line that changed to the last.
+/// The maximum number of bytes compared, from the first changed line to the last.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The most lines compared.
+/// The maximum number of lines compared.
 const MAX_LINES: usize = 20_000;
 
 /// The unified diff of a file. Of a change that spans too much, only a note that it does.

@@ -15,9 +15,9 @@ use super::find::quote_path;
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
 
-/// The most entries of a listing.
+/// The maximum number of entries of a listing.
 const MAX_LISTED: usize = 10_000;
-/// The most bytes of a listing's text. What is over it is left out by whole entries.
+/// The maximum size of a listing's text, in bytes. Entries beyond it are left out.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
 /// A folder as a JSON array of `{name, type, size}`.

@@ -12,9 +12,9 @@ use crate::util::text::is_hidden;
 
 use super::args::Args;
 
-/// The most files or lines of a result.
+/// The maximum number of files or lines of a result.
 const MAX_FOUND: usize = 10_000;
-/// The most bytes of a result's text. What is over it is left out by whole lines.
+/// The maximum size of a result's text, in bytes. Lines beyond it are left out.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
 /// The note in a search about omitted files.

@@ -18,7 +18,7 @@ const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 ///
 /// # Errors
 ///
-/// When the expression contains anything else; the text names it.
+/// Returns an error if the expression contains anything else; the text names it.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
     let normalized = expression
         .replace(['×', '·', '⋅'], "*")

@@ -11,9 +11,9 @@
 
 use super::formula::FUNCTIONS;
 
-/// The most bits of a denominator.
+/// The maximum number of bits of a denominator.
 const MAX_DENOMINATOR: f64 = 32_768.0;
-/// The most bits of a numerator that has a denominator.
+/// The maximum number of bits of a numerator that has a denominator.
 const MAX_NUMERATOR: f64 = 1_048_576.0;
 /// Bits that a floating-point number, a constant or a root has above and below the line.
 const INEXACT: f64 = 128.0;
@@ -24,7 +24,7 @@ const DIGIT: f64 = std::f64::consts::LOG2_10;
 ///
 /// # Errors
 ///
-/// When a fraction in it could be over a limit, or a function has no argument.
+/// Returns an error if a fraction in it could be over a limit, or a function has no argument.
 pub(super) fn check(formula: &str) -> Result<(), String> {
     let mut reader = Reader { rest: formula };
     loop {

@@ -5,13 +5,14 @@
 //! what follows cannot be read as it expects. Brackets multiply this: nested ones take time that is
 //! exponential in their depth.
 
-/// The most values and brackets that are read, each as often as the parser reads it.
+/// The maximum number of values and brackets, each counted as often as the parser reads it.
 const MAX_STEPS: u64 = 500_000;
 
-/// The most often that a factor is read that follows another one without an operator, or `%`.
+/// The maximum number of times that a factor is read if it follows another without an operator, or
+/// `%`.
 const ADJACENT: u64 = 4;
 
-/// The most often that the argument of a function or a divisor is read.
+/// The maximum number of times that the argument of a function, or a divisor, is read.
 const RETRIED: u64 = 2;
 
 /// The token before.

@@ -19,9 +19,9 @@ use super::{files, find, schema};
 
 /// The time limit of a command unless another was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The most files `glob` returns.
+/// The maximum number of files that `glob` returns.
 const MAX_FILES: usize = 100;
-/// The most lines `grep` returns.
+/// The maximum number of lines that `grep` returns.
 const MAX_MATCHES: usize = 200;
 
 const STYLE: Style = Style {

@@ -83,8 +83,8 @@ impl<K: PartialEq> Clients<K> {
 ///
 /// # Errors
 ///
-/// When it is to be secure and the system's certificate store cannot be used, or the feature
-/// `tls` is off.
+/// Returns an error if the client uses TLS and the system's certificate store cannot be used, or
+/// the feature `tls` is off.
 pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     let builder = Client::builder()
         .user_agent(concat!(

@@ -7,7 +7,7 @@ use memchr::memchr2;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most values that are read at once of a server's reply or of the arguments of a call.
+/// The maximum number of values read at once of a server's reply or of a call's arguments.
 ///
 /// As a value, an element of a list takes 32 bytes, and an object with one field up to 650, however
 /// short its text is: this many take 130 MB at most.

@@ -16,7 +16,7 @@ pub(crate) const MAX_LINKS: usize = 40;
 ///
 /// # Errors
 ///
-/// Those of `read_link`, except [`NotFound`](io::ErrorKind::NotFound).
+/// Returns the errors of `read_link`, except [`NotFound`](io::ErrorKind::NotFound).
 pub(crate) fn follow_links(
     path: &Path,
     mut read_link: impl FnMut(&Path) -> io::Result<Option<PathBuf>>,

@@ -21,7 +21,7 @@ const JOINED: usize = 96 * 1024;
 ///
 /// # Errors
 ///
-/// Also [`ErrorKind::Io`] when no thread can be started.
+/// Returns the error of `work`, and [`ErrorKind::Io`] if no thread can be started.
 pub(crate) fn on_new_thread<T, F>(work: F) -> Result<T>
 where
     T: Send,

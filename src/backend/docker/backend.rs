@@ -144,7 +144,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer.
+    /// Returns an error if the engine does not answer.
     pub async fn container_status(&self) -> Result<ContainerStatus> {
         self.inner.container.status().await
     }
@@ -153,7 +153,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer, or the container does not exist any more.
+    /// Returns an error if the engine does not answer, or the container no longer exists.
     pub async fn stop_container(&self) -> Result<()> {
         self.inner.container.tell("stop").await
     }
@@ -162,7 +162,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// As [`stop_container`](Self::stop_container).
+    /// Returns the same errors as [`stop_container`](Self::stop_container).
     pub async fn restart_container(&self) -> Result<()> {
         self.inner.container.tell("restart").await
     }
@@ -172,7 +172,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer.
+    /// Returns an error if the engine does not answer.
     pub async fn remove_container(&self) -> Result<()> {
         self.inner.container.remove().await
     }

@@ -196,12 +196,11 @@ impl DockerBuilder {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Config`] when a setting is not valid, or the program is not found.
-    /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] when the engine does not
-    ///   answer.
-    /// * [`ErrorKind::NotFound`] when there is no container to attach to, and
-    ///   [`ErrorKind::Conflict`] when another one has the name of the new one.
-    /// * [`ErrorKind::Timeout`] when the engine takes more than ten minutes.
+    /// * [`ErrorKind::Config`] if a setting is not valid, or the program is not found.
+    /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] if the engine does not answer.
+    /// * [`ErrorKind::NotFound`] if there is no container to attach to, and [`ErrorKind::Conflict`]
+    ///   if another container has the name of the new one.
+    /// * [`ErrorKind::Timeout`] if the engine takes more than ten minutes.
     ///
     /// # Cancel safety
     ///

@@ -8,7 +8,7 @@ pub(super) struct FileCall<'a> {
     /// The arguments that the operation has in addition to the path.
     pub(super) arguments: &'a [String],
     pub(super) input: &'a [u8],
-    /// The longest output, in bytes.
+    /// The maximum size of the output, in bytes.
     pub(super) max_output: u64,
 }
 

@@ -32,7 +32,8 @@ const AHEAD_FILE: usize = 128;
 /// searches at once hold two trees.
 const MAX_TREE: usize = 250_000;
 const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
-/// The longest listing of a tree that is kept: a path has a `./` and a NUL.
+/// The maximum size of the listing of a tree that is kept, in bytes: each path has a `./` and a
+/// NUL.
 const MAX_TREE_LISTING: u64 = (MAX_TREE_BYTES + 3 * MAX_TREE + 1024) as u64;
 
 #[derive(Debug)]

@@ -113,7 +113,8 @@ impl LocalBackend {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it does not exist or is not a folder.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if `root` does not exist or is not a
+    /// folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
             root: Arc::new(Root::open(root.as_ref())?),

@@ -27,7 +27,8 @@ const MAX_REGEX: usize = 10 * 1024 * 1024;
 /// The memory in which a search stores the states it has been in.
 const MAX_STATES: usize = 8 * 1024 * 1024;
 
-/// The most bytes of lines that are found, cut lines as they are shown, and 64 bytes for each line.
+/// The maximum size of the lines found, in bytes: cut lines count as they are shown, and each line
+/// counts 64 bytes more.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
 /// A [`GrepQuery`] made ready.

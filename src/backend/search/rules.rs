@@ -19,12 +19,12 @@ const WILD: usize = 8;
 /// expression grows with both.
 const WILDCARDS: usize = 8;
 const LINE_BYTES: usize = 256;
-/// The most all lines of a folder's ignore files weigh together; later ones are left out.
+/// The maximum weight of all lines of a folder's ignore files together; later lines are left out.
 const MAX_WEIGHT: usize = 2_048 * WILD;
-/// The most lines compiled together.
+/// The maximum number of lines compiled together.
 const PIECE_LINES: usize = 512;
-/// The most bytes of lines compiled together. The expression they make stays far below the size
-/// at which compiling it fails, and a failure would lose this piece only.
+/// The maximum size of the lines compiled together, in bytes. Their expression stays far below the
+/// size at which compilation fails, and a failure would lose only this piece.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// The rules in the ignore files of one folder.

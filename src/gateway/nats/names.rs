@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::util::hash::fnv1a;
 
-/// The longest name of a channel that is part of a subject as it is. A server takes names of 255
-/// bytes.
+/// The maximum length, in bytes, of a channel's name that is used unchanged in a subject. A server
+/// accepts names of 255 bytes.
 const MAX_TOKEN: usize = 160;
 /// The part of a longer one that stays.
 const HEAD: usize = 100;

@@ -23,7 +23,7 @@ const ENDING: &str = "files";
 const ASIDE: &str = "damaged";
 /// And while it is copied.
 const COPY: &str = "copy";
-/// The longest name without its ending, in bytes.
+/// The maximum length of a name without its extension, in bytes.
 const MAX_NAME: usize = 240;
 
 /// The time to wait for another process that has locked a file.
@@ -319,7 +319,8 @@ fn check_regular(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::WouldBlock`] if another process has it locked for longer than [`LOCK_WAIT`].
+/// Returns [`io::ErrorKind::WouldBlock`] if another process has it locked for longer than
+/// [`LOCK_WAIT`].
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     lock_within(path, create, LOCK_WAIT)
 }

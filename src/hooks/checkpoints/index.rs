@@ -113,7 +113,7 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// As [`check_room`](Self::check_room).
+    /// Returns the same errors as [`check_room`](Self::check_room).
     pub(super) fn add(&mut self, read_record: ReadRecord) -> io::Result<()> {
         self.check_room(read_record.content_offset - read_record.start)?;
         self.push(read_record);
@@ -124,7 +124,7 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::FileTooLarge`], with the limit.
+    /// Returns [`io::ErrorKind::FileTooLarge`], with the limit, if there is no room.
     pub(super) fn check_room(&self, len: u64) -> io::Result<()> {
         if self.entries.len() < MAX_RECORDS && self.record_bytes + len <= MAX_RECORD_BYTES {
             return Ok(());

@@ -154,7 +154,7 @@ struct Version {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] for a line that is longer than those that are read.
+/// Returns [`ErrorKind::InvalidRequest`] if the line would be longer than the limit for reading.
 pub(super) fn line(record: &ChangeRecord) -> Result<Vec<u8>> {
     let json = serde_json::to_vec(&RecordOut { v: VERSION, record })?;
     let mut line = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
@@ -253,7 +253,7 @@ pub(super) fn scan(
 ///
 /// # Errors
 ///
-/// The version of the format, if it is newer.
+/// Returns the version of the format if it is newer than this crate's.
 fn parse(line: &[u8]) -> std::result::Result<Option<ChangeRecord>, u32> {
     let Some((checksum, json)) = line.split_at_checked(CHECKSUM_LEN) else {
         return Ok(None);

@@ -19,7 +19,7 @@ use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 /// The mode bits of a file that everyone may read.
 const WORLD_READABLE: u32 = 0o444;
 
-/// The longest content whose lines are counted, in bytes: each line takes memory.
+/// The maximum size of a content whose lines are counted, in bytes: each line takes memory.
 const MAX_COUNTED: usize = 1024 * 1024;
 
 /// The current state of a file.
@@ -55,10 +55,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold the
-    /// session's lease to keep other processes from running it. [`Io`](ErrorKind::Io) when the
-    /// folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) when they are
-    /// damaged.
+    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold
+    /// the session's lease to keep other processes from running it. Returns [`Io`](ErrorKind::Io)
+    /// if the folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) if they
+    /// are damaged.
     ///
     /// # Cancel safety
     ///

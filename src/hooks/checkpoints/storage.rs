@@ -44,7 +44,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] and [`ErrorKind::VersionTooNew`].
+    /// Returns [`ErrorKind::Corrupt`] if the records are damaged, and [`ErrorKind::VersionTooNew`]
+    /// if a newer version of this crate wrote them.
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -172,8 +173,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when there is no room
-    /// for the copy.
+    /// Returns [`ErrorKind::Conflict`] if it has some, and [`ErrorKind::Config`] if there is no
+    /// room for the copy.
     pub(super) fn copy(
         &self,
         from: &str,

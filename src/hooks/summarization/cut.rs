@@ -17,7 +17,7 @@ pub(crate) struct Keep {
     pub(crate) share: f64,
     /// The number of messages, in place of a share.
     pub(crate) count: Option<usize>,
-    /// The most tokens that are kept beyond the last two messages.
+    /// The maximum number of tokens kept before the last two messages.
     pub(crate) tokens: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::util::blocking::blocking_until_dropped;
 use super::prompt;
 use super::transcript::{MAX_PIECES, pieces, transcript};
 
-/// The most words of a summary, where the window has room for them.
+/// The maximum number of words of a summary, if the window has room for them.
 const MAX_WORDS: usize = 2_000;
 /// Tokens a word may take, and what a model thinks before it writes it.
 const TOKENS_A_WORD: u64 = 3;
@@ -37,8 +37,8 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// The summarizer's error, a timeout, an empty answer, and [`ErrorKind::Config`] if its window
-    /// is so small that it would be asked more than 512 times.
+    /// Returns the summarizer's error, an error if it times out or answers with no text, and
+    /// [`ErrorKind::Config`] if its window is so small that it would be called more than 512 times.
     pub(crate) async fn summarize(
         &self,
         before: Option<String>,
@@ -79,7 +79,7 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// As [`summarize`](Self::summarize).
+    /// Returns the same errors as [`summarize`](Self::summarize).
     #[cfg(feature = "gateway")]
     pub(crate) async fn merge(&self, first: &str, second: &str) -> Result<String> {
         self.ask(second, Some(first)).await

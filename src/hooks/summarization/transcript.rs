@@ -12,7 +12,7 @@ use crate::util::text::{head, head_tail};
 /// The length to which the content of a file is cut, in characters: the rest can be read in the
 /// file.
 const MAX_FILE_CHARS: usize = 2_000;
-/// The most pieces of a history: the summarizer is asked once for each.
+/// The maximum number of pieces of a history: the summarizer is called once for each.
 pub(super) const MAX_PIECES: usize = 512;
 /// The tools whose arguments hold the contents of files.
 const WRITERS: [&str; 7] = [

@@ -94,8 +94,8 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) when there are too many
-    /// values in `input`, which comes as pieces of text.
+    /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if there are too
+    /// many values in `input`, which comes as pieces of text.
     pub(super) fn finish(self, out: &mut Events) -> Result<ProviderBlock> {
         if self.is_untouched() {
             return Ok(ProviderBlock::new(PROVIDER, self.start));

@@ -95,8 +95,8 @@ impl Anthropic {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let mut model = Self::new(model, env::key(PROVIDER, "ANTHROPIC_API_KEY")?);
         if let Some(url) = env::var("ANTHROPIC_BASE_URL") {
@@ -145,7 +145,8 @@ impl Anthropic {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     ///
     /// ```no_run
     /// use agentcore::providers::Anthropic;

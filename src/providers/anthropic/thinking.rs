@@ -28,7 +28,7 @@ pub(super) struct Thinking {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
+/// Returns [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
 pub(super) fn thinking(
     request: &ModelRequest,
     model: &str,

@@ -44,7 +44,7 @@ pub(in crate::providers) struct Encoded {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidMessages`] if there is no message to send.
+/// Returns [`ErrorKind::InvalidMessages`] if there is no message to send.
 pub(in crate::providers) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,

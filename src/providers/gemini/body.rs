@@ -41,7 +41,7 @@ struct Tools {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for settings that the model does not have.
+/// Returns [`ErrorKind::Config`] for settings that the model does not have.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,

@@ -108,8 +108,8 @@ impl Gemini {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address or a name that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address or the name cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let key = match env::var("GOOGLE_API_KEY") {
             Some(key) if env::var("GEMINI_API_KEY").is_none() => key.into(),

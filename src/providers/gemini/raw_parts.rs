@@ -65,7 +65,7 @@ impl<'a> RawParts<'a> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] if the parts are no list.
+    /// Returns [`ErrorKind::Protocol`] if the parts are not a list.
     pub(super) fn current(&mut self) -> Result<Option<&'a RawValue>> {
         let parts = match &mut self.all {
             Some(parts) => parts,

@@ -21,7 +21,7 @@ const AUTOMATIC: i64 = -1;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a mode that the model does not have.
+/// Returns [`ErrorKind::Config`] for a mode that the model does not have.
 pub(super) fn thinking_config(
     request: &ModelRequest,
     model: &str,

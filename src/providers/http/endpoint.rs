@@ -28,10 +28,10 @@ use super::secrets::Secrets;
 /// The default of the time in which no byte arrives. Some models think for minutes without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The most characters of a request's id.
+/// The maximum length of a request's id, in characters.
 pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
-/// The most bytes that are read of a failed request's body.
+/// The maximum number of bytes read of a failed request's body.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
 /// The time limit for the body of a failed request.
@@ -59,8 +59,8 @@ pub(crate) struct Endpoint {
 /// pooled connection. One set for the process, as the pool is.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
-/// The most addresses that are remembered: a program may use new ones without end. A forgotten one
-/// is not tried again at once when its pooled connection is broken.
+/// The maximum number of remembered addresses: a program may use new ones without end. A request to
+/// a forgotten address is not retried at once when its pooled connection is broken.
 const MOST_ANSWERED: usize = 256;
 
 /// An answer whose status was a success.
@@ -206,7 +206,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Failures of the connection, and every status but 2xx; see [`status`].
+    /// Returns an error if the connection fails, or if the status is not 2xx; see [`status`].
     pub(crate) fn post_stream<'a>(
         &'a self,
         body: &'a Bytes,

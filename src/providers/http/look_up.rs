@@ -28,7 +28,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Those of a server that does not answer in time, and the statuses 401 and 403.
+    /// Returns an error if the server does not answer in time, or answers with 401 or 403.
     pub(crate) async fn look_up(
         &self,
         address: &str,
@@ -43,7 +43,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// Returns an error if the request fails.
     pub(crate) async fn ask_json(&self, address: &str, body: Bytes) -> Result<Option<Value>> {
         let is_missing = |status| {
             matches!(

@@ -24,8 +24,8 @@ pub(in crate::providers) struct Target<'a> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] for media that the API has no form for, and for an image to a
-/// model that accepts none.
+/// Returns [`ErrorKind::InvalidRequest`] for media that the API has no form for, and for an image
+/// to a model that accepts none.
 pub(in crate::providers) fn check(
     request: &ModelRequest,
     target: Target<'_>,

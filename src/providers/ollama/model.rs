@@ -118,7 +118,8 @@ impl Ollama {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
         let Connection {
             endpoint, model, ..

@@ -13,7 +13,7 @@ use super::super::raw_object::{RawFields, bytes_of};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for an effort that Ollama has no level for.
+/// Returns [`ErrorKind::Config`] for an effort that Ollama has no level for.
 pub(super) fn think(mode: &ThinkingMode, model: &str) -> Result<Value> {
     let effort = match mode {
         ThinkingMode::Disabled => return Ok(json!(false)),

@@ -48,8 +48,8 @@ impl OpenAiAuto {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let model = model.into();
         let chat = OpenAi::from_env(model.clone())?;

@@ -158,7 +158,8 @@ impl OpenAi {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     ///
     /// ```no_run
     /// use agentcore::providers::OpenAi;

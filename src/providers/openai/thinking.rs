@@ -12,7 +12,7 @@ use super::rules::{Rules, ThinkingField};
 ///
 /// # Errors
 ///
-/// [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
+/// Returns [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
 pub(super) fn thinking(
     request: &ModelRequest,
     model: &str,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest delay that is used.
+/// The maximum delay; a longer one is ignored.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The number of invalid fields in an error's text.

@@ -51,7 +51,7 @@ impl OpenedThread {
     ///
     /// # Errors
     ///
-    /// 409, with the path of the agent that has asked.
+    /// Returns 409, with the path of the agent that has asked.
     pub(super) fn check_agent(&self, app: &App, pending: &[PendingCall]) -> Result<(), ApiError> {
         let mut asked_by = pending.iter().filter_map(|call| call.agent.as_ref());
         let Some(other) = asked_by.find(|name| **name != self.agent_name) else {
@@ -88,7 +88,7 @@ pub(super) struct LaunchOptions {
 ///
 /// # Errors
 ///
-/// 404 if the thread belongs to another user: all users of a store share its ids.
+/// Returns 404 if the thread belongs to another user: all users of a store share its ids.
 pub(super) async fn open(
     app: &App,
     caller: &Caller,
@@ -102,7 +102,7 @@ pub(super) async fn open(
 ///
 /// # Errors
 ///
-/// The same 404 if there is no such thread and if it belongs to another user.
+/// Returns the same 404 whether the thread does not exist or belongs to another user.
 pub(super) async fn open_existing(
     app: &App,
     caller: &Caller,
@@ -149,7 +149,7 @@ async fn open_or(
 ///
 /// # Errors
 ///
-/// 404 if the thread belongs to another user.
+/// Returns 404 if the thread belongs to another user.
 pub(super) async fn owned_state(
     app: &App,
     caller: &Caller,

@@ -19,7 +19,7 @@ use super::path::Path;
 /// The event that is published when tools have changed.
 const CHANGED: &str = "tools_changed";
 
-/// The longest address of a tool, in bytes.
+/// The maximum length of a tool's address, in bytes.
 const MAX_URL: usize = 2_048;
 
 pub(super) fn routes(api: Api) -> Api {

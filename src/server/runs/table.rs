@@ -106,11 +106,12 @@ impl RunTable {
     ///
     /// # Errors
     ///
-    /// If the thread has a run, if there are too many, or in a shutdown. The run is dropped then.
+    /// Returns an error if the thread has a run, if there are too many runs, or if the server shuts
+    /// down. The run is dropped then.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics if called outside of a tokio runtime.
     pub(crate) fn start(&self, start: StartRun) -> Result<Arc<ServerRun>, RunRefusal> {
         let StartRun {
             key,
@@ -149,7 +150,7 @@ impl RunTable {
     ///
     /// # Errors
     ///
-    /// If the user has too many.
+    /// Returns an error if the user has too many runs.
     pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
         let count = lock(&self.0.inner).readers_of(user);
         ReaderPermit::take(count, self.0.limits.readers_per_user)

@@ -161,7 +161,7 @@ impl ServerRun {
     ///
     /// # Errors
     ///
-    /// If the user has too many readers.
+    /// Returns an error if the user has too many readers.
     pub(crate) fn reader(
         self: &Arc<Self>,
         format: StreamFormat,

@@ -38,7 +38,8 @@ impl StreamFormat {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) if a format is named that does not exist.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the requested format does not
+    /// exist.
     pub fn choose(query: Option<&str>, accept: Option<&str>) -> Result<Self> {
         if let Some(name) = query {
             return name.parse();

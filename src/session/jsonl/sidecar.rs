@@ -49,9 +49,9 @@ struct Kept<'a> {
     base64: Option<String>,
 }
 
-/// The most bytes of damage in one line of the sidecar.
+/// The maximum number of damaged bytes in one line of the sidecar.
 const PIECE: usize = 1024 * 1024;
-/// The most bytes of a sidecar that are searched for what is already there, and the most lines.
+/// The maximum number of bytes, and of lines, of a sidecar that are searched for earlier copies.
 const SEARCHED: u64 = 64 * 1024 * 1024;
 const SEARCHED_LINES: usize = 100_000;
 /// The number of bytes that are read at once.

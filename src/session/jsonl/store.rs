@@ -62,7 +62,7 @@ impl JsonlStore {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::ErrorKind::Io) when the folder cannot be created.
+    /// Returns [`Io`](crate::ErrorKind::Io) if the folder cannot be created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Self::on(folder.as_ref(), Arc::new(System))
     }

@@ -20,7 +20,7 @@ use super::summary::LogSummary;
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u64 = 1;
 
-/// The longest line that is written and read, in bytes.
+/// The maximum length of a line, in bytes, both written and read.
 pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// Every record begins with this, in every version.

@@ -96,7 +96,7 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(shared))
     }
 
-    /// Sets the most bytes of one session's log, for all clones of this store.
+    /// Sets the maximum size of a session's log, in bytes, for all clones of this store.
     pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }

@@ -22,8 +22,8 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature `tls` is
-    /// off.
+    /// Returns [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature
+    /// `tls` is off.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser's error may contain a part of the password.
         let make_error = || {

@@ -12,14 +12,15 @@ use tokio_postgres::types::Type;
 use crate::session::remote::PIECE;
 use crate::util::sync::lock;
 
-/// The most bytes of a message: a row has at most a piece of a log and its place.
+/// The maximum size of a message, in bytes: a row has at most a piece of a log and its position.
 const MAX_MESSAGE: u64 = PIECE + 1024 * 1024;
-/// The most bytes of settings, notices and notifications without a complete answer between them.
+/// The maximum size, in bytes, of the settings, notices and notifications between two complete
+/// answers.
 const MAX_NOTICES: u64 = 1024 * 1024;
-/// The most bytes of the settings of a connection, which the client keeps.
+/// The maximum size of a connection's settings, in bytes. The client keeps them.
 const MAX_SETTINGS: u64 = 4 * 1024 * 1024;
 
-/// The most bytes of the description of rows, which have up to four columns.
+/// The maximum size of a description of rows, in bytes. Rows have up to four columns.
 const MAX_DESCRIPTION: u64 = 16 * 1024;
 
 /// The tag of a message that describes the columns of rows.

@@ -19,7 +19,7 @@ pub(super) struct Socket {
     /// The time of the call without the bytes that it receives.
     timeout: Duration,
     received: usize,
-    /// The most bytes that extend the time.
+    /// The maximum number of received bytes that extend the deadline.
     max_received: usize,
 }
 
@@ -55,7 +55,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::TimedOut`] when there is none.
+    /// Returns [`io::ErrorKind::TimedOut`] if the time is over.
     fn time_left(&self) -> io::Result<Duration> {
         let time = timeout_for(self.timeout, self.received.min(self.max_received));
         let time_left = time.saturating_sub(self.start_time.elapsed());

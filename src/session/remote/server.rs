@@ -24,7 +24,7 @@ impl From<Error> for Failure {
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
-/// The most bytes of a log that are read or set aside with one call.
+/// The maximum number of bytes of a log that one call reads or sets aside.
 pub(in crate::session) const PIECE: u64 = 1024 * 1024;
 
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.

@@ -205,7 +205,7 @@ impl WireEvent {
     ///
     /// # Errors
     ///
-    /// Also when a raw block is no longer JSON.
+    /// Returns the recorded error, and an error if a raw block is not JSON.
     pub(super) fn event(&self) -> Result<ModelEvent> {
         Ok(match self {
             Self::Start {

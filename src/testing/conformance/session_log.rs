@@ -25,7 +25,7 @@ type Check<L> = fn(&L) -> Result<()>;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`] with one line for each check that failed.
+/// Returns [`ErrorKind::Other`] with one line for each failed check.
 ///
 /// [`Log`] has an example.
 pub async fn session_log<L: Log>(make: impl Fn() -> L, reopen: impl Fn(L) -> L) -> Result<()> {

@@ -183,7 +183,7 @@ impl Reply {
     ///
     /// # Panics
     ///
-    /// When `len` is 0.
+    /// Panics if `len` is 0.
     #[must_use]
     pub fn every(self, len: usize) -> Self {
         assert!(len > 0, "a piece has at least one byte");

@@ -55,11 +55,11 @@ impl FaultServer {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when no loopback port can be opened.
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if no loopback port can be opened.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics if called outside of a tokio runtime.
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let addr = listener.local_addr()?;

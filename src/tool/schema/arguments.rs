@@ -20,7 +20,7 @@ const MAX_RAW: usize = 1_000;
 ///
 /// # Errors
 ///
-/// An error that lists the failures and their positions.
+/// Returns an error that lists the failures and their positions if `args` do not match `schema`.
 pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError> {
     Validator::new(schema).run(args)
 }

@@ -195,7 +195,7 @@ impl TaskEntry {
     ///
     /// # Errors
     ///
-    /// The reason, if the task has ended, was stopped or has too many messages.
+    /// Returns the reason if the task has ended, was stopped or has too many messages.
     pub(super) fn post(&self, message: Message) -> Result<(), Refusal> {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {

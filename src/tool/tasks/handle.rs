@@ -92,7 +92,8 @@ impl TaskHandle {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was stopped.
+    /// Returns [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was
+    /// stopped.
     pub fn send(&self, message: impl Into<Message>) -> Result<()> {
         let id = &self.entry.id;
         self.entry.post(message.into()).map_err(|refusal| {

@@ -102,8 +102,8 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`], with the problem: no answer or too many, one that does not exist, or a
-    /// text where none was asked for.
+    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if one does not exist, or if
+    /// a text was given where none was asked for; the text names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
@@ -196,8 +196,8 @@ impl Chosen {
 ///
 /// # Errors
 ///
-/// Every method fails when there is no person to ask, or when the person who was asked has left.
-/// The model reads the text of the error. No method may wait for a person who is not there.
+/// Every method returns an error if there is no person to ask, or if the person who was asked has
+/// left. The model reads the text of the error. No method may wait for a person who is not there.
 ///
 /// # Cancel safety
 ///

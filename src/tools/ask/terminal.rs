@@ -24,7 +24,7 @@ const WATCH: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// The longest line that is read, in bytes.
+/// The maximum length of a line, in bytes.
 const MAX_LINE: usize = 64 * 1024;
 /// The bytes that are written at once. Linux reports a terminal that has room for 256 as ready.
 const MAX_PIECE: usize = 256;
@@ -41,7 +41,7 @@ const MAX_PIECE: usize = 256;
 ///
 /// # Panics
 ///
-/// Asking panics outside a tokio runtime.
+/// Asking panics outside of a tokio runtime.
 ///
 /// ```no_run
 /// use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};

@@ -3,7 +3,7 @@
 use crate::tool::{TaskHandle, TaskOutcome};
 use crate::util::text::line_of;
 
-/// The most characters of the description of a task.
+/// The maximum length of a task's description, in characters.
 const MAX_CHARS: usize = 200;
 
 /// The line about a task: `ID [STATUS] NAME: TASK`.

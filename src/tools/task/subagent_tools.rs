@@ -123,8 +123,8 @@ impl SubagentTools {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is
-    /// neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
+    /// Returns [`ErrorKind::Config`] if the registry is empty, or a definition names a model that
+    /// is neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
     pub fn build(self) -> Result<Vec<FuncTool>> {
         if self.registry.names().is_empty() {
             let text = "no subagent is registered; register one, or leave out the tools";

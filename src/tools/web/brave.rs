@@ -44,7 +44,7 @@ impl Brave {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`](crate::ErrorKind::Auth) when the variable is not set or empty.
+    /// Returns [`ErrorKind::Auth`](crate::ErrorKind::Auth) if the variable is not set or empty.
     pub fn from_env() -> Result<Self> {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
@@ -54,7 +54,7 @@ impl Brave {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not an http or https URL.
     pub fn base_url(self, url: &str) -> Result<Self> {
         self.0.with_base_url(url).map(Self)
     }

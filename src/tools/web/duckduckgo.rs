@@ -48,7 +48,7 @@ impl DuckDuckGo {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not an http or https URL.
     pub fn base_url(self, url: &str) -> Result<Self> {
         self.0.with_base_url(url).map(Self)
     }

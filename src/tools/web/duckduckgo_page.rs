@@ -17,7 +17,7 @@ const SNIPPET: &str = "result__snippet";
 const ADVERTISEMENT: &str = "result--ad";
 const RESULTS: [&str; 3] = ["results", "no-results", "result--no-result"];
 const CHALLENGES: [&str; 2] = ["anomaly-modal__modal", "anomaly-modal__title"];
-/// The longest text of a title or snippet, in bytes.
+/// The maximum length of a title or a snippet, in bytes.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// A page, by its kind.

@@ -13,9 +13,9 @@ use crate::util::{Cancellation, text};
 use super::sink::MAX_DEPTH;
 use super::tokens::{MAX_VALUE, OWN_CONTENT};
 
-/// The longest title, in characters.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
-/// The longest base of a page's links, in bytes: it may be repeated in each of them.
+/// The maximum length of the base of a page's links, in bytes: each of them may repeat it.
 const MAX_BASE: usize = 2 * 1024;
 /// The number of bytes by which all links of a page together may grow by becoming absolute.
 const MAX_GROWTH: usize = 8 * 1024 * 1024;

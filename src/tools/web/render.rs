@@ -29,7 +29,7 @@ const INDENTED: [&str; 4] = ["blockquote", "li", "ol", "ul"];
 const MAX_INDENT: usize = 32;
 /// The number of elements that are visited. The converter visits some of them twice, at each level.
 const MAX_VISITS: usize = 1_000_000;
-/// The longest Markdown of one element, in bytes.
+/// The maximum size of the Markdown of one element, in bytes.
 const MAX_CONTENT: usize = 8 * 1024 * 1024;
 /// The largest table that is aligned, in bytes: a cell is as wide as the widest of its column.
 const MAX_TABLE: usize = 4 * 1024 * 1024;

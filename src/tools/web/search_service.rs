@@ -20,7 +20,7 @@ use crate::util::{Secret, http_client, http_secrets, text};
 use super::search::SearchResults;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The most bytes of a reply.
+/// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
 /// The length to which an error is quoted, in characters.
 const MAX_QUOTE: usize = 300;
@@ -64,7 +64,7 @@ impl SearchService {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`] when the variable is not set or empty.
+    /// Returns [`ErrorKind::Auth`] if the variable is not set or empty.
     pub(super) fn key_from_env(parameters: &Parameters) -> Result<String> {
         let Parameters { name, variable, .. } = parameters;
         let key = env::var(variable).unwrap_or_default();
@@ -82,7 +82,7 @@ impl SearchService {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`] if it is not an http or https URL.
     pub(super) fn with_base_url(mut self, url: &str) -> Result<Self> {
         let name = self.parameters.name;
         let error = || {

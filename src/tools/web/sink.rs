@@ -12,9 +12,10 @@ use markup5ever_rcdom::{NodeData, RcDom};
 
 type Handle = Rc<Node>;
 
-/// The most elements and comments of a document: parts of the work grow with the square of them.
+/// The maximum number of elements and comments of a document: parts of the work grow with its
+/// square.
 const MAX_ELEMENTS: usize = 50_000;
-/// The most attributes of all elements together. An element that is reopened has its earlier
+/// The maximum number of attributes of all elements together. A reopened element repeats its
 /// attributes.
 const MAX_ATTRIBUTES: usize = 200_000;
 /// The limit on the length of the values of all attributes together, in bytes.

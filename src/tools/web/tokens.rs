@@ -13,7 +13,7 @@ const USED: [&str; 11] = [
     "alt", "class", "color", "encoding", "face", "href", "size", "src", "start", "title", "type",
 ];
 
-/// The longest value of an attribute, in bytes.
+/// The maximum length of an attribute's value, in bytes.
 pub(super) const MAX_VALUE: usize = 8 * 1024;
 
 /// The number of comparisons of attribute names a page may cause: the tokenizer compares each with

@@ -122,7 +122,8 @@ impl AgUiInput {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a model.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a
+    /// model.
     pub(crate) fn input(&self, is_known: impl Fn(&str) -> bool) -> Result<RunInput> {
         let is_user = |message: &InputMessage| message.role == "user";
         let start = self
@@ -163,8 +164,8 @@ impl AgUiInput {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) if a pending call has no entry, or an entry is about a
-    /// call that is not pending or whose question has expired.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if a pending call has no entry, or an entry is
+    /// about a call that is not pending or whose question has expired.
     pub(crate) fn decisions(
         &self,
         pending: &[PendingCall],

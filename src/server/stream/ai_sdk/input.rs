@@ -70,7 +70,8 @@ impl AiSdkInput {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a file that cannot be sent to a model.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a file that cannot be sent to a
+    /// model.
     pub(crate) fn input(&self) -> Result<RunInput> {
         let Some(message) = self.messages.last().filter(|last| last.role == "user") else {
             return Ok(RunInput::default());
@@ -93,8 +94,8 @@ impl AiSdkInput {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than those of the
-    /// pending call.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than those
+    /// of the pending call.
     pub(crate) fn decisions(&self, pending: &[PendingCall]) -> Result<Option<Vec<Decision>>> {
         let Some(message) = self.messages.last().filter(|last| last.role == "assistant") else {
             return Ok(None);

@@ -18,7 +18,7 @@ use super::{contents, copies, handles, leases, lists};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -126,7 +126,7 @@ where
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::ThreadStore;
