@@ -140,7 +140,7 @@ impl GatewayBuilder {
     }
 
     /// Sets the summaries of long sessions, which are made in the background after turns. Defaults
-    /// to [`Summaries::new`]; with `None`, no session is summarised after a turn. An agent with a
+    /// to [`Summaries::new`]; with `None`, no session is summarized after a turn. An agent with a
     /// compactor of its own keeps that.
     pub fn summaries(mut self, summaries: impl Into<Option<Summaries>>) -> Self {
         self.summaries = summaries.into();

@@ -35,7 +35,7 @@ fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
 
 impl Core {
     /// Determines the use of an input. One that is delivered again, also to another process, is
-    /// recognised by the ids that the session has.
+    /// recognized by the ids that the session has.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
         if options.no_history || options.report_depth > 0 {
             return Ok(InputUse::Input);

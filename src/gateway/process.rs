@@ -101,7 +101,7 @@ impl Core {
             match summaries.maybe_summarize(&session, &state).await {
                 Ok(_) => TaskOutcome::Completed(String::new()),
                 Err(error) => {
-                    tracing::warn!("session {} was not summarised: {error}", session.id());
+                    tracing::warn!("session {} was not summarized: {error}", session.id());
                     TaskOutcome::Failed(error.to_string())
                 }
             }

@@ -36,7 +36,7 @@ pub struct ProcessOptions {
     pub media: Vec<Part>,
     /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
     pub default_response: String,
-    /// True if a long history is summarised after the turn. Defaults to `false`.
+    /// True if a long history is summarized after the turn. Defaults to `false`.
     pub enable_summary: bool,
     /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
     /// to `false`.

@@ -17,11 +17,11 @@ use crate::session::AgentState;
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-/// The share of the window beyond which a session is summarised after a turn.
+/// The share of the window beyond which a session is summarized after a turn.
 const SHARE: f64 = 0.75;
-/// The share of the window beyond which it is summarised in a run.
+/// The share of the window beyond which it is summarized in a run.
 const SHARE_IN_RUN: f64 = 0.95;
-/// More old messages than this are summarised in two halves.
+/// More old messages than this are summarized in two halves.
 const MAX_BATCH: usize = 10;
 /// The note in a summary that leaves messages out.
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";
@@ -31,11 +31,11 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 ///
 /// A session is due when more than 20 messages are behind its last summary, or when they fill more
 /// than three quarters of the context window, as [estimated](estimate_tokens) from their text. The
-/// last four messages stay as they are. More than ten old ones are summarised in two halves at
+/// last four messages stay as they are. More than ten old ones are summarized in two halves at
 /// once, and the two summaries are merged. A message over half the window is left out, with a note
 /// in the summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
-/// Clones share the list of the sessions that are being summarised.
+/// Clones share the list of the sessions that are being summarized.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -66,7 +66,7 @@ pub struct Summaries {
     max_messages: usize,
     keep_last: usize,
     timeout: Duration,
-    /// The sessions that are being summarised.
+    /// The sessions that are being summarized.
     active: Arc<Mutex<HashSet<Arc<str>>>>,
 }
 
@@ -83,7 +83,7 @@ impl Summaries {
         }
     }
 
-    /// Sets the model that summarises. Defaults to that of the session's agent.
+    /// Sets the model that summarizes. Defaults to that of the session's agent.
     #[must_use]
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
@@ -120,8 +120,8 @@ impl Summaries {
         self
     }
 
-    /// Summarises the session if it is due, and returns the new summary. Returns `None` if it is
-    /// not due, has nothing to summarise, or is being summarised already. `state` is that of the
+    /// Summarizes the session if it is due, and returns the new summary. Returns `None` if it is
+    /// not due, has nothing to summarize, or is being summarized already. `state` is that of the
     /// turn that has just ended.
     ///
     /// The session may be run meanwhile: a summary that is complete waits until none holds it.
@@ -263,14 +263,14 @@ impl fmt::Debug for Summaries {
     }
 }
 
-/// A session that is being summarised, until it is dropped.
+/// A session that is being summarized, until it is dropped.
 struct Active {
     sessions: Arc<Mutex<HashSet<Arc<str>>>>,
     id: Arc<str>,
 }
 
 impl Active {
-    /// `None` if it is being summarised already.
+    /// `None` if it is being summarized already.
     fn begin(sessions: &Arc<Mutex<HashSet<Arc<str>>>>, id: &Arc<str>) -> Option<Self> {
         lock(sessions).insert(id.clone()).then(|| Self {
             sessions: sessions.clone(),

@@ -200,7 +200,7 @@ impl Messages {
     ///    other results are placed behind their calls, in the order of the calls, with the id and
     ///    the name of the call; an empty one gets the text `(no output)`. A call without a result
     ///    gets an error result.
-    /// 5. Neighbouring assistant messages are merged. An assistant message at the beginning is
+    /// 5. Adjacent assistant messages are merged. An assistant message at the beginning is
     ///    preceded by a new user message, because dropping it could drop its calls and results as
     ///    well.
     ///

@@ -11,7 +11,7 @@ use super::profile::ModelProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::regular_file::read_text;
 
-/// The built-in table; `data/README.md` has its source, licence and format.
+/// The built-in table; `data/README.md` has its source, license and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
 
 /// The maximum size of a file with a table, in bytes.

@@ -20,7 +20,7 @@ use super::stop_reason::StopReason;
 pub enum ModelEvent {
     /// The response begins.
     Start(Box<ResponseHead>),
-    /// A piece of text; neighbouring pieces form one part.
+    /// A piece of text; adjacent pieces form one part.
     Text(String),
     /// A piece of the model's reasoning, to show.
     Thinking(String),

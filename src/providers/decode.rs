@@ -105,7 +105,7 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
 /// The form in which events are given out, and the limits on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// True if neighbouring pieces of text that arrived together may become one event, and a call
+    /// True if adjacent pieces of text that arrived together may become one event, and a call
     /// that arrives whole needs no pieces.
     pub(crate) join: bool,
     pub(crate) limits: ResponseLimits,

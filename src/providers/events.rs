@@ -17,7 +17,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Creates an empty queue for an answer with these limits. With `join`, neighbouring pieces of
+    /// Creates an empty queue for an answer with these limits. With `join`, adjacent pieces of
     /// text become one event, and calls that arrive whole have no pieces.
     pub(super) fn new(join: bool, limits: ResponseLimits) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Events {
         self.queue.pop_front()
     }
 
-    /// True if neighbouring pieces of text become one event, and whole calls have no pieces.
+    /// True if adjacent pieces of text become one event, and whole calls have no pieces.
     pub(super) fn joins(&self) -> bool {
         self.join
     }

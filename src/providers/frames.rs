@@ -6,7 +6,7 @@ use crate::model::ResponseLimits;
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 
-/// The bytes of a stream's beginning that are kept to recognise its framing.
+/// The bytes of a stream's beginning that are kept to recognize its framing.
 pub(super) const OPENING: usize = 800;
 
 /// The maximum ratio of the size of a JSON document to that of the answer in it.

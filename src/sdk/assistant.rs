@@ -20,7 +20,7 @@ words! {
     AssistantErrorKind {
         /// The key is missing or was refused.
         AuthenticationFailed = "authentication_failed",
-        /// The organisation does not allow this sign-in.
+        /// The organization does not allow this sign-in.
         OauthOrgNotAllowed = "oauth_org_not_allowed",
         /// The account is on hold.
         AccountOnHold = "account_on_hold",

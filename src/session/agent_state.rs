@@ -370,7 +370,7 @@ impl PendingCall {
 }
 
 /// Hashes the name and the arguments of a call. The hash distinguishes a stale decision from a
-/// fresh one; it is no defence against an attacker who can write the store.
+/// fresh one; it is no defense against an attacker who can write the store.
 fn args_hash(call: &ToolCall) -> String {
     let args = call.args.to_string();
     format!("{:016x}", fnv1a([call.name.as_bytes(), args.as_bytes()]))

@@ -12,7 +12,7 @@ use crate::usage::Usage;
 
 use super::events;
 
-/// The behaviour of a scripted model in one call.
+/// The behavior of a scripted model in one call.
 ///
 /// ```
 /// use agentcore::Usage;

@@ -35,7 +35,7 @@ pub(crate) enum AnswerForm {
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
-/// It is `Any`, so that a run can recognise a context of its own: a child run needs more of its
+/// It is `Any`, so that a run can recognize a context of its own: a child run needs more of its
 /// parent than a trait in this folder can name.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;

@@ -140,7 +140,7 @@ fn is_part_of(word: &str, other: &str) -> bool {
     is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)
 }
 
-/// Levenshtein distance, with a swap of neighbours as one edit.
+/// Levenshtein distance, with a swap of neighbors as one edit.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut previous_row: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -228,7 +228,7 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-/// The evidence by which the processes of a just started command are recognised. `pipe` is one it
+/// The evidence by which the processes of a just started command are recognized. `pipe` is one it
 /// writes to in addition to those of the child.
 fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence> {
     let pipes = [

@@ -220,11 +220,11 @@ pub(crate) enum Weight {
 /// A reason why a command is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It is not a shell command, or uses syntax the analyser does not know.
+    /// It is not a shell command, or uses syntax the analyzer does not know.
     Syntax(&'static str),
     /// It uses what only bash understands, and another shell may run it.
     BashOnly(&'static str),
-    /// It is longer, deeper or larger than what the analyser reads.
+    /// It is longer, deeper or larger than what the analyzer reads.
     Limit(&'static str),
     /// It holds a control character, or one that is invisible or changes the text's direction.
     Character(char),

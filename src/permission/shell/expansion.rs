@@ -265,7 +265,7 @@ impl Parser<'_> {
         };
 
         if quotes_are_text && self.has_quote_before_brace() {
-            // Whether a quote here hides what follows depends on more than the analyser knows.
+            // Whether a quote here hides what follows depends on more than the analyzer knows.
             self.opaque(Reason::Expansion("a quote in an expansion"));
         }
 

@@ -1,7 +1,7 @@
 //! Histories in the Messages API's form.
 //!
 //! * Everything between two answers of the model becomes one `user` message: tool results first,
-//!   as the API demands, then the user's messages. Neighbouring answers become one as well, so the
+//!   as the API demands, then the user's messages. Adjacent answers become one as well, so the
 //!   roles always alternate, and a history that begins with an answer gets a user message in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
 //!   a user message, between `<system>` and `</system>`: not every model has another place for

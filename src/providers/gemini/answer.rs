@@ -13,7 +13,7 @@ use super::super::json::{call_args, write, write_text};
 use super::contents::{ContentWire, text_part, write_name};
 use super::signatures::{SIGNATURE, fields_of, is_signed, strip};
 
-/// Writes the parts of neighbouring answers. Without reasoning, their thoughts and signatures are
+/// Writes the parts of adjacent answers. Without reasoning, their thoughts and signatures are
 /// left out.
 pub(super) fn write_answer(
     group: &[Arc<Message>],

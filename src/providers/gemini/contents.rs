@@ -4,7 +4,7 @@
 //!   follow: models up to Gemini 3.5 give an empty answer to results that share a content with a
 //!   text.
 //! * Everything else between two answers becomes one content of the user, behind the results.
-//!   Neighbouring answers become one as well, and a history that begins with an answer gets a
+//!   Adjacent answers become one as well, and a history that begins with an answer gets a
 //!   content of the user in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text of
 //!   the user, between `<system>` and `</system>`: the API has no other place for them.

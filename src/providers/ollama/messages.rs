@@ -70,7 +70,7 @@ impl Wire for ChatWire {
     }
 }
 
-/// Appends a message: an answer, a result, or neighbouring messages of the user.
+/// Appends a message: an answer, a result, or adjacent messages of the user.
 fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) -> Result<()> {
     let Some(first) = group.first() else {
         return Ok(());

@@ -56,7 +56,7 @@ impl Entry {
     }
 }
 
-/// Serialises the data alone; the kind is stored next to it.
+/// Serializes the data alone; the kind is stored next to it.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {

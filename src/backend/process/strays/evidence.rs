@@ -35,7 +35,7 @@ impl PipeEnd {
     }
 }
 
-/// All by which the processes of one command are recognised.
+/// All by which the processes of one command are recognized.
 #[derive(Debug)]
 pub(in super::super::super) struct Evidence {
     needle: Vec<u8>,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_process_is_not_found_and_not_signalled() {
+    fn ended_process_is_not_found_and_not_signaled() {
         let mut sleeper = Sleeper::new(&[]);
         let process = read(sleeper.id()).unwrap();
         assert_eq!(process.parent, i32::try_from(std::process::id()).unwrap());

@@ -100,7 +100,7 @@ impl Strays {
         }
     }
 
-    /// Stops what is recognised, then has `end_group` end the group, and ends the strays. Processes
+    /// Stops what is recognized, then has `end_group` end the group, and ends the strays. Processes
     /// that are left after two seconds are passed to the thread of the backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
