@@ -20,11 +20,11 @@ use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::disk::Disk;
+use super::enforcement::denied_path;
+#[cfg(feature = "sandbox")]
+use super::enforcement::{RuleEnforcement, rule_enforcement};
 use super::explanation::Explanation;
 use super::grants::Grants;
-use super::held::denied_path;
-#[cfg(feature = "sandbox")]
-use super::held::{HeldRule, held_rules};
 use super::paths::{PathContext, PathPattern};
 use super::protected::ProtectedPaths;
 use super::readable::Readable;
@@ -249,24 +249,24 @@ impl PermissionRules {
         self.rules.iter().filter(is_unmatched).collect()
     }
 
-    /// The rules that deny files to commands, each with whether the kernel enforces it under this
-    /// sandbox. The others are enforced by the analysis of commands alone.
+    /// Returns the rules that deny files to commands, each with whether the kernel enforces it under
+    /// `sandbox`. The others are enforced only by the analysis of commands.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;
     /// use agentcore::permission::PermissionRules;
     ///
     /// let rules = PermissionRules::new().deny("Read(**/*.pem)")?;
-    /// let held = rules.held(&Sandbox::workspace("/srv/project"));
+    /// let enforcement = rules.kernel_enforcement(&Sandbox::workspace("/srv/project"));
     /// assert_eq!(
-    ///     held[0].to_string(),
+    ///     enforcement[0].to_string(),
     ///     "deny:Read(**/*.pem): not held by the kernel, the files it matches may be anywhere",
     /// );
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     #[cfg(feature = "sandbox")]
-    pub fn held(&self, sandbox: &Sandbox) -> Vec<HeldRule> {
-        held_rules(&self.rules, &self.context, sandbox)
+    pub fn kernel_enforcement(&self, sandbox: &Sandbox) -> Vec<RuleEnforcement> {
+        rule_enforcement(&self.rules, &self.context, sandbox)
     }
 
     /// The decision about a call in the configured mode, with its reason, without the grants of any
