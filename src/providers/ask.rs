@@ -11,7 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
 use crate::util::blocking::blocking_if_large;
 
-use super::decode::{Decoder, Framing, Reading, Wanted, decode};
+use super::decode::{Framing, Reading, Wanted, decode};
+use super::decoder::Decoder;
 use super::http::{Endpoint, Reply, Secrets};
 
 /// A second body for a request that was refused, and the warning about it.
@@ -123,7 +124,7 @@ fn with_warnings(events: ModelStream, mut warnings: Vec<String>) -> ModelStream 
 mod tests {
     use futures::TryStreamExt;
 
-    use super::super::decode::truncated;
+    use super::super::decoder::truncated;
     use super::super::events::Events;
     use super::*;
     use crate::model::{ModelRequest, StopReason};

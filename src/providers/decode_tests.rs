@@ -7,7 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
-use super::decode::{Decoder, Framing, Reading, Wanted, decode};
+use super::decode::{Framing, Reading, Wanted, decode};
+use super::decoder::Decoder;
 use super::events::Events;
 use super::http::Secrets;
 

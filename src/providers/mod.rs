@@ -73,6 +73,7 @@ mod connection;
 mod decode;
 #[cfg(test)]
 mod decode_tests;
+mod decoder;
 mod encode;
 pub(crate) mod env;
 mod events;

@@ -13,7 +13,7 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 use crate::util::numbered::Numbered;
 
-use super::super::decode::{Decoder, truncated, unreadable};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::Str;

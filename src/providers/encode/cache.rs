@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Part, Role, shared_prefix};
-use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
+use crate::model::{ModelRequest, Stability};
 
 use super::super::fields::Fields;
 use super::super::json::insert;
 use super::history::{History, Reasoning, calls};
+use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 
 /// The last group of a request, which may change its form once others follow.
@@ -57,7 +58,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     };
 
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
-    let sections = cache.sections(request, lifted)?;
+    let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
@@ -107,8 +108,7 @@ impl AsRef<[u8]> for Sent {
 
 struct Cache<W> {
     wire: W,
-    system: Option<SystemBytes>,
-    tools: Option<(Arc<[ToolDefinition]>, Vec<u8>)>,
+    sections: SectionCache,
     /// The last body.
     sent: Arc<Vec<u8>>,
     /// The offset of the first message in it.
@@ -131,14 +131,6 @@ struct Cache<W> {
     no_reasoning: Arc<AtomicUsize>,
     /// The value of `no_reasoning` with which the groups were written.
     applied: usize,
-    /// True if the tools or the system prompt are not those of the last body.
-    has_new_sections: bool,
-}
-
-struct SystemBytes {
-    system: SystemPrompt,
-    lifted: Vec<Arc<Message>>,
-    bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -152,8 +144,7 @@ impl<W: Wire> Cache<W> {
     fn new(wire: W) -> Self {
         Self {
             wire,
-            system: None,
-            tools: None,
+            sections: SectionCache::default(),
             sent: Arc::default(),
             start: 0,
             messages: Vec::new(),
@@ -164,7 +155,6 @@ impl<W: Wire> Cache<W> {
             tail: None,
             no_reasoning: Arc::default(),
             applied: 0,
-            has_new_sections: false,
         }
     }
 
@@ -191,64 +181,13 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    fn sections(
-        &mut self,
-        request: &ModelRequest,
-        lifted: &[Arc<Message>],
-    ) -> Result<Sections<'_>> {
-        self.update_system(&request.system, lifted)?;
-        self.update_tools(&request.tools)?;
-        Ok(Sections {
-            system: self.system.as_ref().map_or(&[], |system| &system.bytes),
-            tools: self.tools.as_ref().map_or(&[], |(_, bytes)| bytes),
-        })
-    }
-
-    fn update_system(&mut self, system: &SystemPrompt, lifted: &[Arc<Message>]) -> Result<()> {
-        if let Some(former) = &self.system
-            && former.system.ptr_eq(system)
-            && former.lifted.len() == lifted.len()
-            && shared_prefix(&former.lifted, lifted) == lifted.len()
-        {
-            return Ok(());
-        }
-
-        let mut bytes = Vec::new();
-        self.wire.system(system, lifted, &mut bytes)?;
-        let former = self.system.as_ref().map_or(&[][..], |former| &former.bytes);
-        self.has_new_sections |= former != bytes;
-        self.system = Some(SystemBytes {
-            system: system.clone(),
-            lifted: lifted.to_vec(),
-            bytes,
-        });
-
-        Ok(())
-    }
-
-    fn update_tools(&mut self, tools: &Arc<[ToolDefinition]>) -> Result<()> {
-        if let Some((former, _)) = &self.tools
-            && Arc::ptr_eq(former, tools)
-        {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        if !tools.is_empty() {
-            self.wire.tools(tools, &mut bytes)?;
-        }
-        let former = self.tools.as_ref().map_or(&[][..], |(_, former)| former);
-        self.has_new_sections |= former != bytes;
-        self.tools = Some((tools.clone(), bytes));
-        Ok(())
-    }
-
     /// Leaves all reasoning so far out if the server would refuse some of it: for a wire that binds
     /// it, when something in front of it changed. Returns the warning about that.
     ///
     /// In the first request of a run with a tail, the tails of earlier runs are missing. Without
     /// one, nothing is known to have changed.
     fn unbind(&mut self, messages: &[Arc<Message>], has_tail: bool) -> Option<String> {
-        let has_new_sections = mem::take(&mut self.has_new_sections);
+        let has_new_sections = self.sections.take_changes();
         if !self.wire.binds_reasoning() {
             return None;
         }

@@ -10,7 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::usage::Usage;
 
-use super::super::decode::{Decoder, Framing, recorded, truncated, unreadable};
+use super::super::decode::{Framing, recorded};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
