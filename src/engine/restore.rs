@@ -273,12 +273,12 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
     }
 
     let place = |result: &ToolResult| places.get(&result.tool_call_id).copied();
-    let results = results.into_iter();
-    let mut results: Vec<_> = results
+    let mut placed_results: Vec<_> = results
+        .into_iter()
         .filter_map(|result| Some((place(&result)?, result)))
         .collect();
-    results.sort_by_key(|(place, _)| *place);
-    let mut results = results.into_iter().peekable();
+    placed_results.sort_by_key(|(place, _)| *place);
+    let mut results = placed_results.into_iter().peekable();
     let mut output = Vec::with_capacity(messages.len() + results.len());
 
     // Merges two sorted lists: the messages, and the results by the place of their call.

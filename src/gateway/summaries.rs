@@ -220,9 +220,12 @@ impl Compactor for Summaries {
 
         let old_messages = &messages.as_slice()[start..cut_index];
         let sizes = tokens_of(old_messages).await?;
-        let fitting = old_messages.iter().zip(sizes);
-        let fitting = fitting.filter(|(_, tokens)| *tokens <= window / 2);
-        let fitting: Vec<Arc<Message>> = fitting.map(|(message, _)| message.clone()).collect();
+        let fitting: Vec<Arc<Message>> = old_messages
+            .iter()
+            .zip(sizes)
+            .filter(|(_, tokens)| *tokens <= window / 2)
+            .map(|(message, _)| message.clone())
+            .collect();
         let earlier_summary = current.map(|compaction| compaction.summary.clone());
         let summarizer = Summarizer {
             request: &request,

@@ -184,10 +184,12 @@ impl MemoryStore {
             ("Long-term Memory", self.read_long_term().await?),
             ("Recent Daily Notes", self.recent_daily_notes(DAYS).await?),
         ];
-        let sections = sections.iter().filter(|(_, text)| !text.trim().is_empty());
-        let sections =
-            sections.map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()));
-        Ok(sections.collect::<Vec<_>>().join(SEPARATOR))
+        let parts: Vec<_> = sections
+            .iter()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()))
+            .collect();
+        Ok(parts.join(SEPARATOR))
     }
 
     /// The present time in the zone of the notes.

@@ -70,12 +70,12 @@ pub(super) fn change_elements<'a>(
     if let (true, Some(filler)) = (new_elements.is_empty(), filler) {
         new_elements.push(Cow::Owned(to_raw_value(filler).ok()?));
     }
-    let fields = fields.into_iter();
-    let mut fields: BTreeMap<_, _> = fields
+    let mut new_fields: BTreeMap<_, _> = fields
+        .into_iter()
         .map(|(name, value)| (name, Field::Same(value)))
         .collect();
-    fields.insert(name.to_owned(), Field::Elements(new_elements));
-    to_raw_value(&fields).ok()
+    new_fields.insert(name.to_owned(), Field::Elements(new_elements));
+    to_raw_value(&new_fields).ok()
 }
 
 #[cfg(test)]

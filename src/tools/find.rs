@@ -219,8 +219,10 @@ fn details(matches: &GrepMatches) -> Value {
         }
     }
 
-    let files = matches.files.iter();
-    let files = files.map(|file| json!({"path": file.path, "count": file.count}));
-    let files: Vec<Value> = files.collect();
+    let files: Vec<Value> = matches
+        .files
+        .iter()
+        .map(|file| json!({"path": file.path, "count": file.count}))
+        .collect();
     json!({"matches": lines, "files": files, "truncated": matches.truncated || is_cut})
 }

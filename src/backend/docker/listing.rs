@@ -49,9 +49,8 @@ pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> 
     };
 
     let names = &data[..end];
-    let sizes = &data[end + 1..];
-    let sizes = std::str::from_utf8(sizes).ok()?;
-    let mut sizes = sizes.lines().map(|size| size.parse::<u64>().ok());
+    let size_lines = std::str::from_utf8(&data[end + 1..]).ok()?;
+    let mut sizes = size_lines.lines().map(|size| size.parse::<u64>().ok());
     let mut entries = Vec::new();
     let mut folder_size = FolderSize::default();
     for entry in names

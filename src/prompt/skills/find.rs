@@ -122,14 +122,14 @@ impl Search {
             self.read(backend, &folder.path, source).await;
         }
 
-        let folders = entries.iter().filter(|entry| {
+        let folder_entries = entries.iter().filter(|entry| {
             matches!(entry.kind, EntryKind::Dir | EntryKind::Symlink)
                 && entry.name != FILE
                 && !SKIPPED.contains(&&*entry.name)
         });
 
         if folder.depth == MAX_DEPTH {
-            for entry in folders {
+            for entry in folder_entries {
                 let folder = folder.path.trim_end_matches('/');
                 let name = &entry.name;
                 self.warn(format_args!(
@@ -141,12 +141,14 @@ impl Search {
 
         // Those that are still visited, and the one at which the search ends.
         let room = (MAX_FOLDERS + 1).saturating_sub(self.folders);
-        let folders = folders.take(room).map(|entry| Folder {
-            path: join(&folder.path, &entry.name),
-            depth: folder.depth + 1,
-            is_link: entry.kind == EntryKind::Symlink,
-        });
-        let folders: Vec<_> = folders.collect();
+        let folders: Vec<_> = folder_entries
+            .take(room)
+            .map(|entry| Folder {
+                path: join(&folder.path, &entry.name),
+                depth: folder.depth + 1,
+                is_link: entry.kind == EntryKind::Symlink,
+            })
+            .collect();
         let excess = (stack.len() + folders.len()).saturating_sub(room);
         stack.drain(..excess.min(stack.len()));
         // The first entry is pushed last, so that it is visited first.

@@ -63,9 +63,9 @@ impl Endpoint {
         is_missing: fn(StatusCode) -> bool,
     ) -> Result<Option<Value>> {
         let limit = self.idle_timeout.min(TIME_LIMIT);
-        let answer = self.read_answer(address, body, is_missing).boxed();
-        let answer = tokio::time::timeout(limit, answer).await;
-        let answer = answer.unwrap_or_else(|_| Err(idle_error(limit)));
+        let reading = self.read_answer(address, body, is_missing).boxed();
+        let outcome = tokio::time::timeout(limit, reading).await;
+        let answer = outcome.unwrap_or_else(|_| Err(idle_error(limit)));
         answer.map_err(|error| error.context(&self.provider))
     }
 

@@ -106,8 +106,9 @@ fn close(schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()
         return None;
     }
 
-    let properties = out.remove("properties");
-    let properties = properties.filter(|fields| *fields != Value::Object(Map::new()));
+    let properties = out
+        .remove("properties")
+        .filter(|fields| *fields != Value::Object(Map::new()));
     match (&properties, out.contains_key("anyOf")) {
         // Each choice is closed, to the fields beside it as well.
         (Some(_), true) => return None,
@@ -119,8 +120,8 @@ fn close(schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()
         _ => {}
     }
 
-    let properties = properties.unwrap_or_else(|| Map::new().into());
-    out.insert("properties".to_owned(), properties);
+    let closed_properties = properties.unwrap_or_else(|| Map::new().into());
+    out.insert("properties".to_owned(), closed_properties);
     if let Some(required) = schema.get("required") {
         out.insert("required".to_owned(), required.clone());
     }

@@ -52,25 +52,28 @@ impl Refusal {
     fn of_json(body: &Value) -> Self {
         // Some servers wrap the object in an array of one.
         let body = body.get(0).unwrap_or(body);
-        let errors = [body.get("error"), body.pointer("/response/error")];
-        let mut errors = errors.into_iter().flatten();
-        let error = errors
+        let error = [body.get("error"), body.pointer("/response/error")]
+            .into_iter()
+            .flatten()
             .find(|error| error.is_object() || error.is_string())
             .unwrap_or(body);
 
         let details = Details::of_json(error.get("details"));
-        let codes = [
+        let code_values = [
             error.pointer("/details/error_code"),
             error.get("type"),
             error.get("code"),
             error.get("status"),
         ];
-        let codes = codes.into_iter().flatten().filter_map(|code| match code {
-            Value::String(code) if !matches!(&**code, "" | "error") => Some(code.clone()),
-            Value::Number(code) => Some(code.to_string()),
-            _ => None,
-        });
-        let mut codes: Vec<_> = codes.chain(details.codes).collect();
+        let own_codes = code_values
+            .into_iter()
+            .flatten()
+            .filter_map(|code| match code {
+                Value::String(code) if !matches!(&**code, "" | "error") => Some(code.clone()),
+                Value::Number(code) => Some(code.to_string()),
+                _ => None,
+            });
+        let mut codes: Vec<_> = own_codes.chain(details.codes).collect();
         codes.sort_by_key(|code| code.starts_with(|c: char| c.is_ascii_digit()));
 
         let message = error

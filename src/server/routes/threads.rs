@@ -197,12 +197,14 @@ async fn list(
         query = query.after(after);
     }
     let page = store.list_page(query).await?;
-    let runs = app.runs.running(&user);
-    let runs = runs.iter().filter(|run| run.key().agent == path.agent);
-    let runs: HashMap<_, _> = runs.map(|run| (&run.key().thread, run)).collect();
-    let threads = page.sessions.into_iter();
-    let threads = threads.map(|info| {
-        let run = runs.get(&info.id).copied();
+    let running = app.runs.running(&user);
+    let runs_by_thread: HashMap<_, _> = running
+        .iter()
+        .filter(|run| run.key().agent == path.agent)
+        .map(|run| (&run.key().thread, run))
+        .collect();
+    let threads = page.sessions.into_iter().map(|info| {
+        let run = runs_by_thread.get(&info.id).copied();
         ThreadInfo::new(info, run)
     });
     Ok(Json(ThreadList {

@@ -159,9 +159,9 @@ impl Children {
             Some(alias) => match self.aliases.get(alias) {
                 Some(model) => Ok(Some(model.clone())),
                 None => {
-                    let names = self.aliases.keys().map(String::as_str);
-                    let names: Vec<_> = ["inherit"].into_iter().chain(names).collect();
-                    let names = names.join(", ");
+                    let aliases = self.aliases.keys().map(String::as_str);
+                    let choices: Vec<_> = ["inherit"].into_iter().chain(aliases).collect();
+                    let names = choices.join(", ");
                     Err(format!(
                         "unknown model {}. Available models: [{names}]",
                         quoted(alias)

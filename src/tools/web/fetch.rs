@@ -60,14 +60,16 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
 
-        let target = url.join(&location);
-        let target = target.map_err(|error| {
+        let joined_url = url.join(&location).map_err(|error| {
             let location = text::truncate(&location, MAX_QUOTE);
             format!("{url} redirects to {location:?}: {error}")
         })?;
 
         let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
-        let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
+        let target = guard
+            .policy
+            .parse(joined_url.as_str())
+            .map_err(make_error)?;
         let is_same_origin = http_client::is_same_origin_or_upgrade(&url, &target);
         if is_same_origin && followed < limits.redirects {
             url = target;
