@@ -136,7 +136,7 @@ const fn each_byte(byte: u8) -> u64 {
 }
 
 /// The high bit of each byte that is not zero.
-#[inline(always)] // Inlined without optimization as well: it runs for each word.
+#[inline(always)] // Also without optimization: it runs for each word.
 const fn filled_bytes(word: u64) -> u64 {
     // No sum reaches the next byte.
     (((word & LOW_BITS) + LOW_BITS) | word) & HIGH_BITS
