@@ -1,4 +1,4 @@
-//! An agent's builder from its configuration.
+//! Building an agent from its configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The skills that the agent finds now.
+    /// Returns the skills that the agent currently finds.
     pub(crate) async fn skills(&self) -> Vec<Skill> {
         match &self.backend {
             Some(backend) => find(backend, &self.files.skills).await.skills,
@@ -40,11 +40,11 @@ impl Workspace {
 }
 
 impl AgentConfig {
-    /// Starts the backend, opens the store, makes the model, and returns a builder of the agent.
+    /// Starts the backend, opens the store, creates the model, and returns a builder of the agent.
     ///
     /// The hooks are, outermost first: `tracing` and `todolist`; with a backend, `filesystem` and,
-    /// if paths are given, `skills` and `memory`; `summarization`; with subagents in the
-    /// background, the state of their tasks; with rules, `permissions`.
+    /// if their paths are set, `skills` and `memory`; `summarization`; with background subagents,
+    /// the hook for their tasks; with rules, `permissions`.
     ///
     /// ```
     /// use agentcore::config::{AgentConfig, BackendCfg, Parts};
@@ -71,7 +71,7 @@ impl AgentConfig {
     ///
     /// # Cancel safety
     ///
-    /// A container that was being started is removed again.
+    /// If the future is dropped, a container that was being started is removed.
     pub async fn builder(&self, parts: &Parts) -> Result<AgentBuilder> {
         self.check()?;
         self.check_tool_names(parts, &[])?;
@@ -123,7 +123,7 @@ impl AgentConfig {
         })
     }
 
-    /// Builds the agent's builder from its parts. `registered` are the names of tools that a source
+    /// Assembles the agent's builder. `registered` has the names of the tools that a source
     /// provides.
     pub(crate) fn assemble(
         &self,

@@ -12,8 +12,8 @@ use super::parts::Parts;
 use super::source::unknown_name;
 
 impl AgentConfig {
-    /// Checks that each tool that the configuration names exists, before an agent is made of it:
-    /// `registered` are those that the program provides, and the tools of all hooks count as
+    /// Checks that each tool that the configuration names exists, before an agent is built from it.
+    /// `registered` has the tools that the program provides; the tools of all hooks count as
     /// existing. Logs a warning for each permission rule that matches no tool.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl AgentConfig {
         Ok(())
     }
 
-    /// The permission rules, each with its path in the configuration.
+    /// Returns the permission rules, each with its path in the configuration.
     ///
     /// # Errors
     ///

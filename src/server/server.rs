@@ -240,7 +240,7 @@ impl Server {
     /// use agentcore::{Error, ErrorKind};
     ///
     /// let server = Server::new().users(|parts| {
-    ///     // Put there by a layer of the application that knows its sessions.
+    ///     // Inserted by a layer of the application.
     ///     let user = parts.extensions.get::<User>().cloned();
     ///     user.ok_or_else(|| Error::new(ErrorKind::Auth, "log in first"))
     /// });
