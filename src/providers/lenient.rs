@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-/// Text: a string, a number as its digits, or an array of text parts joined. Anything else is
+/// A text: a string, a number as its digits, or an array of text parts, joined. Anything else is
 /// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
@@ -78,8 +78,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Appends text in any of the shapes of [`Text`]. Arrays may be nested a hundred levels deep: a
-/// text of its own for each level would be copied as often.
+/// Appends text in any of the shapes of [`Text`]. Arrays may be nested a hundred levels deep, and a
+/// separate text for each level would be copied as often.
 struct AppendText<'t>(&'t mut String);
 
 impl<'de> DeserializeSeed<'de> for AppendText<'_> {
