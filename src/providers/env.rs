@@ -5,7 +5,7 @@ use std::env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
 
-/// The variable's value; an empty one counts as unset.
+/// Returns the variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     env::var(name)
         .ok()
@@ -13,7 +13,7 @@ pub(crate) fn var(name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// The key in the variable `name`.
+/// Returns the key in the variable `name`.
 ///
 /// # Errors
 ///

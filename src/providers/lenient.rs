@@ -153,7 +153,7 @@ pub(super) fn says_nothing(value: &RawValue) -> bool {
     matches!(value.get(), "\"\"" | "false" | "{}" | "[]")
 }
 
-/// A count: a number that is not negative, or its digits; anything else reads as nothing.
+/// A count: a number that is not negative, or its digits; anything else reads as absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -213,7 +213,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// An object, or nothing.
+/// An object; anything else reads as absent.
 #[derive(Debug, Default)]
 pub(super) struct Object<T>(pub(super) Option<T>);
 
@@ -266,7 +266,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A list: an array, a single object as an array of one, or nothing.
+/// A list: an array, or a single object as an array of one; anything else reads as empty.
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
@@ -309,8 +309,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// A list that nearly always has one item, which is kept in place: streams have one in every
-/// chunk.
+/// A list that nearly always has one item, which is stored inline: every chunk of a stream has one.
 #[derive(Debug)]
 pub(super) struct Few<T> {
     first: Option<T>,
@@ -322,7 +321,7 @@ impl<T> Few<T> {
         self.first.is_none()
     }
 
-    /// The item, if there is just one.
+    /// Returns the item, if there is exactly one.
     pub(super) fn only(&self) -> Option<&T> {
         self.first.as_ref().filter(|_| self.rest.is_empty())
     }
