@@ -20,7 +20,7 @@ type Redaction = fn(&str) -> Option<String>;
 /// Set as soon as there is a secret. The module with the secrets is above this one.
 static REDACTION: OnceLock<Redaction> = OnceLock::new();
 
-/// The length of a chain of sources that is searched for secrets.
+/// The maximum length of a chain of sources that is searched for secrets.
 const MAX_SOURCES: usize = 16;
 
 /// Sets the function that removes secrets from errors. Later calls have no effect.

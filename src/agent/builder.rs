@@ -318,6 +318,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
+    /// Returns an error of the kind
+    ///
     /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
     ///   budget in USD or the temperature is negative or not a number, if there is a budget in USD
     ///   and the price of the model is unknown, if a permission rule to deny or to ask names a tool

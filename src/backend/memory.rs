@@ -18,7 +18,7 @@ use super::failure::{self, check_path_len, path_error};
 
 const ROOT: &str = "/workspace";
 
-/// The default size of all files together, in bytes.
+/// The default maximum size of all files together, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The memory of a file without its path and content, in bytes.
 const FILE: usize = 256;

@@ -27,7 +27,7 @@ use super::result_limits::cut_text;
 use super::sanitize::{self, is_valid_input};
 use super::structured_output;
 
-/// The number of times hooks may keep a run without a turn limit from stopping.
+/// The maximum number of times that hooks may keep a run without a turn limit from stopping.
 const MAX_CONTINUATIONS: u32 = 100;
 
 /// The length of a refusal's text in an error, in characters.

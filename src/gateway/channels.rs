@@ -7,7 +7,7 @@ use crate::util::sync::lock;
 
 /// The maximum number of known channels. Adapters of the program and messages name them.
 const MAX_KNOWN: usize = 1_024;
-/// The channels that an error names.
+/// The maximum number of channels that an error names.
 const MAX_LISTED: usize = 32;
 
 /// The channel of [`process_direct`](super::Gateway::process_direct).

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(30 * 60);
 const MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// The maximum number of bytes read of the file.
 const MAX_BYTES: usize = 64 * 1024;
-/// The length to which a text is logged, in characters.
+/// The maximum length of a logged text, in characters.
 const MAX_LOGGED: usize = 300;
 
 /// The file that is made if there is none.

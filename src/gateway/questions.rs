@@ -17,7 +17,7 @@ use super::message::InboundMessage;
 use super::newest_ids::NewestIds;
 use super::turn::Turn;
 
-/// The number of answers whose ids are kept.
+/// The maximum number of answers whose ids are kept.
 const MAX_ANSWERS: usize = 4_096;
 
 /// The questions that wait for a person, by session, the oldest first.

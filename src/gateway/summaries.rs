@@ -21,7 +21,8 @@ use crate::util::sync::lock;
 const SHARE: f64 = 0.75;
 /// The share of the window beyond which it is summarized in a run.
 const SHARE_IN_RUN: f64 = 0.95;
-/// More old messages than this are summarized in two halves.
+/// The maximum number of old messages that are summarized at once; more are summarized in two
+/// halves.
 const MAX_BATCH: usize = 10;
 /// The note in a summary that leaves messages out.
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";

@@ -36,14 +36,14 @@ const TOOLS: [&str; 7] = [
 /// The names of the path argument of `read_file`.
 const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 
-/// The default limit on the size of a file in the state, in bytes.
+/// The default maximum size of a file in the state, in bytes.
 const MAX_TRACKED: usize = 1024 * 1024;
 
-/// The limit on the size of all files in the state together, in bytes.
+/// The maximum size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
-/// The limit on the size of results in the state that could not be written, in bytes: they take
-/// memory, and are stored with the session.
+/// The maximum size of results in the state that could not be written, in bytes: they take memory,
+/// and are stored with the session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

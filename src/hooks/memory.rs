@@ -16,7 +16,7 @@ use super::prompt;
 use super::tag::escaped;
 
 const DEFAULT_PATH: &str = "AGENTS.md";
-/// The number of bytes of all files that are used at most.
+/// The maximum number of bytes used of all files together.
 const MAX_BYTES: usize = 256 * 1024;
 const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";

@@ -21,7 +21,7 @@ const MAX_TASKS: usize = 10_000;
 const MAX_TEXT: usize = 4 * 1024;
 /// The maximum length of all titles and ids together, in bytes.
 const MAX_TOTAL: usize = 256 * 1024;
-/// The quoted part of an unknown status, in characters.
+/// The maximum length of the quoted part of an unknown status, in characters.
 const MAX_QUOTE: usize = 100;
 const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
     what is in progress and what is still to do.";

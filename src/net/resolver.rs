@@ -11,9 +11,9 @@ use tokio::task::spawn_blocking;
 
 use crate::util::sync::lock;
 
-/// The number of look-ups that run at once.
+/// The maximum number of concurrent look-ups.
 const MAX_LOOK_UPS: usize = 16;
-/// The number of them for names of one domain.
+/// The maximum number of concurrent look-ups of one domain's names.
 const MAX_OF_DOMAIN: usize = 4;
 
 static LOOK_UPS: LazyLock<Arc<Places>> =

@@ -9,9 +9,9 @@ use super::glob::Match;
 use super::links::destination;
 use super::paths::{PathContext, PathOf, PathPattern};
 
-/// Entries that are looked at; a folder with more may hold any.
+/// The maximum number of entries that are examined; a folder with more may contain any.
 const MAX_ENTRIES: usize = 4096;
-/// The depth of folders that are looked at.
+/// The maximum depth of folders that are examined.
 const MAX_DEPTH: usize = 12;
 
 /// A walk of a program through folders, past paths that a pattern may match.

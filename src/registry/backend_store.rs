@@ -14,7 +14,7 @@ use crate::util::sync::lock;
 
 use super::user::folder_of;
 
-/// The number of users' backends of the type `state`, which have files in memory.
+/// The maximum number of users' backends of the type `state`, which have files in memory.
 const MAX_STATE_BACKENDS: usize = 1_024;
 
 /// The agent and the user of a backend.

@@ -12,7 +12,7 @@ use super::instance::Instance;
 /// The time after its last use when an instance may be dropped.
 const MAX_IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// The number of instances above which those that are not in use are dropped at once.
+/// The maximum number of instances; above it, unused ones are dropped at once.
 const MAX_INSTANCES: usize = 1_024;
 
 /// The interval of the searches for instances that were not used for [`MAX_IDLE`].

@@ -13,13 +13,13 @@ use crate::tool::{Tool, ToolSource, check_tool};
 use crate::util::json_size::{JsonSize, escaped_len};
 use crate::util::sync::lock;
 
-/// The number of tools that one user may register.
+/// The maximum number of tools that one user may register.
 const MAX_TOOLS: usize = 128;
 
-/// The size of the description and the parameters of a user's tool, in bytes of JSON.
+/// The maximum size of the description and the parameters of a user's tool, in bytes of JSON.
 const MAX_TOOL_BYTES: usize = 32 * 1024;
 
-/// The size of the tools of one user, counted in the same way.
+/// The maximum size of the tools of one user, in bytes of JSON.
 const MAX_USER_BYTES: usize = 1024 * 1024;
 
 type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;

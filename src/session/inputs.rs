@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
-/// The number of inputs a session remembers. A list that grew by `TRIM_SLACK` is cut to the newest:
-/// the whole list is stored each time.
+/// The maximum number of inputs that a session remembers. A list that has grown by `TRIM_SLACK` is
+/// cut to the newest: the whole list is stored each time.
 const MAX_INPUTS: usize = 1_000;
 const TRIM_SLACK: usize = 250;
 

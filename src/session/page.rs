@@ -9,7 +9,7 @@ use crate::util::text::quoted;
 
 use super::info::SessionInfo;
 
-/// The number of sessions of a page, unless set.
+/// The default number of sessions of a page.
 const LIMIT: usize = 50;
 
 /// The query for a page of a list of sessions.

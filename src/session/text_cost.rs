@@ -27,7 +27,7 @@ const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=5;
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
 
-/// No byte of a line takes more than this.
+/// The maximum memory per byte of a line.
 const MAX_RATIO: usize = 1_024;
 
 /// The nesting of the line of a record.

@@ -15,7 +15,7 @@ use super::registry::check_name;
 /// The description of the agent that begins.
 const FIRST_DESCRIPTION: &str = "Begins every conversation";
 
-/// The number of handoffs for one input unless another is set.
+/// The default maximum number of handoffs for one input.
 const MAX_HANDOFFS: u32 = 8;
 
 /// A group of agents that hand the conversation of a session over to each other.

@@ -14,16 +14,17 @@ use crate::util::text::{floor_char_boundary, quoted};
 use super::definition::SubagentDefinition;
 use super::registry::SubagentRegistry;
 
-/// The bytes of a file that are read. A longer file is left out.
+/// The maximum size of a file, in bytes. A larger file is omitted.
 const MAX_FILE: usize = 256 * 1024;
-/// The number of files that are read.
+/// The maximum number of files that are read.
 const MAX_FILES: usize = 500;
-/// The bytes of a description, which is part of every request of the calling agent.
+/// The maximum length of a description, in bytes. It is part of every request of the calling agent.
 const MAX_DESCRIPTION: usize = 1_024;
-/// The bytes of the texts of all files of a folder: descriptions, prompts and names of tools.
+/// The maximum size of the texts of all files of a folder, in bytes: descriptions, prompts and
+/// names of tools.
 const MAX_TEXTS: usize = 1_024 * 1_024;
 
-/// The number of unknown keys of a file that warnings name.
+/// The maximum number of unknown keys of a file that warnings name.
 const MAX_NAMED_KEYS: usize = 8;
 
 /// The keys that are read.

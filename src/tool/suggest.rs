@@ -3,7 +3,7 @@
 /// The number of tools up to which the text lists them all.
 const FEW: usize = 20;
 
-/// The number of edits up to which a name is a typo.
+/// The maximum number of edits by which a name is considered a typo.
 const MAX_EDITS: usize = 4;
 
 /// Words so common in names that one in common is no hint.

@@ -6,9 +6,9 @@ use super::text;
 use super::yaml::duplicate_key;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-/// The number of steps after which the parser stops with an error.
+/// The maximum number of steps of the parser; beyond it, it stops with an error.
 const MAX_EVENTS: usize = 5_000;
-/// The length to which an error of the parser is shown.
+/// The maximum length of the parser's error that is shown, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
 /// The front matter of a file, of which `content` may be the beginning; empty when it has none.

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// The number of runtimes and kinds for which a client is kept.
+/// The maximum number of runtimes and kinds for which a client is kept.
 const MAX_CLIENTS: usize = 64;
 
 /// A client, or the reason why it could not be built.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Links that are followed in one path, as on Linux; after more, they lead in a circle.
+/// The maximum number of links that are followed in one path, as on Linux; more are considered a
+/// cycle.
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// Follows all links of an absolute path, also one whose target is missing: a write creates it.

@@ -32,7 +32,7 @@ const COMMAND: &str = include_str!("command.sh");
 
 /// The time limit of the engine for a file.
 const LIMIT: Duration = Duration::from_secs(120);
-/// A listing is no longer.
+/// The maximum size of a listing, in bytes.
 pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
 /// The number of attempts to list a folder in which files appear and disappear.
 const TRIES: usize = 8;

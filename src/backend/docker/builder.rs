@@ -196,6 +196,8 @@ impl DockerBuilder {
     ///
     /// # Errors
     ///
+    /// Returns an error of the kind
+    ///
     /// * [`ErrorKind::Config`] if a setting is not valid, or the program is not found.
     /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] if the engine does not answer.
     /// * [`ErrorKind::NotFound`] if there is no container to attach to, and [`ErrorKind::Conflict`]

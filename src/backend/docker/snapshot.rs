@@ -24,12 +24,12 @@ use super::reply;
 const BATCH: usize = 256;
 /// The number of bytes at which no further file is added to a call.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// The number of bytes that are kept for later at most, with the paths.
+/// The maximum number of bytes kept for later, including the paths.
 const MAX_AHEAD: usize = 16 * 1024 * 1024;
 /// The memory of a file that is kept for later, without its path and content.
 const AHEAD_FILE: usize = 128;
-/// The number of files and folders of a tree that is kept, and the bytes of their paths: two
-/// searches at once hold two trees.
+/// The maximum number of files and folders of a tree that is kept, and of the bytes of their paths:
+/// two concurrent searches hold two trees.
 const MAX_TREE: usize = 250_000;
 const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
 /// The maximum size of the listing of a tree that is kept, in bytes: each path has a `./` and a

@@ -28,7 +28,7 @@ use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};
 
-/// The largest file that is read at once, unless set otherwise.
+/// The default maximum size of a file that is read at once, in bytes.
 const MAX_READ: u64 = 32 * 1024 * 1024;
 
 /// A folder of this machine.

@@ -15,9 +15,9 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The prefix of the names of the cgroups of commands.
 const PREFIX: &str = "agentcore-";
-/// Leftovers beyond this many are left to the next process.
+/// The maximum number of leftovers that one process removes; the others are left to the next.
 const MAX_LEFTOVERS: usize = 1_024;
-/// A command may have made cgroups in its own; those deeper than this stay.
+/// The maximum depth of removed cgroups: a command may have created some in its own.
 const MAX_DEPTH: usize = 16;
 /// The pause between two attempts to remove a cgroup whose processes were killed.
 const PAUSE: Duration = Duration::from_millis(1);

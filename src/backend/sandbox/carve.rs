@@ -27,7 +27,7 @@ mod linux {
     use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
     use rustix::io::Errno;
 
-    /// The number of entries of a folder that are allowed one by one.
+    /// The maximum number of entries of a folder that are allowed one by one.
     const MAX_ENTRIES: usize = 4096;
 
     /// Calls `allow` with the files and folders that together are `root` without the denied paths,

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 8 * 1024;
 /// repeated.
 const MAX_POSITIONS: usize = 4_096;
 
-/// An error repeats no longer expression than this, in bytes.
+/// The maximum length of an expression that an error repeats, in bytes.
 const MAX_REPEATED: usize = 500;
 
 /// The maximum number of bytes searched at once for a plain expression.

@@ -22,9 +22,9 @@ use super::rules::absolute;
 use super::sink::Lines;
 use super::walk::Filter;
 
-/// The largest program an expression may compile to.
+/// The maximum size of a compiled expression, in bytes.
 const MAX_REGEX: usize = 10 * 1024 * 1024;
-/// The memory in which a search stores the states it has been in.
+/// The maximum size of the cache of a search's states, in bytes.
 const MAX_STATES: usize = 8 * 1024 * 1024;
 
 /// The maximum size of the lines found, in bytes: cut lines count as they are shown, and each line

@@ -36,7 +36,7 @@ pub(in super::super) struct Rules {
 }
 
 impl Rules {
-    /// The number of bytes of an ignore file that are read at most.
+    /// The maximum number of bytes read of an ignore file.
     pub(in super::super) const MAX_BYTES: usize = 256 * 1024;
     /// The number of bytes to read of an ignore file: one more than the limit, to detect a longer
     /// file.

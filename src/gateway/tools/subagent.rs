@@ -8,9 +8,9 @@ use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError, ToolOutp
 use crate::util::text::head;
 
 pub(super) const NAME: &str = "subagent";
-/// The turns of a subagent.
+/// The maximum number of turns of a subagent.
 const MAX_TURNS: u32 = 10;
-/// The characters of the result that the user sees.
+/// The maximum length of the result that the user sees, in characters.
 const MAX_DISPLAY: usize = 500;
 const PROMPT: &str = "You are a subagent. Complete the task on your own with the tools you have, \
     and end with a summary of the result.";

@@ -28,8 +28,8 @@ const CHUNK: usize = 1024 * 1024;
 /// of a file is lower.
 const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
 
-/// The number of sessions whose indexes are cached, and the size of all cached indexes in bytes.
-/// Above either, those that are not in use are dropped.
+/// The maximum number of sessions whose indexes are cached, and the maximum size of all cached
+/// indexes, in bytes. Above either, unused ones are dropped.
 const MAX_INDEXES: usize = 256;
 const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 

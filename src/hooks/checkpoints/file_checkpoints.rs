@@ -25,8 +25,8 @@ use super::limits::Limits;
 use super::report::Checkpoint;
 use super::storage::Storage;
 
-/// The number of contents that are read and stored at once: each may have the size of the largest
-/// file.
+/// The maximum number of contents that are read and stored concurrently: each may have the size of
+/// the largest file.
 const MAX_CAPTURES: usize = 2;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.

@@ -13,7 +13,7 @@ use crate::util::path::short_path;
 const VERSION: u32 = 2;
 /// The length of the checksum and the space after it.
 const CHECKSUM_LEN: usize = 17;
-/// A longer line is no record.
+/// The maximum length of a record's line, in bytes.
 const MAX_LINE: u64 = 1024 * 1024;
 
 /// The fingerprint of a content.

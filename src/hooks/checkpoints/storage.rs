@@ -21,8 +21,8 @@ use super::record::{self, ChangeRecord, PriorState, ReadRecord, scan};
 #[cfg(unix)]
 use super::record::{Fault, Torn};
 
-/// The size in bytes up to which records in memory, of all sessions together, get the contents of
-/// files.
+/// The maximum size of all records in memory together, in bytes; beyond it, records have no
+/// contents of files.
 const MAX_MEMORY: usize = 32 * 1024 * 1024;
 /// The maximum size in bytes of records in memory.
 const MAX_RECORDS_MEMORY: usize = 2 * MAX_MEMORY;

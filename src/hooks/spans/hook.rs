@@ -21,7 +21,7 @@ use super::span::{self, Pair};
 /// The length of a text passed to a recorder, in characters.
 const PREVIEW: usize = 500;
 
-/// The characters of arguments.
+/// The maximum length of arguments, in characters.
 const MAX_ARGS: usize = 16 * 1024;
 
 /// A span for each model call and each tool call.

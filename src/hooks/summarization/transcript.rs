@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use crate::message::{Media, Message, Part, TokenCounter, ToolCall, ToolResult};
 use crate::util::text::{head, head_tail};
 
-/// The length to which the content of a file is cut, in characters: the rest can be read in the
-/// file.
+/// The maximum length of a file's content, in characters; the rest can be read in the file.
 const MAX_FILE_CHARS: usize = 2_000;
 /// The maximum number of pieces of a history: the summarizer is called once for each.
 pub(super) const MAX_PIECES: usize = 512;

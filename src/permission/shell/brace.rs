@@ -2,7 +2,7 @@
 
 use super::word::{Part, Word};
 
-/// No word becomes more words than this.
+/// The maximum number of words that one word expands to.
 const MOST: usize = 64;
 /// The maximum number of parts examined; the parts of a word count again for every brace in it.
 const MOST_WORK: usize = 1 << 20;

@@ -6,9 +6,9 @@ use crate::util::text::{self, is_hidden};
 
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
-/// The number of bytes of the list.
+/// The maximum size of the list, in bytes.
 pub(crate) const MAX_CATALOG: usize = 32 * 1024;
-/// The number of bytes of the line about skills that are left out.
+/// The maximum size of the line about omitted skills, in bytes.
 const MAX_NOTE: usize = 64;
 const HEADING: &str = "Available Skills:";
 

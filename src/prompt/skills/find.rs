@@ -10,17 +10,17 @@ use crate::util::text::is_hidden;
 use super::catalog::{FrontMatter, Skill};
 
 const FILE: &str = "SKILL.md";
-/// Folders deeper than this beneath a given one are not entered.
+/// The maximum depth of folders below a given one; deeper ones are not entered.
 const MAX_DEPTH: usize = 8;
-/// After so many folders the search ends.
+/// The maximum number of folders of a search.
 const MAX_FOLDERS: usize = 2_000;
-/// After so many entries of folders the search ends.
+/// The maximum number of entries of folders of a search.
 const MAX_ENTRIES: usize = 200_000;
-/// The number of skills that are listed at most.
+/// The maximum number of listed skills.
 const MAX_SKILLS: usize = 500;
-/// The front matter of a file has to end within its first bytes.
+/// The maximum size of the front matter of a file, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// The number of warnings after which they are only counted.
+/// The maximum number of warnings; beyond it they are only counted.
 const MAX_WARNINGS: usize = 20;
 /// Folders that are never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];

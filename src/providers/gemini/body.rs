@@ -18,7 +18,7 @@ use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire, text_part};
 use super::thinking::thinking_config;
 
-/// The largest seed: the API has 32 bits for it.
+/// The maximum seed: the API has 32 bits for it.
 const MAX_SEED: u64 = i32::MAX as u64;
 
 /// The data that a body depends on in addition to the request.

@@ -18,7 +18,7 @@ use super::failure;
 
 /// The maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// The time limit of a question.
+/// The time limit of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Endpoint {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
-/// The number of optional fields of objects that the API takes in one schema.
+/// The maximum number of optional fields of objects that the API accepts in one schema.
 const MAX_OPTIONAL: usize = 24;
-/// The number of fields with several types that the API takes in one schema.
+/// The maximum number of fields with several types that the API accepts in one schema.
 const MAX_UNIONS: usize = 16;
 
 /// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it

@@ -11,7 +11,7 @@ use super::super::http::Secrets;
 use super::kinds::kind;
 use super::refusal::Refusal;
 
-/// The length of an excerpt, in characters.
+/// The maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 200;
 
 /// The advice about a refusal that gives no reason.

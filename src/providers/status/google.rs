@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The maximum delay; a longer one is ignored.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The number of invalid fields in an error's text.
+/// The maximum number of invalid fields in an error's text.
 const MAX_FIELDS: usize = 3;
 
 /// The code of a quota that ends with the day. Waiting for less does not help.

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::super::http::{REQUEST_ID_LIMIT, Secrets};
 use super::google::Details;
 
-/// The length of a provider's message, in characters.
+/// The maximum length of a provider's message, in characters.
 const MESSAGE_LIMIT: usize = 1_000;
 
-/// The length of a code, in characters.
+/// The maximum length of a code, in characters.
 const CODE_LIMIT: usize = 100;
 
 /// The error that a server sent.

@@ -14,11 +14,11 @@ use super::line::{
 };
 use super::scan::Scan;
 
-/// The number of possible beginnings of records that are tried in one damaged line. Only a line
-/// that quotes logs has more, and trying them all would take time that grows with their square.
+/// The maximum number of possible beginnings of records that are tried in one damaged line. Only a
+/// line that quotes logs has more, and trying all of them would take quadratic time.
 const MAX_PIECES: usize = 1_000;
 
-/// The number of bytes of one damaged line that are read again in search of records.
+/// The maximum number of bytes of one damaged line that are read again in search of records.
 const MAX_WORK: usize = 4 * MAX_LINE;
 
 /// The memory that the report of a damaged part takes, with the path where it is kept.

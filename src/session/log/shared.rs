@@ -15,7 +15,7 @@ use super::slot::Slot;
 /// The number of bytes of a log's end that are read first when it is opened.
 const END: u64 = 64 * 1024;
 
-/// The default limit of a log, in bytes.
+/// The default maximum size of a log, in bytes.
 pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
 
 /// The state of a store, which its clones share.

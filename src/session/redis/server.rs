@@ -19,7 +19,7 @@ use super::scripts::{
     REPAIR, TAIL,
 };
 
-/// The number of characters of a server's reason that reach the log.
+/// The maximum number of logged characters of a server's reason.
 const MAX_REASON: usize = 200;
 
 /// The version of the keys that is made, and the highest that is used.

@@ -14,7 +14,7 @@ use super::steps::Steps;
 pub(super) const MAX_SQL: i32 = 4 * 1024;
 /// The maximum number of columns of a table.
 pub(super) const MAX_COLUMNS: i32 = 200;
-/// The deepest expression of a statement.
+/// The maximum depth of a statement's expressions.
 pub(super) const MAX_DEPTH: i32 = 100;
 
 /// The tables and indexes with their definitions. A log is its rows put together in the order of

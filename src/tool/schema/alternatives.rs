@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::failure::{Failure, Kind};
 use super::validate::Validator;
 
-/// The number of alternatives whose failures are reported.
+/// The maximum number of alternatives whose failures are reported.
 const MAX_REASONS: usize = 4;
 
 impl<'a> Validator<'a> {

@@ -5,17 +5,17 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// The number of failures after which they are only counted.
+/// The maximum number of reported failures; more are only counted.
 pub(super) const MOST: usize = 10;
 
-/// The number of allowed names or values that are listed.
+/// The maximum number of allowed names or values that are listed.
 pub(super) const MAX_NAMED: usize = 20;
 
-/// The length to which a value is quoted.
+/// The maximum length of a quoted value.
 const MAX_QUOTE: usize = 80;
 
-/// A schema longer than this is cut when it is quoted. The model has the whole of it in the
-/// tool's definition.
+/// The maximum length of a quoted schema; a longer one is cut. The model has the whole schema in
+/// the tool's definition.
 const MAX_SCHEMA: usize = 16 * 1024;
 
 /// The failures of a call's arguments: each place with its cause.

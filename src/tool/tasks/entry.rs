@@ -16,7 +16,7 @@ use crate::util::sync::lock;
 use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
-/// The number of messages that wait for a task.
+/// The maximum number of messages that wait for a task.
 pub(super) const MAX_MAIL: usize = 16;
 
 /// The outcome of a task.

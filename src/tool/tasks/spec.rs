@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::util::text::truncate;
 
-/// The characters of a label or a description that a task keeps.
+/// The maximum length of a label or a description that a task keeps, in characters.
 const MAX_CHARS: usize = 1_000;
 
 /// The description of a task, for the reader of a run.

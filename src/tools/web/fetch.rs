@@ -10,7 +10,7 @@ use crate::util::{http_client, text};
 use super::guard::Guard;
 use super::kind::{self, Kind};
 
-/// The length to which a header's value is read and quoted, in characters.
+/// The maximum length of a header's value that is read and quoted, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The result of a fetch.

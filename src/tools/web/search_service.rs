@@ -22,7 +22,7 @@ use super::search::SearchResults;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
-/// The length to which an error is quoted, in characters.
+/// The maximum length of a quoted error, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The constants of a service.

@@ -18,7 +18,7 @@ const MAX_ELEMENTS: usize = 50_000;
 /// The maximum number of attributes of all elements together. A reopened element repeats its
 /// attributes.
 const MAX_ATTRIBUTES: usize = 200_000;
-/// The limit on the length of the values of all attributes together, in bytes.
+/// The maximum length of the values of all attributes together, in bytes.
 const MAX_VALUES: usize = 8 * 1024 * 1024;
 /// The number of elements a template counts as: its contents have no parent, so their depth is not
 /// seen.

@@ -16,8 +16,9 @@ const USED: [&str; 11] = [
 /// The maximum length of an attribute's value, in bytes.
 pub(super) const MAX_VALUE: usize = 8 * 1024;
 
-/// The number of comparisons of attribute names a page may cause: the tokenizer compares each with
-/// all others of its element. One element reaches this with about 20,000 attributes.
+/// The maximum number of comparisons of attribute names that a page may cause: the tokenizer
+/// compares each with all others of its element. One element reaches this with about 20,000
+/// attributes.
 const MAX_COMPARISONS: usize = 200_000_000;
 
 /// Passes tokens on until the document is full, and bounds the work within one element.

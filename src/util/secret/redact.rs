@@ -10,7 +10,7 @@ use super::known;
 use super::matcher::Matcher;
 use super::secret::REDACTED;
 
-/// The number of times escapes may have been escaped again.
+/// The maximum number of times that escapes may have been escaped again.
 const MAX_DEPTH: usize = 2;
 
 /// A shorter part of a secret at the edge of a cut may stay: it gives nothing away, and ordinary

@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use super::evidence::PipeEnd;
 use super::process::{Environment, Process};
 
-/// The number of bytes of an environment that are read at most.
+/// The maximum number of bytes read of an environment.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
 /// The file handles that are examined: the standard ones, and the one that a command's shell holds
 /// its lifeline by. Others are the program's own.

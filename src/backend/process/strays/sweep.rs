@@ -13,7 +13,7 @@ use super::process::Process;
 /// The number of scans of processes that were started during a scan, before all processes are
 /// scanned again.
 const ROUNDS: usize = 256;
-/// The size of a range of new ids above which all processes are examined instead.
+/// The maximum size of a range of new ids; above it, all processes are examined instead.
 const MAX_RANGE: i32 = 4_096;
 /// The number of scans without a result that are enough where scans cannot be proven complete.
 const EMPTY_SCANS: u32 = 3;
