@@ -149,7 +149,7 @@ impl Session {
     /// Makes the next run continue from the first `messages` messages of the history, as if the
     /// later ones had never been sent. Use it when a user edits an earlier input, or asks again.
     ///
-    /// The cut is stored when the run begins. A cut between a call and its results moves behind the
+    /// The cut is stored when the run begins. A cut between a call and its results moves after the
     /// results; a summary that covers more messages than are kept is dropped, and so are questions
     /// about calls that are not kept. The task list and the files stay as they are; to keep both
     /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and

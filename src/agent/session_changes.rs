@@ -57,7 +57,7 @@ impl Session {
     ///
     /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
     /// error. If the session of a subagent cannot be removed, the others are removed before the
-    /// error is returned; a second call removes what is left.
+    /// error is returned; a second call removes the remaining one.
     pub async fn delete(&self) -> Result<bool> {
         self.stored().delete().await
     }

@@ -178,7 +178,7 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Creates the output of a command that ended by itself.
+    /// Creates the output of a command that exited on its own.
     pub fn new(exit_code: i32, stdout: impl Into<Captured>, stderr: impl Into<Captured>) -> Self {
         Self {
             stdout: stdout.into(),
@@ -188,7 +188,7 @@ impl CommandOutput {
         }
     }
 
-    /// Returns `true` if it ended by itself with exit code 0.
+    /// Returns `true` if it exited on its own with exit code 0.
     pub fn is_success(&self) -> bool {
         self.exit_code == Some(0)
     }

@@ -228,7 +228,7 @@ fn limited_question(mut question: OpenQuestion, limits: CallLimits) -> OpenQuest
     question
 }
 
-/// Cuts the content of a failure before it is copied behind its prefix.
+/// Cuts the content of a failure before it is copied after its prefix.
 fn limit_failure(content: &mut Content, max_bytes: usize) {
     limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }

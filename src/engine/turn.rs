@@ -209,7 +209,7 @@ impl Turns<'_> {
         }
 
         if let Err(error) = self.run.history.byte_size.admit(&response) {
-            // Its text stays, as that of an answer that is too large by itself.
+            // Its text stays, like that of an answer that is too large alone.
             self.run.cx.keep_partial(response);
             return Err(error);
         }

@@ -25,7 +25,7 @@ fn plain(text: &str) -> String {
     text.trim().to_lowercase()
 }
 
-/// The text behind a `no` at its beginning.
+/// The text after a `no` at its beginning.
 fn reason(text: &str) -> &str {
     let Some((head, tail)) = text.split_at_checked(2) else {
         return text;

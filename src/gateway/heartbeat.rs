@@ -81,7 +81,7 @@ pub struct Heartbeat {
 pub enum HeartbeatReply {
     /// The agent's answer, which is sent unless it is empty or `HEARTBEAT_OK`.
     Text(String),
-    /// The agent works on in the background and reports by itself.
+    /// The agent continues in the background and reports on its own.
     Async,
     /// The agent has sent its messages itself.
     Silent,

@@ -63,7 +63,7 @@ impl SessionManager {
         }
     }
 
-    /// Returns the messages behind the summary; none if the session does not exist.
+    /// Returns the messages after the summary; none if the session does not exist.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 /// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
 /// calls after each turn.
 ///
-/// A session is due when more than 20 messages are behind its last summary, or when they fill more
+/// A session is due when more than 20 messages are after its last summary, or when they fill more
 /// than three quarters of the context window, as [estimated](estimate_tokens) from their text. The
 /// last four messages stay as they are. More than ten old ones are summarized in two halves at
 /// once, and the two summaries are merged. A message over half the window is left out, with a note
@@ -98,7 +98,7 @@ impl Summaries {
         self
     }
 
-    /// Sets the number of messages behind the last summary beyond which a session is due. Defaults
+    /// Sets the number of messages after the last summary beyond which a session is due. Defaults
     /// to 20.
     #[must_use]
     pub fn with_max_messages(mut self, count: usize) -> Self {

@@ -69,7 +69,7 @@ pub(super) async fn remove_session(
 }
 
 /// Removes results of all sessions that were written before `limit`. A result whose modification
-/// time is unknown stays, and so do those beyond the number of files that are looked at.
+/// time is unknown stays, and so do those beyond the number of files that are examined.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,

@@ -22,8 +22,8 @@ const OVER: usize = 80_000;
 const MARKER: usize = 100;
 
 /// The default minimum and maximum number of characters that stay at each end.
-const FEWEST: usize = 200;
-const MOST: usize = 2_000;
+const MIN_END: usize = 200;
+const MAX_END: usize = 2_000;
 
 /// The file that keeps results out of version control, and its content.
 const IGNORE_FILE: &str = ".gitignore";
@@ -89,7 +89,7 @@ impl Eviction {
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
             let end_len = self.over.saturating_sub(MARKER) / 2;
-            let end_len = end_len.clamp(FEWEST, MOST);
+            let end_len = end_len.clamp(MIN_END, MAX_END);
             (end_len, end_len)
         })
     }

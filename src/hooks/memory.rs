@@ -29,7 +29,7 @@ const EDIT_TOOL: &str = "edit_file";
 /// what the agent writes into them shows in the next run. A file that is missing or empty is
 /// skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
 /// one that is not UTF-8, of which the invalid bytes are replaced. The files have 256 KiB together:
-/// one that is too large for what is left is cut, with a warning.
+/// one that is too large for the remaining space is cut, with a warning.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
 /// end it early: if a file contains such a tag, its `<` is written as `&lt;`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::message::Message;
 
-/// The results behind `answer` in the order of its calls, for wire formats without ids. Results of
+/// The results after `answer` in the order of its calls, for wire formats without ids. Results of
 /// no call are last.
 pub(crate) fn in_call_order<'a>(
     answer: Option<&Message>,

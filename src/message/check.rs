@@ -120,7 +120,7 @@ struct Walk {
     begun: bool,
     /// The calls of the last assistant message.
     turn: Turn,
-    /// The first result that stands behind that of a later call of its turn.
+    /// The first result that stands after that of a later call of its turn.
     unordered: Option<usize>,
 }
 

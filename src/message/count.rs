@@ -35,7 +35,7 @@ pub(crate) async fn count_each(
             let counts = messages.iter().zip(counts);
             return counts.for_each(|(message, tokens)| add(message, tokens));
         }
-        // The runtime is shut down, and has no other thread any more.
+        // The runtime is shut down, and no longer has other threads.
     }
 
     for message in messages {

@@ -197,7 +197,7 @@ impl Messages {
     ///    result whose arguments are unreadable was cut off while it streamed, and is dropped.
     /// 3. A call whose id is empty or was used before gets a new one (`_2`), as does its result.
     /// 4. Results without a call, second results and messages without content are dropped. All
-    ///    other results are placed behind their calls, in the order of the calls, with the id and
+    ///    other results are placed after their calls, in the order of the calls, with the id and
     ///    the name of the call; an empty one gets the text `(no output)`. A call without a result
     ///    gets an error result.
     /// 5. Adjacent assistant messages are merged. An assistant message at the beginning is

@@ -151,7 +151,7 @@ pub trait Compactor: Send + Sync + 'static {
         profile: &ModelProfile,
     ) -> bool;
 
-    /// Returns `true` if a history with `messages` messages behind the last summary should be
+    /// Returns `true` if a history with `messages` messages after the last summary should be
     /// compacted, regardless of its tokens. Called before each model call. Returns `false` unless
     /// implemented.
     fn has_too_many(&self, _messages: usize) -> bool {

@@ -14,7 +14,7 @@ use super::stop_reason::StopReason;
 /// ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and the two
 /// `ToolCall` deltas are only shown; the kept version arrives as one whole `Part` or `ToolCall`
 /// when the piece is complete, so a half-streamed call never reaches the history. `Warning` may
-/// stand anywhere behind `Start`.
+/// stand anywhere after `Start`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {

@@ -171,7 +171,7 @@ impl Rule {
         self.source.as_deref()
     }
 
-    /// Returns `true` if a word of the specifier is the path, alone or behind an option or a mark.
+    /// Returns `true` if a word of the specifier is the path, alone or after an option or a mark.
     pub(super) fn spells(&self, path: &str) -> bool {
         let mut words = self.specifier().unwrap_or_default().split_whitespace();
         words.any(|word| {

@@ -100,7 +100,7 @@ impl fmt::Debug for EventBus {
 pub struct EventSubscription(mpsc::Receiver<Arc<str>>);
 
 impl EventSubscription {
-    /// Waits for the next event. Returns `None` if the bus does not exist any more.
+    /// Waits for the next event. Returns `None` if the bus no longer exists.
     ///
     /// # Cancel safety
     ///

@@ -38,7 +38,7 @@ struct Entry {
 }
 
 impl Instances {
-    /// The cell of an instance, which is used now, and the cells that were taken out for it. Their
+    /// The cell of an instance, which is used now, and the cells that were removed for it. Their
     /// instances are dropped by the caller, outside of its lock.
     pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
         let now = Instant::now();
@@ -47,7 +47,7 @@ impl Instances {
             last_use: now,
         });
         entry.last_use = now;
-        // The second reference to the cell keeps the entry from being taken out below.
+        // The second reference to the cell keeps the entry from being removed below.
         let cell = entry.cell.clone();
 
         let last_search = *self.last_search.get_or_insert(now);

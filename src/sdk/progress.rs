@@ -1,4 +1,4 @@
-//! Tool calls under way, and calls that wait for approval.
+//! Tool calls in progress, and calls that wait for approval.
 
 use std::sync::Arc;
 

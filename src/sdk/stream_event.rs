@@ -141,7 +141,7 @@ pub struct StreamEvents {
     is_open: bool,
     /// True once text of that answer was emitted.
     has_text: bool,
-    /// The calls under way.
+    /// The calls in progress.
     tools: Vec<(Arc<str>, Arc<str>)>,
 }
 

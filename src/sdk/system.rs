@@ -80,7 +80,7 @@ pub enum SystemKind {
     StateChanged {
         /// The whole task list, when it changed.
         todos: Option<Vec<Todo>>,
-        /// The paths of the files that were written, changed or taken out, when there are some.
+        /// The paths of the files that were written, changed or removed, if there are any.
         files: Option<Vec<String>>,
     },
     /// The answer starts over: its emitted messages are superseded. An extension.

@@ -136,7 +136,7 @@ pub(crate) enum InputState<'a> {
     Answered(usize, &'a AssistantMessage),
     /// The input is the last one, from this message on, and has no answer yet.
     Open(usize),
-    /// The position of the input is not known any more.
+    /// The position of the input is no longer known.
     Lost,
 }
 
@@ -240,7 +240,7 @@ impl Inputs {
             return;
         }
 
-        // The end of the parts that begin at each message, so that none is looked at twice.
+        // The end of the parts that begin at each message, so that none is examined twice.
         let mut ends: Vec<_> = (0..len).collect();
         let mut end = len;
         for at in (0..len).rev() {
@@ -258,7 +258,7 @@ impl Inputs {
         }
     }
 
-    /// Drops the inputs that began at message `len` or behind it: these messages were removed.
+    /// Drops the inputs that began at message `len` or after it: these messages were removed.
     pub(crate) fn truncate(&mut self, len: usize) {
         if self.is_empty() {
             return;

@@ -95,7 +95,7 @@ impl Infos {
         infos.map(|(message, info)| (*message, info))
     }
 
-    /// The metadata of the messages behind the first `kept`.
+    /// The metadata of the messages after the first `kept`.
     pub(crate) fn behind(&self, kept: usize) -> impl Iterator<Item = &MessageInfo> {
         let infos = self.0.iter().flat_map(move |infos| infos.range(kept..));
         infos.map(|(_, info)| &**info)

@@ -274,7 +274,7 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Copies the session's first `messages` messages to the new id, to continue from there again.
     ///
-    /// A cut between a call and its results moves behind the results. A summary that covers more
+    /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
     /// that keep a log, the task list and the files are those at the time of the last message kept;
     /// in others, the current ones. The copy has no ids of inputs.

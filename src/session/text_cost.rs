@@ -208,8 +208,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// The memory that JSON may take that is quoted in a string: the text once more, and its values.
-/// A character that is written as a number may be any.
+/// The memory of JSON that is quoted in a string: the text again, and its values. A character that
+/// is written as a number may be any.
 fn cost_of_quoted(text: &[u8]) -> usize {
     let next_bytes = text.iter().skip(1).chain(b"\"");
     let costs = text.iter().zip(next_bytes).map(|pair| match pair {

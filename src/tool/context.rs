@@ -75,7 +75,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
 /// The context of a tool call: its run's data, and its connection to the reader and the user.
 ///
 /// Cheap to clone and `'static`: a tool may move one into tasks of its own. After the call has
-/// ended such a clone still works, but changes nothing any more.
+/// ended such a clone still works, but no longer changes anything.
 #[derive(Clone)]
 pub struct ToolContext {
     host: Arc<dyn ToolHost>,

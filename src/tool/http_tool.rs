@@ -171,7 +171,7 @@ impl HttpTool {
     }
 
     /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
-    /// by itself, when its session continues.
+    /// on its own, when its session continues.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;

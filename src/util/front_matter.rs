@@ -56,7 +56,7 @@ pub(crate) fn is_present(content: &[u8]) -> bool {
         .is_some_and(is_fence)
 }
 
-/// The content behind the front matter, or all of it when it has none.
+/// The content after the front matter, or all of it when it has none.
 pub(crate) fn body(content: &[u8]) -> &[u8] {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     match split(content) {

@@ -53,7 +53,7 @@ fn has_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-/// The secrets in the value of a header: the value, the token behind a scheme (`Bearer`), user and
+/// The secrets in the value of a header: the value, the token after a scheme (`Bearer`), user and
 /// password in `Basic`, the values of cookies.
 pub(crate) fn of_header(value: &str) -> Vec<Secret> {
     let value = value.trim();

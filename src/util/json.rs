@@ -81,7 +81,7 @@ fn count(text: &[u8], max_values: usize, max_depth: usize) -> usize {
     count
 }
 
-/// The end of the string whose first character is at `at`: the offset behind its quote.
+/// The end of the string whose first character is at `at`: the offset after its quote.
 pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(remaining) = text.get(at..) {
         match remaining.first() {

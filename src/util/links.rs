@@ -11,9 +11,9 @@ pub(crate) const MAX_LINKS: usize = 40;
 /// Follows all links of an absolute path, also one whose target is missing: a write creates it.
 /// `None` after too many links.
 ///
-/// `read_link` returns the target of a link, and `None` for what exists and is none. What is behind
-/// a missing component is missing as well, so it is not looked up. The stack does not grow with the
-/// path, which may have any length.
+/// `read_link` returns the target of a link, and `None` for what exists and is none. Everything
+/// below a missing component is missing as well, so it is not looked up. The stack does not grow
+/// with the path, which may have any length.
 ///
 /// # Errors
 ///

@@ -70,7 +70,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// The words of `text` on one line, of at most `max_chars` characters, in time that does not depend
-/// on the words behind these.
+/// on the words after these.
 pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
     let max_bytes = 4 * max_chars;
     let mut line = String::with_capacity(text.len().min(max_bytes));
@@ -138,8 +138,8 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     true
 }
 
-/// The same for a text that is a result by itself; what is cut off is not copied. `size` is that of
-/// a whole of which `text` may be the start alone.
+/// The same for a text that is a whole result; what is cut off is not copied. `size` is that of a
+/// whole of which `text` may be the start alone.
 #[cfg_attr(not(feature = "tools"), expect(dead_code))]
 pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     // A character more than fits, so that it is cut.

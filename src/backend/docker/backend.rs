@@ -168,7 +168,7 @@ impl DockerBackend {
     }
 
     /// Removes the container with its files, also one that was attached to or is to stay. It is not
-    /// an error when the container does not exist any more.
+    /// an error if the container no longer exists.
     ///
     /// # Errors
     ///

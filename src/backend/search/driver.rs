@@ -17,7 +17,7 @@ use super::query::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::rules::Rules;
 use super::walk::{Step, Walk, join};
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug)]
 pub(in super::super) struct Search<K> {
     walk: Walk,

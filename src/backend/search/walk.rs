@@ -1,4 +1,4 @@
-//! The order in which a tree is searched, and what is left out of it.
+//! The order in which a tree is searched, and the entries omitted from the search.
 
 use std::cmp::Reverse;
 

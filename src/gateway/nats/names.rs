@@ -37,7 +37,7 @@ pub(super) fn message_id(parts: &[&str]) -> String {
     parts.join("/")
 }
 
-/// The text with all other bytes as two hexadecimal digits behind `mark`.
+/// The text with all other bytes as two hexadecimal digits after `mark`.
 fn escaped(text: &str, mark: char, is_plain: impl Fn(u8) -> bool) -> String {
     let mut output = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -70,11 +70,11 @@ const MAX_CAPTURES: usize = 2;
 /// # What is kept
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist; and once more before it is changed again when it was changed from outside meanwhile.
-/// With [`open`](Self::open) this is on the disk before the change is made, in one file per
-/// session, and outlives the process; if it cannot be kept, the change is refused. With
-/// [`new`](Self::new) it is kept in memory. A session has at most 100,000 records of changes, after
-/// which changes are refused, and so they are while another process has its file locked.
+/// not exist; and again before it is changed if it was changed from outside meanwhile. With
+/// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
+/// outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it is
+/// kept in memory. A session has at most 100,000 records of changes, after which changes are
+/// refused, and so they are while another process has its file locked.
 ///
 /// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and `fork_at("t", 4)`

@@ -26,12 +26,12 @@ pub(super) struct SessionIndex {
     last_change: Option<usize>,
     /// The offset of the next record.
     pub(super) end: u64,
-    /// The text about a record behind the last one, whose end is missing.
+    /// The text about a record after the last one, whose end is missing.
     pub(super) damage: Option<Arc<str>>,
     /// The files of this workspace whose state was captured since the last message.
     captured: HashSet<Arc<str>>,
     /// The replacements of the history: for each, how many messages stayed unchanged; positions
-    /// behind them referred to other messages before that.
+    /// after them referred to other messages before that.
     unchanged_prefixes: Vec<usize>,
 }
 

@@ -150,7 +150,7 @@ struct Version {
     v: u32,
 }
 
-/// The line of a record. Its content and a line feed come behind it.
+/// The line of a record. Its content and a line feed come after it.
 ///
 /// # Errors
 ///

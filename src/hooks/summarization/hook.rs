@@ -118,8 +118,8 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the number of messages behind the last summary beyond which they are summarized, even
-    /// if the window has room. Defaults to no limit.
+    /// Sets the number of messages after the last summary beyond which they are summarized, even if
+    /// the window has room. Defaults to no limit.
     pub fn with_max_messages(mut self, count: usize) -> Self {
         self.max_messages = Some(count);
         self

@@ -24,9 +24,9 @@ pub(crate) struct Analysis {
     pub(crate) begins_with_cd: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
-    /// Names of functions that are certainly defined for the commands behind them.
+    /// Names of functions that are certainly defined for the commands after them.
     pub(crate) certain_functions: Vec<String>,
-    /// Characters looked at, those of nested scripts once for each level: a measure of the work,
+    /// The characters examined, those of nested scripts once for each level: a measure of the work,
     /// which is limited for any command.
     pub(crate) steps: usize,
     /// The values of variables, where the script assigns nothing but known texts.

@@ -49,7 +49,7 @@ pub(super) struct Context {
     pub(super) constants: BTreeMap<String, Vec<String>>,
     /// Variables whose value may not be in the script.
     pub(super) unknown: BTreeSet<String>,
-    /// Texts that programs run because of a variable or an option, behind its name.
+    /// Texts that programs run because of a variable or an option, after its name.
     pub(super) later: Vec<(String, String)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
@@ -114,7 +114,7 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
-        // A `cd` in a group or a substitution may not be that of the commands behind it.
+        // A `cd` in a group or a substitution may not be that of the commands after it.
         self.is_chain &= self.depth == 0 || !self.found.commands.is_empty();
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);

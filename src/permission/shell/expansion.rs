@@ -224,7 +224,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator behind the name, up to the brace that ends the expansion.
+    /// The operator after the name, up to the brace that ends the expansion.
     fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {
@@ -458,6 +458,6 @@ impl Parser<'_> {
 struct Target {
     /// Its name; empty if it is only known when the shell runs.
     name: Option<String>,
-    /// True behind `++` and `--`.
+    /// True after `++` and `--`.
     is_stepped: bool,
 }

@@ -205,7 +205,7 @@ fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
     })
 }
 
-/// Adds a block to a system prompt, behind what is cached.
+/// Adds a block to a system prompt, after what is cached.
 fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
     match system.pop() {
         Some(_) => system.push(b','),

@@ -167,7 +167,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Writes the fields of an object behind others.
+/// Writes the fields of an object after others.
 fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
     if let Some(fields) = fields.and_then(inner_fields) {
         out.push(b',');

@@ -39,7 +39,7 @@ pub(super) struct Family {
     pub(super) efforts: Cow<'static, [&'static str]>,
     pub(super) has_sampling: bool,
     pub(super) forced_tools: ForcedTools,
-    /// True if thoughts are sent back only behind the very conversation in which they were made.
+    /// True if thoughts are sent back only after the very conversation in which they were made.
     pub(super) binds_thinking: bool,
     /// True if answers can be held to a schema.
     pub(super) has_schemas: bool,

@@ -24,7 +24,7 @@ pub(super) fn profile(model: &str) -> ModelProfile {
 }
 
 /// The name that Anthropic gives the model, without the maker and the region that Bedrock has in
-/// front of it, and its version behind it.
+/// front of it, and its version after it.
 fn own_name(model: &str) -> &str {
     let name = match model.split_once("anthropic.") {
         Some((region, name)) if region.is_empty() || region.ends_with('.') => name,

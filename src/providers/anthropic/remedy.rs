@@ -10,7 +10,7 @@ use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
 use super::wire::NOTHING;
 
-/// The text of a refusal of a budget behind calls that were made without thinking.
+/// The text of a refusal of a budget after calls that were made without thinking.
 const UNEXPECTED: &str = "Expected `thinking` or `redacted_thinking`";
 
 /// The texts of refusals that a request without thinking avoids.

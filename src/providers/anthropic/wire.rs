@@ -6,8 +6,8 @@
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
 //!   a user message, between `<system>` and `</system>`: not every model has another place for
 //!   them.
-//! * For a model that takes thinking only behind the prefix it was made for, the volatile sections
-//!   of the system prompt stand behind the history, in the same form.
+//! * For a model that takes thinking only after the prefix it was made for, the volatile sections
+//!   of the system prompt stand after the history, in the same form.
 //! * Blocks the API refuses are left out or filled in: text without a visible character, media in
 //!   answers, results without content.
 
@@ -60,7 +60,7 @@ pub(super) struct MessagesWire {
     pub(super) has_hosted_tools: bool,
     /// True if the model accepts images.
     pub(super) takes_images: bool,
-    /// True if the model takes thinking only behind the prefix it was made for.
+    /// True if the model takes thinking only after the prefix it was made for.
     pub(super) binds_reasoning: bool,
 }
 

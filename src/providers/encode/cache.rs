@@ -27,7 +27,7 @@ struct Last {
     /// The offsets of its end and of its breakpoint, counted from the first message.
     end: usize,
     breakpoint: Option<usize>,
-    /// The volatile text behind it.
+    /// The volatile text after it.
     tail: Option<Arc<str>>,
 }
 
@@ -124,7 +124,7 @@ struct Cache<W> {
     /// The offset of the breakpoint of the request before the last, which stays for one request: a
     /// server that looks for the stored prefix only near a breakpoint finds it there.
     former_breakpoint: Option<usize>,
-    /// The last tail behind the groups in `ends`, and the number of messages in front of it. It
+    /// The last tail after the groups in `ends`, and the number of messages in front of it. It
     /// stays there, and is sent again only after it has changed.
     tail: Option<(Arc<str>, usize)>,
     /// The messages before this number are to be sent without reasoning.
@@ -229,7 +229,7 @@ impl<W: Wire> Cache<W> {
             .count()
     }
 
-    /// The body of these messages behind `head`, with `tail` behind the last of them.
+    /// The body of these messages after `head`, with `tail` after the last of them.
     fn body(
         &mut self,
         head: Vec<u8>,
@@ -276,7 +276,7 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// True if the text is to be sent behind this group: it is not an answer, and the text differs
+    /// True if the text is to be sent after this group: it is not an answer, and the text differs
     /// from the one that was sent before.
     fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
         let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
@@ -306,7 +306,7 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// The former body behind `head`, up to the end of the groups that did not change, and the
+    /// The former body after `head`, up to the end of the groups that did not change, and the
     /// number of messages in it.
     fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
         let begin = self.messages.len();
@@ -345,8 +345,8 @@ impl<W: Wire> Cache<W> {
         self.former_breakpoint = Some(breakpoint);
     }
 
-    /// The former body up to `end` bytes of its messages, if it has the same head and is not shared
-    /// any more; else a copy of those behind the new head.
+    /// The former body up to `end` bytes of its messages, if it has the same head and is no longer
+    /// shared; otherwise a copy of those bytes after the new head.
     fn reopen(&mut self, head: Vec<u8>, end: usize) -> Vec<u8> {
         let start = mem::replace(&mut self.start, head.len());
         match Arc::try_unwrap(mem::take(&mut self.sent)) {
@@ -380,7 +380,7 @@ impl<W: Wire> Cache<W> {
         });
     }
 
-    /// Sets the breakpoint and ends a body behind its last group.
+    /// Sets the breakpoint and ends a body after its last group.
     fn close(
         &mut self,
         mut body: Vec<u8>,
@@ -426,7 +426,7 @@ impl<W: Wire> Cache<W> {
             self.last = Last::default();
         }
 
-        // The group behind the last one may have become longer.
+        // The group after the last one may have become longer.
         let start = self.ends.iter().nth_back(1).map_or(0, |end| end.message);
         if let Some(end) = self.ends.last()
             && self

@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Writes a message as its text in quotes: with `~` in front for its reasoning, and in the last one
-/// with the tail and a mark behind it.
+/// with the tail and a mark after it.
 #[derive(Clone, PartialEq)]
 struct Plain<const INPUT: bool = false> {
     has_tail: bool,

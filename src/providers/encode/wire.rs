@@ -21,7 +21,7 @@ pub(in crate::providers) trait Wire:
     fn joins(&self, before: &Message, after: &Message) -> bool;
 
     /// Appends the wire messages, separated by commas, of messages that join. Returns the place in
-    /// `out` for a breakpoint behind them.
+    /// `out` for a breakpoint after them.
     fn message(
         &self,
         group: &[Arc<Message>],
@@ -29,7 +29,7 @@ pub(in crate::providers) trait Wire:
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>>;
 
-    /// True if the form of the group depends on the messages of the group behind it.
+    /// True if the form of the group depends on the messages of the group after it.
     fn depends_on_next(&self, _group: &[Arc<Message>]) -> bool {
         false
     }
@@ -40,18 +40,18 @@ pub(in crate::providers) trait Wire:
         false
     }
 
-    /// True if volatile system text is sent behind the history, where it changes no prefix, as
+    /// True if volatile system text is sent after the history, where it changes no prefix, as
     /// [`Place::tail`]. [`system`](Self::system) then writes the stable text only.
     fn has_tail(&self) -> bool {
         false
     }
 
-    /// True if the tail may stand behind a group that follows these messages.
+    /// True if the tail may stand after a group that follows these messages.
     fn allows_tail(&self, _before: &[Arc<Message>]) -> bool {
         true
     }
 
-    /// True if the server takes the reasoning of an answer only behind the very prefix to which the
+    /// True if the server takes the reasoning of an answer only after the very prefix to which the
     /// answer was made.
     fn binds_reasoning(&self) -> bool {
         false
@@ -74,14 +74,14 @@ pub(in crate::providers) trait Wire:
 pub(in crate::providers) struct Place<'a> {
     /// The message before the group.
     pub(in crate::providers) before: Option<&'a Message>,
-    /// All messages behind the group.
+    /// All messages after the group.
     pub(in crate::providers) after: &'a [Arc<Message>],
     pub(in crate::providers) first: bool,
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,
     /// True if the group's reasoning may be sent.
     pub(in crate::providers) has_reasoning: bool,
-    /// The text that stands behind the last group.
+    /// The text that stands after the last group.
     pub(in crate::providers) tail: Option<&'a str>,
 }
 

@@ -61,7 +61,7 @@ impl<'a> RawParts<'a> {
         self.passed_count += 1;
     }
 
-    /// The current part; `None` behind the last one.
+    /// The current part; `None` after the last one.
     ///
     /// # Errors
     ///

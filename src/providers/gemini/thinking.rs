@@ -13,7 +13,7 @@ const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24
 /// The lowest budget of a model that always thinks.
 const LOWEST: i64 = 128;
 
-/// The budget with which a model decides by itself.
+/// The budget that lets a model decide.
 const AUTOMATIC: i64 = -1;
 
 /// The field `thinkingConfig` of a request to `model`, and a warning if the model thinks more than

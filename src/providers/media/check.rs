@@ -18,9 +18,9 @@ pub(in crate::providers) struct Target<'a> {
     pub(in crate::providers) api: &'a str,
 }
 
-/// Checks the media of the inputs behind the last answer. `takes` is true for media that the API
-/// has a form for; documents of text have one everywhere. Media of results and of older messages
-/// are not checked: they become text.
+/// Checks the media of the inputs after the last answer. `takes` is true for media that the API has
+/// a form for; documents of text have one everywhere. Media of results and of older messages are
+/// not checked: they become text.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The list `reasoning_details` of OpenRouter, put together from the pieces of a stream.
+//! The list `reasoning_details` of OpenRouter, assembled from the pieces of a stream.
 
 use std::collections::HashMap;
 

@@ -6,7 +6,7 @@ use super::super::connection::{Connection, KeyFormOrigin, host};
 use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
-/// form in which reasoning goes back, and what is left out because the server refuses it.
+/// form in which reasoning is sent back, and everything omitted because the server refuses it.
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
 /// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back

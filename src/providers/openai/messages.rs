@@ -48,8 +48,8 @@ pub(super) enum Reasoning {
 }
 
 impl Wire for ChatWire {
-    /// Results and the user's messages behind them form one group: pictures from a tool travel in
-    /// the user message behind all results.
+    /// Results and the user's messages after them form one group: pictures from a tool travel in
+    /// the user message after all results.
     fn joins(&self, before: &Message, after: &Message) -> bool {
         use Role::{Tool, User};
         matches!(

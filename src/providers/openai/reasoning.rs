@@ -1,4 +1,4 @@
-//! The reasoning of an answer, put together in the form in which its server takes it back.
+//! The reasoning of an answer, assembled in the form in which its server accepts it back.
 //!
 //! Its block is the object of the fields that the message had. In `content`, these are the chunks
 //! of thinking, without those of text.

@@ -1,7 +1,7 @@
 //! Answers as input items.
 //!
 //! The server verifies the items of an answer that had reasoning: each must come back as it was,
-//! directly behind the reasoning that led to it. If that cannot be, none of the answer's items has
+//! directly after the reasoning that led to it. If that cannot be, none of the answer's items has
 //! its id, and the reasoning is left out.
 
 use serde_json::{Map, Value};
@@ -177,7 +177,7 @@ fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
 }
 
 /// True if every reasoning item of the answer can be verified: it has its encrypted content, an
-/// item of the answer stands directly behind it, and every call is one of the answer's items.
+/// item of the answer stands directly after it, and every call is one of the answer's items.
 fn is_verifiable(parts: &[Part], tag: &str) -> bool {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let reasoning = parts

@@ -206,7 +206,7 @@ impl ResponsesDecoder {
 
         let event = match (&mut item.state, place.kind) {
             (ItemState::Message(streamed), DeltaKind::Text) => {
-                // Further parts of a message are emitted at its end, behind the first one's
+                // Further parts of a message are emitted at its end, after the first one's
                 // citations.
                 if place.content_index > 0 {
                     return Ok(());

@@ -137,7 +137,7 @@ fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     }
 }
 
-/// Adds lines behind the old ones of the file.
+/// Adds lines after the old ones of the file.
 fn add(
     disk: &dyn Disk,
     file: &mut File,

@@ -19,7 +19,7 @@ pub(super) enum Step<'a> {
     Tail(&'a [u8]),
     /// A piece is passed on.
     Piece(&'a [u8]),
-    /// No piece is passed on any more.
+    /// No more pieces are passed on.
     End(&'a Result<bool>),
     Append(&'a [u8]),
     /// The bytes were stored; an error is that of the append, and the writer writes no more.

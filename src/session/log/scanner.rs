@@ -50,7 +50,7 @@ pub(super) struct Scanner<'a> {
     line_len: usize,
     /// The end of what is not white space.
     content_end: usize,
-    /// The first bytes behind the last complete write.
+    /// The first bytes after the last complete write.
     tail_head: Vec<u8>,
     /// The error of a session that takes too much memory, made before any of it is: allocated last,
     /// it would keep the allocator from returning what was allocated before it.
@@ -210,7 +210,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads the whole records in a damaged line: several in one line, or behind a torn one.
+    /// Reads the whole records in a damaged line: several in one line, or after a torn one.
     fn read_pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
         let mut work = MAX_WORK;

@@ -103,7 +103,7 @@ impl ThreadStore {
         threads.with(id, |entry| entry.session.state.clone())
     }
 
-    /// The session's state, or `None` when there is none (any more).
+    /// Returns the session's state, or `None` if it does not exist or was removed.
     pub fn get(&self, id: &str) -> Option<AgentState> {
         self.session(id).map(|session| session.state)
     }

@@ -34,7 +34,7 @@ const READY: u8 = b'Z';
 /// The bytes of a message's tag and length. The length counts itself.
 const HEAD: usize = 5;
 
-/// The bytes that describe a column, behind its name.
+/// The bytes that describe a column, after its name.
 const COLUMN: usize = 18;
 
 /// The reason for which a stream was ended.

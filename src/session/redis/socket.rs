@@ -11,7 +11,7 @@ use crate::session::remote::timeout_for;
 /// A socket whose reads and writes end with the call that they belong to.
 ///
 /// The deadline is here and not above, because a layer such as TLS reads until it has a whole
-/// record: each of its reads may take less than a time limit, and all of them for ever.
+/// record: each of its reads may take less than a time limit, and all of them together any time.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: Stream,

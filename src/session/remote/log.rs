@@ -78,7 +78,7 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends behind
+    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends after
     /// `max`. Returns its end; `None` when there is none.
     fn pieces(&self, id: &str, from: u64, max: u64, each: Each<'_>) -> Result<Option<u64>> {
         let mut joined_log = JoinedLog::new(Some(from));

@@ -9,7 +9,7 @@ use crate::session::log::{LogTail, Snapshots};
 /// The reason a call failed.
 #[derive(Debug)]
 pub(in crate::session) enum Failure {
-    /// The connection is of no use any more, or the server is not ready. The outcome of the call is
+    /// The connection is no longer usable, or the server is not ready. The outcome of the call is
     /// unknown; it is repeated on another connection.
     Lost(Error),
     /// The server answered, and would answer the same again.
@@ -157,8 +157,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Releases a lease, if it is still this one.
     fn release(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<()>;
 
-    /// Writes behind `end`; false when the lease is another's or the log does not end there. A
-    /// lease that has expired is accepted while no other store has taken it.
+    /// Writes at `end`; `false` if the lease is another's or the log does not end there. A lease
+    /// that has expired is accepted while no other store has taken it.
     fn append(
         &self,
         connection: &mut Self::Connection,

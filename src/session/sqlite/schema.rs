@@ -17,8 +17,8 @@ pub(super) const MAX_COLUMNS: i32 = 200;
 /// The maximum depth of a statement's expressions.
 pub(super) const MAX_DEPTH: i32 = 100;
 
-/// The tables and indexes with their definitions. A log is its rows put together in the order of
-/// `at`, which is where each begins.
+/// The tables and indexes with their definitions. A log is its rows joined in the order of `at`,
+/// which is where each begins.
 const OBJECTS: [(&str, &str, &str); 3] = [
     (
         "table",

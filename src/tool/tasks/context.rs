@@ -115,7 +115,7 @@ impl TaskContext {
         sink.upgrade()
     }
 
-    /// Puts a message back that the task cannot use any more.
+    /// Puts back a message that the task can no longer use.
     pub(crate) fn return_message(&self, message: Message) {
         self.entry.return_mail(message);
     }

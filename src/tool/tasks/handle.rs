@@ -88,7 +88,7 @@ impl TaskHandle {
 
     /// Sends a message to the task, which reads it with
     /// [`TaskContext::next_message`](super::TaskContext::next_message). If the task ends without
-    /// having read it, the model reads how many messages were left, behind the task's result.
+    /// having read it, the model reads how many messages were left, after the task's result.
     ///
     /// # Errors
     ///

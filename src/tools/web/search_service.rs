@@ -214,7 +214,7 @@ impl fmt::Debug for SearchService {
     }
 }
 
-/// The URL with a path behind its own.
+/// Returns the URL with `path` appended to its own.
 fn below(mut url: Url, path: &[&str]) -> Url {
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);

@@ -24,8 +24,8 @@ const MAX_COMPARISONS: usize = 200_000_000;
 /// Passes tokens on until the document is full, and bounds the work within one element.
 ///
 /// While the tokenizer is inside an element, it emits no token. Each attribute after the first
-/// begins right behind a separator, so the number of such positions since the last token is at
-/// least that of the attributes, in any state of the tokenizer.
+/// begins right after a separator, so the number of such positions since the last token is at least
+/// that of the attributes, in any state of the tokenizer.
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,

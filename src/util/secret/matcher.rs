@@ -11,7 +11,7 @@ pub(super) struct Needle {
     pub(super) bytes: Box<[u8]>,
     /// True if the base64 character before it holds bits of the secret.
     pub(super) before: bool,
-    /// True if the base64 character behind it does. Padding belongs to it, too.
+    /// True if the base64 character after it does. Padding belongs to it, too.
     pub(super) after: bool,
 }
 

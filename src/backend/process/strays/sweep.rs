@@ -35,7 +35,7 @@ pub(super) struct Sweep {
     members: Vec<i32>,
     /// True if the last scan left processes whose relation is unclear.
     has_unclear: bool,
-    /// The last id that was given out when the last scan was complete.
+    /// The last id that was assigned when the last scan was complete.
     seen_up_to: Option<i32>,
 }
 
@@ -51,7 +51,7 @@ enum State {
     Seen,
     Stopped,
     Killed,
-    /// It ended by itself, or may not be sent signals.
+    /// It exited on its own, or may not be sent signals.
     Ended,
 }
 
@@ -160,8 +160,8 @@ impl Sweep {
         }
     }
 
-    /// Scans the processes whose ids were given out after `before`, newest first, until none was
-    /// given out meanwhile: then the scan is complete.
+    /// Scans the processes whose ids were assigned after `before`, newest first, until none was
+    /// assigned meanwhile: then the scan is complete.
     fn scan_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> ScanResult {
         let mut scan = ScanResult {
             new,
@@ -265,7 +265,7 @@ impl Sweep {
     }
 
     fn add(&mut self, process: Process, is_stopping: bool) -> usize {
-        // An id that was given out during the scan may be a thread's.
+        // An id that was assigned during the scan may be a thread's.
         if !proc::is_process(process.id) {
             return 0;
         }

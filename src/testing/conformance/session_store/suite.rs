@@ -122,7 +122,7 @@ where
 /// Holds two stores over the same sessions, as two processes have them, to excluding each other.
 ///
 /// `make` returns, for each check, two stores that see the same sessions, of which there are none
-/// yet. [`session_store`] checks what one store does by itself.
+/// yet. [`session_store`] checks a single store.
 ///
 /// # Errors
 ///
