@@ -62,7 +62,7 @@ impl Agent {
     ///
     /// The session is discarded when the run ends or is dropped. To continue the conversation
     /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
-    /// with a store of its own ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
+    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
     /// session, and a session with calls that wait for approval is kept for
     /// [`Session::resume`](crate::Session::resume).
     ///
@@ -127,7 +127,7 @@ impl Agent {
     }
 
     /// Returns the sessions of the agent's store, the most recently written first. Those of
-    /// subagents are left out; [`SessionStore::list`] has them.
+    /// subagents are omitted; [`SessionStore::list`] has them.
     ///
     /// # Errors
     ///

@@ -120,15 +120,15 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user, in place of the one it had. In a session of several
-    /// users, such as a group chat, it is the user of the next run. For a session that belongs to
-    /// one user, see [`owned_by`](Self::owned_by).
+    /// Sets the id of the session's user, replacing the one it had. In a session of several users,
+    /// such as a group chat, it is the user of the next run. For a session that belongs to one
+    /// user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
     }
 
-    /// Sets the recorder of the next run's spans, in place of
+    /// Sets the recorder of the next run's spans, instead of
     /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Subagents whose
     /// agents are built from the parts of that run record there as well.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
@@ -408,8 +408,8 @@ impl Session {
     /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session. Each call of this function has the limits
-    /// on money, tokens and time of a run of its own. The session is held only while the summary is
+    /// The model is called without holding the session. Each call of this function has its own
+    /// limits on money, tokens and time, like a run. The session is held only while the summary is
     /// stored. Warnings, such as those of the model, are logged with `tracing`.
     ///
     /// # Cancel safety

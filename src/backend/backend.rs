@@ -17,9 +17,9 @@ use super::shell::Shell;
 
 /// A workspace: files, and perhaps a shell.
 ///
-/// A path is relative to the [`root`](Backend::root) or absolute beneath it; `.` and `..` are
-/// resolved, and a path that leaves the root is an [`ErrorKind::PermissionDenied`] of every
-/// method. An empty path is the root itself. One instance serves many calls at once.
+/// A path is relative to the [`root`](Backend::root) or absolute below it; `.` and `..` are
+/// resolved, and a path that leaves the root is an [`ErrorKind::PermissionDenied`] of every method.
+/// An empty path is the root itself. One instance serves many calls at once.
 ///
 /// # Errors
 ///
@@ -76,12 +76,12 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Writes a whole file in place of the old one, and creates missing folders above it. A
-    /// concurrent reader sees the old content or the new, also after a crash.
+    /// Writes a whole file, replacing the old one, and creates missing parent folders. A concurrent
+    /// reader sees the old content or the new, also after a crash.
     ///
     /// # Errors
     ///
-    /// Returns an error if the path is a folder or another kind of entry, or lies beneath a file.
+    /// Returns an error if the path is a folder or another kind of entry, or lies below a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
 
     /// Like [`write`](Self::write), but only while the file's content is the `expected` one.
@@ -174,7 +174,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// # Errors
     ///
     /// Returns an error if the pattern is malformed, or the folder to search cannot be read.
-    /// Unreadable entries beneath it are omitted.
+    /// Unreadable entries below it are omitted.
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         search::glob_through(self, query).await
@@ -190,8 +190,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         search::grep_through(self, query).await
     }
 
-    /// The limits on commands that were set for this backend. Tools that run commands use them in
-    /// place of their own. A backend that wraps another one returns those of the other.
+    /// The limits on commands that were set for this backend. Tools that run commands use them
+    /// instead of their own. A backend that wraps another one returns those of the other.
     fn command_limits(&self) -> CommandLimits {
         CommandLimits::default()
     }

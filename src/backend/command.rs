@@ -225,7 +225,7 @@ impl BackgroundOutput {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Captured {
-    /// The first bytes; all of them when nothing was left out.
+    /// The first bytes; all of them when nothing was omitted.
     pub head: Bytes,
     /// The last bytes, when a part was omitted.
     pub tail: Bytes,

@@ -152,8 +152,8 @@ impl Gateway {
             .await
     }
 
-    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in a
-    /// session of its own, which is deleted afterwards.
+    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in its
+    /// own session, which is deleted afterwards.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ pub struct ProcessOptions {
     /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
     /// to `false`.
     pub send_response: bool,
-    /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
+    /// True if the turn runs in its own session, `KEY:once:UUID`, which is deleted afterwards.
     /// Defaults to `false`.
     pub no_history: bool,
     /// The number of tasks, each begun because of the result of the one before, of which the input

@@ -14,7 +14,7 @@ use crate::session::{AgentState, Record, SessionStore};
 
 /// The maximum size of an imported file, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The summary of messages that were left out without one.
+/// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 
 /// The sessions of a gateway by their keys, for programs that keep a history by hand.

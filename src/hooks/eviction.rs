@@ -109,8 +109,8 @@ impl Eviction {
     }
 
     /// Replaces the text of a result by `excerpt`. Its parts for programs and people are cut in the
-    /// same way, and details that are still too long are left out: they would keep the whole text
-    /// in the conversation.
+    /// same way, and details that are still too long are omitted: they would keep the whole text in
+    /// the conversation.
     fn cut(&self, result: &mut ToolResult, excerpt: String, path: &str) {
         let mut excerpt = Some(excerpt);
         result.content.parts_mut().retain_mut(|part| match part {

@@ -11,10 +11,10 @@ use super::part::{Media, MediaSource, Part};
 impl Messages {
     /// The history as blocks of text with an empty line between them.
     ///
-    /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v`
-    /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures,
-    /// documents and recordings are named in brackets; thinking and citations are left out. The
-    /// last line ends with a newline.
+    /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v` prints
+    /// them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures, documents and
+    /// recordings are named in brackets; thinking and citations are omitted. The last line ends
+    /// with a newline.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};

@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools the model may call.
     pub tools: Arc<[ToolDefinition]>,
-    /// The tools that the provider runs itself. Those of other providers are left out, with a
+    /// The tools that the provider runs itself. Those of other providers are omitted, with a
     /// warning.
     pub hosted_tools: Arc<[HostedTool]>,
     /// The maximum number of tokens to generate; `None` means the profile's limit.

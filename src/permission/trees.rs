@@ -20,7 +20,7 @@ pub(super) struct Walk<'a> {
     pub(super) pattern: &'a PathPattern,
     pub(super) context: &'a PathContext,
     pub(super) disk: &'a Disk,
-    /// True if names that begin with a dot are left out.
+    /// True if names that begin with a dot are omitted.
     pub(super) skips_hidden: bool,
     /// True if the walk follows links.
     pub(super) follows_links: bool,
@@ -36,8 +36,8 @@ struct Folder {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. A
-    /// folder that this machine does not have holds nothing.
+    /// Returns `true` if a path the pattern matches lies below `folder`, or may lie there. A folder
+    /// that this machine does not have holds nothing.
     pub(super) fn may_find(self, folder: &str) -> bool {
         if !self.context.follows_links {
             return true;

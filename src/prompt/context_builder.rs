@@ -29,9 +29,8 @@ const SEPARATOR: &str = "\n\n---\n\n";
 ///
 /// 1. the identity: name, system, workspace and rules, and the tools that the model can call;
 /// 2. the files `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md` of the workspace, of which
-///    missing ones are left out;
-/// 3. the skills beneath the folder `skills`, as [`SkillsHook`](crate::hooks::SkillsHook) finds
-///    them;
+///    missing ones are omitted;
+/// 3. the skills below the folder `skills`, as [`SkillsHook`](crate::hooks::SkillsHook) finds them;
 /// 4. the memory: `memory/MEMORY.md` and the notes of three days ([`MemoryStore`]).
 ///
 /// The second is [volatile](Stability::Volatile): the time, and the [`Conversation`] that the run
@@ -153,7 +152,7 @@ impl ContextBuilder {
     }
 
     /// Reads `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md`, each below its name. A file that
-    /// is missing or empty is left out. They have 256 KiB together; the rest is cut.
+    /// is missing or empty is omitted. They have 256 KiB together; the rest is cut.
     ///
     /// # Errors
     ///
@@ -209,7 +208,7 @@ impl ContextBuilder {
     /// Returns the messages of a request by hand: a system message with the
     /// [prompt](Self::build_system_prompt) and the summary of what came before, the history, and
     /// the message of the user with its media. Results at the beginning of the history, whose calls
-    /// it does not have, are left out.
+    /// it does not have, are omitted.
     ///
     /// An agent needs no such list: its engine adds the history and the summary.
     ///

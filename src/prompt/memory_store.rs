@@ -152,7 +152,7 @@ impl MemoryStore {
     }
 
     /// Reads the notes of the newest `days` days, today among them, the newest first, with a line
-    /// `---` between two days. Days without notes are left out, and days with which the text would
+    /// `---` between two days. Days without notes are omitted, and days with which the text would
     /// have more than 256 KiB. At most 366 days are read.
     ///
     /// # Errors

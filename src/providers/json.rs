@@ -138,7 +138,7 @@ pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// JSON with U+FFFD in place of what servers refuse in strings: NUL, and halves of surrogate pairs,
+/// JSON with U+FFFD instead of what servers refuse in strings: NUL, and halves of surrogate pairs,
 /// which only escapes can write.
 pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     const REPLACEMENT: &str = "\\ufffd";

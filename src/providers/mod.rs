@@ -42,7 +42,7 @@
 //! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
 //! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
 //! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
-//! | Bedrock | `reasoning_content`, `reasoning` | hosted tools of Claude and their results are left out | efforts that a model lacks; images, PDF, recordings | strict server |
+//! | Bedrock | `reasoning_content`, `reasoning` | hosted tools of Claude and their results are omitted | efforts that a model lacks; images, PDF, recordings | strict server |
 //! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |

@@ -32,7 +32,7 @@ pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
 struct Stored {
     started: StartedBackend,
     config: BackendCfg,
-    /// The engine that was set in place of the configuration's.
+    /// The engine that replaces the configuration's.
     sandbox_url: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub enum ContainerAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BackendInfo {
-    /// The address of the engine that was set in place of the configuration's.
+    /// The address of the engine that replaces the configuration's.
     pub sandbox_url: Option<String>,
     /// The type: `local`, `state` or `docker`.
     pub backend_type: &'static str,
@@ -66,7 +66,7 @@ impl BackendStore {
         Self::default()
     }
 
-    /// Starts a backend for a user, in place of the one that the user of the agent had. Relative
+    /// Starts a backend for a user, replacing the one that the user had for the agent. Relative
     /// paths begin at `folder`, or at the working directory of the process.
     ///
     /// The files of a `local` backend are in `workdir/users/USER`, those of a container in

@@ -151,7 +151,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a template, in place of the one with the same id if there is one. The instances of the
+    /// Adds a template, replacing the one with the same id if there is one. The instances of the
     /// earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new ones.
     ///
     /// # Errors

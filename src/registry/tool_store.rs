@@ -71,7 +71,7 @@ impl ToolStore {
         Self::default()
     }
 
-    /// Registers a tool for all users, in place of the one of the same name if there is one.
+    /// Registers a tool for all users, replacing the one of the same name if there is one.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl ToolStore {
         Ok(())
     }
 
-    /// Registers a tool for one user, in place of the user's tool of the same name if there is one.
+    /// Registers a tool for one user, replacing the user's tool of the same name if there is one.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ fn size_of(tool: &dyn Tool) -> usize {
     escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
 }
 
-/// Checks that a user has room for one more tool, in place of the one of its name.
+/// Checks that a user may have one more tool, which replaces the one of the same name.
 fn check_room(tools: &SizedTools, name: &str, size: usize) -> Result<()> {
     if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
         return Err(invalid(format!(

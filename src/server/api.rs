@@ -112,7 +112,7 @@ impl Operation {
         self
     }
 
-    /// Sets the type of a body that may be left out.
+    /// Sets the type of a body that may be omitted.
     pub(super) fn optional_body<T: JsonSchema>(mut self) -> Self {
         self.is_body_required = false;
         self.body::<T>()

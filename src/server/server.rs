@@ -221,9 +221,9 @@ impl Server {
         self
     }
 
-    /// Sets the function that finds the user of a request: the application's login, in place of a
-    /// token. It runs for every request and must not block. If it returns an error, the response is
-    /// a 401 with the text of the error, or a 403 if the error's kind is
+    /// Sets the function that finds the user of a request: the application's login, which replaces
+    /// the token. It runs for every request and must not block. If it returns an error, the
+    /// response is a 401 with the text of the error, or a 403 if the error's kind is
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied).
     ///
     /// A login with a cookie belongs to the application: its own routes set the cookie, and a layer

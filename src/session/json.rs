@@ -1,4 +1,4 @@
-//! A session as one piece of JSON, and its beginning as a session of its own.
+//! A session as one piece of JSON, and its beginning as a separate session.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -247,7 +247,7 @@ fn refuse(error: serde_json::Error) -> Error {
     shorten(Error::new(ErrorKind::InvalidMessages, text).with_source(error))
 }
 
-/// The error, cut if it is long. Its source quotes as much and is left out then.
+/// The error, cut if it is long. Its source quotes as much and is omitted then.
 fn shorten(error: Error) -> Error {
     let text = error.text();
     match truncate(text, ERROR_CHARS) {

@@ -289,7 +289,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Returns a page of the list of sessions, the most recently written first. Those of subagents
-    /// are left out.
+    /// are omitted.
     ///
     /// The provided method lists all sessions. A store with an index of them should implement it.
     ///

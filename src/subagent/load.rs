@@ -85,7 +85,7 @@ impl Names {
 
 impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
-    /// returns warnings about those that are left out.
+    /// returns warnings about those that are omitted.
     ///
     /// A file has front matter, which is YAML between two lines `---`, with `name` and
     /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
@@ -94,7 +94,7 @@ impl SubagentRegistry {
     /// causes a warning. A folder that does not exist has no files.
     ///
     /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
-    /// `disallowed_tools`, the file is left out, because without the key its subagent would have
+    /// `disallowed_tools`, the file is omitted, because without the key its subagent would have
     /// more tools than intended. A tool that the caller does not have is a warning in the stream of
     /// the run that starts the subagent.
     ///

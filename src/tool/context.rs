@@ -35,8 +35,8 @@ pub(crate) enum AnswerForm {
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
-/// It is `Any`, so that a run can recognize a context of its own: a child run needs more of its
-/// parent than a trait in this folder can name.
+/// It is `Any`, so that a run can recognize its own context: a child run needs more of its parent
+/// than a trait in this folder can name.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;

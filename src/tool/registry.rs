@@ -68,7 +68,7 @@ impl ToolRegistry {
         self.replace(tool).map(drop)
     }
 
-    /// Adds a tool, in place of the one of the same name if there is one, which is returned.
+    /// Adds a tool, replacing the one of the same name, which is returned if there is one.
     ///
     /// # Errors
     ///

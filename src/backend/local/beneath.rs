@@ -18,7 +18,7 @@ use crate::util::links::MAX_LINKS;
 
 use super::root::Root;
 
-/// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
+/// Opens `path` below `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
 pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     match open_by_kernel(root.dir(), path, flags, mode) {

@@ -1,4 +1,4 @@
-//! The reading, listing and removal of files beneath a root.
+//! The reading, listing and removal of files below a root.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! The root of a workspace, and opening what lies beneath it.
+//! The root of a workspace, and opening what lies below it.
 
 use std::fs::File;
 use std::io;
@@ -159,7 +159,7 @@ impl Root {
     }
 
     /// The path that a symbolic link leads to, relative to the root, when it is an absolute one
-    /// beneath it.
+    /// below it.
     pub(super) fn link_target<'a>(&self, target: &'a Path) -> Option<&'a Path> {
         let climbs = target.components().any(|part| part == Component::ParentDir);
         let mut names = self.names.iter();

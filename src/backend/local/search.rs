@@ -1,7 +1,7 @@
-//! The search beneath a root.
+//! The search below a root.
 //!
-//! Every folder and every file is opened beneath the root again, and so are the ignore files:
-//! the tree may change while it is walked, and what it holds is not to be trusted.
+//! Every folder and every file is opened below the root again, and so are the ignore files: the
+//! tree may change while it is walked, and what it holds is not to be trusted.
 
 use std::sync::Arc;
 

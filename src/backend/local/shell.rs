@@ -202,7 +202,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     })
 }
 
-/// A shell in a session of its own, or at least in a process group.
+/// A shell in its own session, or at least in a process group.
 fn starter() -> std::process::Command {
     if let Some(setsid) = SETSID.as_deref() {
         let mut process = std::process::Command::new(setsid);

@@ -1,7 +1,7 @@
 //! A cgroup for each command, where this process may make one.
 //!
 //! Processes in a cgroup stay in it, even if they fork, and the kernel ends all of them at once.
-//! This process itself is never moved: the cgroups of its commands are made beneath its own.
+//! This process itself is never moved: the cgroups of its commands are made below its own.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -40,7 +40,7 @@ pub(in super::super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Creates a cgroup beneath that of this process; `None` where that is not possible.
+    /// Creates a cgroup below that of this process; `None` where that is not possible.
     pub(in super::super) fn new() -> Option<Self> {
         if IS_REFUSED.load(Ordering::Relaxed) {
             return None;

@@ -65,7 +65,7 @@ mod linux {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(&handle, ".", flags, Mode::empty()) {
             Ok(folder) => folder,
-            // Nothing can lie beneath a file.
+            // Nothing can lie below a file.
             Err(Errno::NOTDIR) => return allow(handle),
             Err(error) => return Err(io::Error::from(error).into()),
         };

@@ -19,7 +19,7 @@ const WILD: usize = 8;
 /// expression grows with both.
 const WILDCARDS: usize = 8;
 const LINE_BYTES: usize = 256;
-/// The maximum weight of all lines of a folder's ignore files together; later lines are left out.
+/// The maximum weight of all lines of a folder's ignore files together; later lines are omitted.
 const MAX_WEIGHT: usize = 2_048 * WILD;
 /// The maximum number of lines compiled together.
 const PIECE_LINES: usize = 512;
@@ -51,9 +51,9 @@ impl Rules {
     }
 
     /// The rules of `dir` with the contents of its ignore files, in the order of
-    /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
-    /// a line over the limits of a pattern and the lines over those of a folder. When
-    /// `cancellation` is cancelled, the lines that are left are left out, too.
+    /// [`files`](Self::files). A line that cannot be understood is omitted, as git does; so are a
+    /// line over the limits of a pattern and the lines over those of a folder. When `cancellation`
+    /// is cancelled, the lines that are left are omitted, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
@@ -155,7 +155,7 @@ fn whole_lines(content: &[u8]) -> &[u8] {
     }
 }
 
-/// Rules match paths beneath a root; the workspace's own is `/` to them.
+/// Rules match paths below a root; the workspace's own is `/` to them.
 pub(super) fn absolute(path: &str) -> String {
     format!("/{path}")
 }

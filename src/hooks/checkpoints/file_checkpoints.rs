@@ -91,8 +91,8 @@ const MAX_CAPTURES: usize = 2;
 /// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
 /// A workspace that was moved is another one, and containers with the same root are the same: give
-/// each a folder of its own. Checkpoints of older versions of this crate do not name their
-/// workspace; they count as those of the workspace that they are used in.
+/// each its own folder. Checkpoints of older versions of this crate do not name their workspace;
+/// they count as those of the workspace that they are used in.
 ///
 /// # What is not kept
 ///

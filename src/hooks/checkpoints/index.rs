@@ -55,14 +55,14 @@ impl Entry {
     }
 }
 
-/// The root of another workspace, or none for this one, and the path beneath it.
+/// The root of another workspace, or none for this one, and the path below it.
 type File<'a> = (Option<&'a str>, &'a str);
 
 /// The changes made after a message.
 #[derive(Default)]
 pub(super) struct MessageChanges {
     pub(super) title: Option<Arc<str>>,
-    /// Each beneath the root of another workspace, or of this one.
+    /// Each below the root of another workspace, or of this one.
     pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 

@@ -128,7 +128,7 @@ pub(super) struct ChangeRecord {
     /// program that supports only version 1 would rewind the files of one in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) root: Option<Arc<str>>,
-    /// The file, beneath the root; empty when the record only marks a new message.
+    /// The file, below the root; empty when the record only marks a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<PriorState>,

@@ -91,7 +91,7 @@ impl Storage {
         })
     }
 
-    /// Adds a record, durably if `durable` is set, or returns an error. The content is left out
+    /// Adds a record, durably if `durable` is set, or returns an error. The content is omitted
     /// where it would exceed a limit.
     pub(super) fn write(
         &self,

@@ -41,7 +41,7 @@ use super::summarize::Summarizer;
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
 ///   of the messages that were kept.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
-///   its middle left out. The length of the request is judged by what the provider reported for the
+///   its middle omitted. The length of the request is judged by what the provider reported for the
 ///   last one as well.
 ///
 /// Add it last: as the hook nearest to the model it sees the request as the others leave it.
@@ -125,7 +125,7 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the number of messages that stay word for word, at least two, in place of a
+    /// Sets the number of messages that stay word for word, at least two, instead of a
     /// [share](Self::with_keep). More stay if a call would be separated from its result.
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.keep_last = Some(count);

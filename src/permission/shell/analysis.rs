@@ -106,7 +106,7 @@ pub(crate) enum Use {
 pub(crate) struct Tree {
     /// True if what is in it is changed.
     pub(crate) cuts: bool,
-    /// True if names that begin with a dot are left out.
+    /// True if names that begin with a dot are omitted.
     pub(crate) skips_hidden: bool,
     /// True if the program follows links.
     pub(crate) follows_links: bool,

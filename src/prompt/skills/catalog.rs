@@ -96,8 +96,8 @@ impl Skill {
     }
 }
 
-/// The section of the system prompt, empty without skills, and how many of the last skills are left
-/// out because the list is long enough without them.
+/// The section of the system prompt, empty without skills, and how many of the last skills are
+/// omitted because the list is long enough without them.
 pub(crate) fn catalog(skills: &[Skill]) -> (String, usize) {
     let (mut catalog, omitted_count) = list(skills, HEADING, Skill::line);
     if omitted_count > 0 {

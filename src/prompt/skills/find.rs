@@ -25,7 +25,7 @@ const MAX_WARNINGS: usize = 20;
 /// Folders that are never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
-/// The skills beneath some folders, in the order of these and then of their paths, and the problems
+/// The skills below some folders, in the order of these and then of their paths, and the problems
 /// of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
@@ -34,7 +34,7 @@ pub(crate) struct Search {
     suppressed_warnings: usize,
     folders: usize,
     entries: usize,
-    /// The files read so far: folders may be given twice, or one beneath another.
+    /// The files read so far: folders may be given twice, or one below another.
     files: BTreeSet<String>,
 }
 
@@ -96,7 +96,7 @@ impl Search {
         }
     }
 
-    /// Visits a folder beneath `source`.
+    /// Visits a folder below `source`.
     async fn visit(
         &mut self,
         backend: &dyn Backend,

@@ -126,7 +126,7 @@ impl Kept {
 }
 
 /// Adds one field of a delta to a block: text to text, a citation to the list of them, pieces of
-/// `input` to the piece before, and anything else in place of what was there.
+/// `input` to the piece before, and anything else instead of what was there.
 fn merge(block: &mut Map<String, Value>, input: &mut String, name: &str, value: Value) {
     match (name, value) {
         ("type", _) => {}

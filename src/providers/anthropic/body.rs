@@ -193,7 +193,7 @@ enum Form {
     Told(String),
 }
 
-/// "Any JSON object" has no counterpart and is left out.
+/// "Any JSON object" has no counterpart and is omitted.
 fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
     let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format else {
         return None;

@@ -58,11 +58,11 @@ const COUNTED_FIELDS: &[&str] = &[
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
 ///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
-///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are left out;
+///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are omitted;
 ///   with a forced tool, and after calls that were made without thinking, the budget is.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
-/// * Models from 4.7 on take no sampling settings: they are left out, with a warning.
+/// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
 ///
 /// Names that are not Claude's belong to compatible servers, which get what is set. A clone is
 /// cheap.
@@ -130,7 +130,7 @@ impl Anthropic {
         self
     }
 
-    /// Sends the key as a bearer token in `authorization`, in place of `x-api-key`: Bedrock takes
+    /// Sends the key as a bearer token in `authorization`, instead of `x-api-key`: Bedrock takes
     /// its keys in this way.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<Secret>) -> Self {

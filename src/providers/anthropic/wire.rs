@@ -8,7 +8,7 @@
 //!   them.
 //! * For a model that takes thinking only after the prefix it was made for, the volatile sections
 //!   of the system prompt stand after the history, in the same form.
-//! * Blocks the API refuses are left out or filled in: text without a visible character, media in
+//! * Blocks the API refuses are omitted or filled in: text without a visible character, media in
 //!   answers, results without content.
 
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub(super) const PROVIDER: &str = "anthropic";
 /// body and never as a block.
 pub(super) const CONTAINER: &str = "anthropic-container";
 
-/// The text in place of a message of which nothing can be sent.
+/// The text that replaces a message of which nothing can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
 /// A part of the citations of the server's own search.
@@ -274,7 +274,7 @@ impl MessagesWire {
     }
 
     /// The ids of the server's calls in an answer that have no result and whose round a message of
-    /// the user ends. Nothing but results may follow such a call, so it is left out.
+    /// the user ends. Nothing but results may follow such a call, so it is omitted.
     fn interrupted_calls(&self, group: &[Arc<Message>], after: &[Arc<Message>]) -> Vec<String> {
         let mut next = after.iter().take_while(|message| !is_answer(message));
         if !self.has_hosted_tools || next.all(|message| message.role() == Role::Tool) {

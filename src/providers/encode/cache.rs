@@ -36,7 +36,7 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
     pub(in crate::providers) history: History,
     pub(in crate::providers) reasoning: Reasoning,
-    /// The warning about reasoning that was left out.
+    /// The warning about reasoning that was omitted.
     pub(in crate::providers) warning: Option<String>,
 }
 
@@ -287,7 +287,7 @@ impl<W: Wire> Cache<W> {
             && self.wire.allows_tail(before)
     }
 
-    /// Drops all groups if reasoning in them is to be left out: they are written again without it.
+    /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
     fn apply_no_reasoning(&mut self, message_count: usize) {
         // After a compaction the numbers mean other messages.
         self.applied = self.applied.min(message_count);

@@ -14,7 +14,7 @@ use super::contents::{ContentWire, text_part, write_name};
 use super::signatures::{SIGNATURE, fields_of, is_signed, strip};
 
 /// Writes the parts of adjacent answers. Without reasoning, their thoughts and signatures are
-/// left out.
+/// omitted.
 pub(super) fn write_answer(
     group: &[Arc<Message>],
     wire: &ContentWire,

@@ -58,7 +58,7 @@ impl Grounding<'_> {
     }
 
     /// Returns one citation for each supported stretch and each of its sources, or one for each
-    /// source when no stretch is named. A source without an address is left out.
+    /// source when no stretch is named. A source without an address is omitted.
     pub(super) fn citations(&self) -> Vec<Citation> {
         let sources: Vec<_> = self
             .grounding_chunks

@@ -125,7 +125,7 @@ impl Endpoint {
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name. Its value is a secret,
+    /// The same endpoint with a header, instead of one with the same name. Its value is a secret,
     /// unless the header is a public one such as `accept`.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let value = value.trim();

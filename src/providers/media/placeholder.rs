@@ -1,4 +1,4 @@
-//! Texts in place of media.
+//! The texts that replace media.
 
 use crate::message::{Media, MediaSource, Part};
 use crate::util::text::truncate;
@@ -12,7 +12,7 @@ pub(in crate::providers) fn is_left_out(part: &Part, takes_images: bool) -> bool
     !takes_images && matches!(part, Part::Image(_))
 }
 
-/// The text in place of media that are not sent: that an image was left out and its type, for a
+/// The text that replaces media that are not sent: that an image was omitted and its type, for a
 /// model that accepts none; for what an API has no form for, the content of a document of text
 /// under its name, else the kind and the name. `None` for a part that is no media.
 pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Option<String> {

@@ -64,7 +64,7 @@ constructors! {
     /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.
     groq: GROQ;
     /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the
-    /// one before it is left out.
+    /// one before it is omitted.
     xai: XAI;
     /// The variant of Gemini through Google's own form of the API
     /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are

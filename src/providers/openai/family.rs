@@ -155,7 +155,7 @@ fn version(name: &str) -> (u32, u32) {
     (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
 }
 
-/// The effort that is sent to a model: its lowest in place of `none` if it cannot stop reasoning.
+/// The effort that is sent to a model: its lowest instead of `none` if it cannot stop reasoning.
 pub(in crate::providers) fn sent_effort<'a>(
     request: &'a ModelRequest,
     family: Option<&Family>,

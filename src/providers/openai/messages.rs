@@ -144,7 +144,7 @@ impl ChatWire {
         Ok(())
     }
 
-    /// The text of a result, and those in place of its images that are left out.
+    /// The text of a result, and those instead of its images that are omitted.
     fn result_text<'a>(&self, result: &'a ToolResult) -> Cow<'a, str> {
         let mut text = result.content.text();
         let parts = result.content.parts().iter();

@@ -57,7 +57,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Count,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// The whole answer, in place of a delta.
+    /// The whole answer, instead of a delta.
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]

@@ -2,7 +2,7 @@
 //!
 //! The server verifies the items of an answer that had reasoning: each must come back as it was,
 //! directly after the reasoning that led to it. If that cannot be, none of the answer's items has
-//! its id, and the reasoning is left out.
+//! its id, and the reasoning is omitted.
 
 use serde_json::{Map, Value};
 

@@ -11,7 +11,7 @@ pub fn web_search() -> HostedTool {
     HostedTool::new(PROVIDER, json!({"type": "web_search"}))
 }
 
-/// An interpreter of Python in a container of its own.
+/// An interpreter of Python in its own container.
 pub fn code_interpreter() -> HostedTool {
     let container = json!({"type": "auto"});
     HostedTool::new(

@@ -109,7 +109,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// Sets the header in which the key is sent, in place of a bearer token.
+    /// Sets the header in which the key is sent, instead of a bearer token.
     pub(in crate::providers) fn key_header(mut self, name: &str) -> Self {
         let origin = KeyFormOrigin::Dialect;
         self.connection = self.connection.with_key_header(Some(name), origin);

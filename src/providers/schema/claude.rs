@@ -13,7 +13,7 @@ const MAX_UNIONS: usize = 16;
 
 /// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it
 /// refers to itself, or has objects with any fields; or if it has more optional fields or unions
-/// than the API takes. Bounds and the like are left out: the loop checks the answer against the
+/// than the API takes. Bounds and the like are omitted: the loop checks the answer against the
 /// whole schema.
 pub(in crate::providers) fn understood(schema: &Value) -> Option<Value> {
     rewrite(schema, &Claude).filter(|schema| {

@@ -33,7 +33,7 @@ pub(super) trait Rules {
 pub(super) enum Keyword {
     /// It is sent as it is.
     Keep,
-    /// It is left out.
+    /// It is omitted.
     LeaveOut,
     /// Another keyword is sent.
     Replace(&'static str, Value),

@@ -1,4 +1,4 @@
-//! Errors from what a server sent in place of an answer.
+//! Errors from what a server sent instead of an answer.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -87,7 +87,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds the next bytes. Lines beyond those that are searched are left out.
+    /// Adds the next bytes. Lines beyond those that are searched are omitted.
     fn add(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = part.strip_suffix(b"\n").unwrap_or(part);

@@ -142,7 +142,7 @@ pub trait Log: Send + Sync + 'static {
     /// the right.
     type Writer: Send + 'static;
 
-    /// The ids of all logs, in any order. Logs without bytes may be left out.
+    /// The ids of all logs, in any order. Logs without bytes may be omitted.
     fn ids(&self) -> Result<Vec<Arc<str>>>;
 
     /// Reads the end of a log: at least its last `len` bytes, or all of it. `None` for a log

@@ -36,7 +36,7 @@ use super::snapshot;
 /// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
 ///
 /// Every record has a checksum. A write that a crash cut off is dropped when the session is next
-/// leased; damaged parts are left out, given to the log to set aside, and reported, and everything
+/// leased; damaged parts are omitted, given to the log to set aside, and reported, and everything
 /// after them is read. A session of a newer version is left as it is.
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that

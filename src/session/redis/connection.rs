@@ -81,7 +81,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Gives each further call a deadline of its own.
+    /// Gives each further call its own deadline.
     pub(super) fn finish_opening(&mut self) {
         self.is_opening = false;
     }

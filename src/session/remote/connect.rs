@@ -47,7 +47,7 @@ pub(in crate::session) fn connection_lost(error: &io::Error) -> Failure {
     Failure::Lost(Error::new(kind, error.to_string()))
 }
 
-/// Runs blocking work on a thread of its own, which is abandoned after the time limit.
+/// Runs blocking work on its own thread, which is abandoned after the time limit.
 #[cfg(unix)]
 pub(in crate::session) fn with_timeout<T: Send + 'static>(
     limit: Duration,

@@ -19,7 +19,7 @@ const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 /// instead of starting another thread.
 static PENDING: Mutex<BTreeMap<Arc<str>, Arc<Lookup>>> = Mutex::new(BTreeMap::new());
 
-/// A look-up of a name, on a thread of its own.
+/// A look-up of a name, on its own thread.
 #[derive(Default)]
 pub(in crate::session) struct Lookup {
     found: Mutex<Option<Result<Vec<SocketAddr>, String>>>,

@@ -15,13 +15,12 @@ use super::database::{BUSY_TIMEOUT, Database};
 ///
 /// An acknowledged write is on the disk (write-ahead log, flushed with every write). A write is one
 /// transaction: a crash or a full disk leaves all of it or nothing. Damaged parts of a session are
-/// left out, put into the table `damaged` and reported, and everything after them is read. Another
+/// omitted, put into the table `damaged` and reported, and everything after them is read. Another
 /// program's database, or one of a newer version, is not touched.
 ///
-/// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against
-/// other processes and other stores over the database, and it ends with the process that holds it.
-/// SQLite needs a local disk: on a network file system neither its own locks nor these can be
-/// relied on.
+/// A lease is a lock on its own file in the folder `PATH-locks`, so it also holds against other
+/// processes and other stores over the database, and it ends with the process that holds it. SQLite
+/// needs a local disk: on a network file system neither its own locks nor these can be relied on.
 ///
 /// Other programs may keep about 100 tables and indexes of their own in the database, each of at
 /// most 4 KiB of SQL and 200 columns; with more, it is not opened.

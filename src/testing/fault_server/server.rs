@@ -96,7 +96,7 @@ impl FaultServer {
         lock(&self.shared.state).fallback = Some(reply);
     }
 
-    /// Sets a function that replies to every request after the end of the script, in place of the
+    /// Sets a function that replies to every request after the end of the script, instead of the
     /// [`fallback`](Self::fallback). It may use the server. If it panics, the connection closes
     /// without a reply.
     ///

@@ -22,7 +22,7 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The search of DuckDuckGo, without a key: its page for browsers without scripts.
 ///
-/// It returns sources without an answer, those of the first page; advertisements are left out. The
+/// It returns sources without an answer, those of the first page; advertisements are omitted. The
 /// page is made for people: when the service asks for a person, which it does after many searches,
 /// the search is an error that names this. A service with a key, such as [`Brave`](super::Brave),
 /// is for programs that depend on it.

@@ -293,7 +293,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     Ok(ToolOutput::new(out).with_details(details))
 }
 
-/// Converts a page on a thread of its own, when fewer than two others are being converted.
+/// Converts a page on its own thread, when fewer than two others are being converted.
 async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
     let url = page.url.clone();
     let permit = CONVERSIONS.clone().acquire_owned().await;

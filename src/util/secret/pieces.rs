@@ -153,7 +153,7 @@ impl Pieces {
         state.open[state.passed..].to_owned()
     }
 
-    /// Ends a text that was cut off; returns what stands in place of a secret's beginning.
+    /// Ends a text that was cut off; returns the replacement for a secret's beginning.
     pub(crate) fn cut_off(&mut self) -> &'static str {
         let state = std::mem::take(self);
         if state.passed < state.open.len() {

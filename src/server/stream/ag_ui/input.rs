@@ -117,7 +117,7 @@ struct ResumePayload {
 
 impl AgUiInput {
     /// The trailing messages of the user, with the context at the end of the last one. Those up to
-    /// the last one that the thread has, by its id, are left out, for a run that failed has stored
+    /// the last one that the thread has, by its id, are omitted, for a run that failed has stored
     /// them; the last message stays, as the input that was sent twice.
     ///
     /// # Errors

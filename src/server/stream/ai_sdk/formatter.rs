@@ -16,7 +16,7 @@ use super::chunk::Chunk;
 /// The last event of every stream.
 const DONE: &str = "[DONE]";
 
-/// The encoder of the format. Subagents are left out: the call that runs one has its result.
+/// The encoder of the format. Subagents are omitted: the call that runs one has its result.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AiSdk {
     is_started: bool,
