@@ -33,7 +33,7 @@ impl Agent {
         &self.0
     }
 
-    /// The limit of [`AgentBuilder::max_duration`].
+    /// Returns the limit of [`AgentBuilder::max_duration`].
     pub(crate) fn max_duration(&self) -> Option<Duration> {
         self.0.settings.budget.duration
     }
@@ -157,17 +157,17 @@ impl Agent {
         self.config().live.handle(session_id)
     }
 
-    /// The agent's name.
+    /// Returns the agent's name.
     pub fn name(&self) -> &str {
         &self.config().settings.agent
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &Arc<dyn Model> {
         &self.config().settings.model
     }
 
-    /// The store of the agent's sessions.
+    /// Returns the store of the agent's sessions.
     pub fn store(&self) -> &Arc<dyn SessionStore> {
         &self.config().store
     }
@@ -177,7 +177,7 @@ impl Agent {
         &self.config().tools
     }
 
-    /// The agent's hooks, outermost first.
+    /// Returns the agent's hooks, outermost first.
     pub fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.config().hooks.all
     }

@@ -14,8 +14,8 @@ const DEFAULT_MODELS: [(&str, &str); 3] = [
 ];
 
 impl AgentBuilder {
-    /// An agent with the model of [`model_from_env`](Self::model_from_env). 100 turns, as every
-    /// agent.
+    /// Creates an agent with the model of [`model_from_env`](Self::model_from_env). 100 turns, as
+    /// every agent.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl AgentBuilder {
         Ok(Self::new(resolve(&model)?))
     }
 
-    /// The name of the model that the environment sets: `AGENTCORE_MODEL`, such as
+    /// Returns the name of the model that the environment sets: `AGENTCORE_MODEL`, such as
     /// `ollama:llama3.1:8b`, or else a current model of the provider whose key is set. `None` if
     /// neither is set; an empty variable counts as not set.
     ///

@@ -82,13 +82,13 @@ impl Session {
         self
     }
 
-    /// The same session, run by another agent.
+    /// Returns the same session, run by another agent.
     pub(crate) fn of_agent(mut self, agent: Agent) -> Self {
         self.agent = agent;
         self
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }

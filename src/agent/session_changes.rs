@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// A handle of the session `id` of the same user.
+    /// Returns a handle of the session `id` of the same user.
     fn renamed(&self, id: Arc<str>) -> Self {
         let mut session = Self::new(self.agent.clone(), id);
         session.user_id.clone_from(&self.user_id);

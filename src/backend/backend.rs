@@ -31,7 +31,7 @@ use super::shell::Shell;
 /// that has begun may be completed after the drop. A command whose future is dropped is ended.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug + 'static {
-    /// The absolute path of the workspace as the agent sees it, such as `/workspace`.
+    /// Returns the absolute path of the workspace as the agent sees it, such as `/workspace`.
     fn root(&self) -> &str;
 
     /// Reads a whole file.
@@ -56,7 +56,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Ok(content.slice(start..end))
     }
 
-    /// The metadata of a file or folder, symbolic links followed.
+    /// Returns the metadata of a file or folder, symbolic links followed.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         self.write(path, &full_content).await
     }
 
-    /// The entries of a folder, sorted by name.
+    /// Returns the entries of a folder, sorted by name.
     ///
     /// # Errors
     ///
@@ -134,9 +134,9 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns an error if there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
 
-    /// The path of the file itself, absolute, so that a file has one name however it is called:
-    /// without `.` and `..`, symbolic links followed. The missing part of a path is taken as it is
-    /// written.
+    /// Returns the path of the file itself, absolute, so that a file has one name however it is
+    /// called: without `.` and `..`, symbolic links followed. The missing part of a path is taken
+    /// as it is written.
     ///
     /// In the default implementation, links are not resolved.
     ///
@@ -169,7 +169,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         ))
     }
 
-    /// The files whose path matches a pattern, sorted.
+    /// Returns the files whose path matches a pattern, sorted.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         search::glob_through(self, query).await
     }
 
-    /// The lines that match a pattern, by file.
+    /// Returns the lines that match a pattern, by file.
     ///
     /// # Errors
     ///
@@ -196,8 +196,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         CommandLimits::default()
     }
 
-    /// The shell that runs the commands, which stays the same for the life of the backend. Defaults
-    /// to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
+    /// Returns the shell that runs the commands, which stays the same for the life of the backend.
+    /// Defaults to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
     fn shell(&self) -> Shell {
         Shell::default()
     }

@@ -79,7 +79,7 @@ impl MemoryBackend {
         self
     }
 
-    /// All files with their content, by path below the root.
+    /// Returns all files with their content, by path below the root.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
         lock(&self.files).contents.clone()
     }
@@ -178,7 +178,7 @@ impl Backend for MemoryBackend {
     }
 }
 
-/// The path below the root, `.` and `..` resolved; empty for the root itself.
+/// Returns the path below the root, `.` and `..` resolved; empty for the root itself.
 fn resolve(path: &str) -> Result<String> {
     check_path_len(path)?;
     let make_error = || failure::outside(path, ROOT);
@@ -203,7 +203,7 @@ fn resolve(path: &str) -> Result<String> {
 }
 
 impl Files {
-    /// The files below a folder by what follows its path.
+    /// Returns the files below a folder by what follows its path.
     fn beneath(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
         let prefix = match folder {
             "" => String::new(),
@@ -285,7 +285,7 @@ impl Files {
     }
 }
 
-/// The memory of a file with a path and this many bytes.
+/// Returns the memory of a file with a path and this many bytes.
 fn memory_of(key: &str, len: usize) -> usize {
     FILE.saturating_add(key.len()).saturating_add(len)
 }

@@ -75,7 +75,7 @@ fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
     node
 }
 
-/// The names of a key. `middleware` is an alias of `hooks`.
+/// Returns the names of a key. `middleware` is an alias of `hooks`.
 fn names_of_key(key: &str) -> [&str; 2] {
     match key {
         "middleware" | "hooks" => ["hooks", "middleware"],

@@ -79,7 +79,7 @@ pub struct BackendCfg {
 }
 
 impl BackendCfg {
-    /// A folder of this machine.
+    /// Creates the configuration of a folder of this machine.
     pub fn local(workdir: impl Into<String>) -> Self {
         Self {
             workdir: Some(workdir.into()),
@@ -87,7 +87,7 @@ impl BackendCfg {
         }
     }
 
-    /// Files in memory.
+    /// Creates the configuration of files in memory.
     pub fn state() -> Self {
         Self {
             kind: BackendType::State,
@@ -95,7 +95,7 @@ impl BackendCfg {
         }
     }
 
-    /// A new container of an image.
+    /// Creates the configuration of a new container of an image.
     pub fn docker(image: impl Into<String>) -> Self {
         Self {
             kind: BackendType::Docker,

@@ -152,7 +152,7 @@ impl AgentConfig {
         Ok(self.add_limits(builder))
     }
 
-    /// The hooks in their order.
+    /// Returns the hooks in their order.
     fn configured_hooks(
         &self,
         workspace: &Workspace,

@@ -19,7 +19,7 @@ pub(super) struct Origin {
     pub(super) node: Node,
 }
 
-/// The error for a fault in the file `name`.
+/// Returns the error for a fault in the file `name`.
 pub(super) fn located(name: &str, fault: &Fault) -> Error {
     let text = match fault.place {
         Some(place) => format!("{name}:{place}: {}", fault.text),

@@ -219,7 +219,7 @@ impl BackendCfg {
         })
     }
 
-    /// The absolute paths of the folders to mount that exist.
+    /// Returns the absolute paths of the folders to mount that exist.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ use super::argument_redactor::CallPieces;
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
-/// The events of one answer without the secrets of this process, by exact match. The stream itself
-/// when there are none.
+/// Returns the events of one answer without the secrets of this process, by exact match. The stream
+/// itself when there are none.
 pub(super) fn redacting(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(AnswerRedactor {
@@ -226,8 +226,8 @@ impl AnswerRedactor {
         head
     }
 
-    /// A call without secrets. If the values of its arguments contained one, the raw arguments are
-    /// serialized again.
+    /// Returns a call without secrets. If the values of its arguments contained one, the raw
+    /// arguments are serialized again.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ impl ContextSize {
         }
     }
 
-    /// True if the provider has reported a count, which includes system prompt and tools.
+    /// Returns `true` if the provider has reported a count, which includes system prompt and tools.
     pub(super) fn is_reported(&self) -> bool {
         self.reported_tokens > 0
     }
@@ -108,7 +108,7 @@ impl ShownMessages {
         self.0.push((len.saturating_sub(count), id));
     }
 
-    /// The ids of what stands at `from` or later, in order.
+    /// Returns the ids of what stands at `from` or later, in order.
     pub(super) fn since(&self, from: usize) -> Vec<Uuid> {
         let ids = self.0.iter().filter(|(at, _)| *at >= from);
         ids.map(|(_, id)| *id).collect()

@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 use super::attempt::attempt;
 use super::usage::record_answer_usage;
 
-/// The innermost step of the `wrap_model_call` hooks.
+/// Returns the innermost step of the `wrap_model_call` hooks.
 pub(crate) fn model_core() -> Core<ModelRequest> {
     Arc::new(|cx, request| {
         let model = cx.model();

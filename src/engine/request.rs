@@ -178,7 +178,7 @@ fn set_system_section(cx: &RunContext, messages: &Messages) -> usize {
     texts.len()
 }
 
-/// The request with these messages and the agent's options.
+/// Returns the request with these messages and the agent's options.
 fn assemble(
     config: &Config,
     cx: &RunContext,

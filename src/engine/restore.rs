@@ -45,7 +45,7 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
-    /// The preliminary result of the call.
+    /// Returns the preliminary result of the call.
     pub(super) fn answer(&self) -> ToolResult {
         let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
         ToolResult::failed(&self.call, text)
@@ -237,7 +237,7 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
     ids
 }
 
-/// The position of the last result of each call.
+/// Returns the position of the last result of each call.
 pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
     let messages = messages.iter().enumerate();
     messages
@@ -248,7 +248,7 @@ pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
         .collect()
 }
 
-/// The range of the last input messages.
+/// Returns the range of the last input messages.
 fn last_input(messages: &Messages) -> Range<usize> {
     let is_input = |message: &&Arc<Message>| message.role().is_user_input();
     let history = messages.as_slice();

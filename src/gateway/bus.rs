@@ -58,7 +58,8 @@ pub trait MessageBus: Send + Sync + 'static {
     /// Returns an error if the bus cannot be reached.
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>>;
 
-    /// The interval in which a receiver calls [`Delivery::keep_alive`]. Defaults to ten seconds.
+    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Defaults to ten
+    /// seconds.
     fn keep_alive_interval(&self) -> Duration {
         Duration::from_secs(10)
     }

@@ -53,7 +53,7 @@ impl KnownChannels {
         lock(&self.0).contains(name)
     }
 
-    /// The names for an error, with commas between.
+    /// Returns the names for an error, with commas between.
     pub(super) fn list(&self) -> String {
         let names = lock(&self.0);
         let mut listed: Vec<&str> = names.iter().take(MAX_LISTED).map(|name| &**name).collect();

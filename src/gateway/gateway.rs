@@ -73,7 +73,7 @@ impl Gateway {
         }
     }
 
-    /// The bus.
+    /// Returns the bus.
     pub fn bus(&self) -> &Arc<dyn MessageBus> {
         &self.core.shared.bus
     }
@@ -227,7 +227,7 @@ impl Gateway {
         }
     }
 
-    /// The channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
     pub fn last_channel(&self) -> Option<Arc<str>> {
         self.core.state.as_ref()?.last_channel()
     }

@@ -183,7 +183,7 @@ impl Heartbeat {
         Some(text.to_owned())
     }
 
-    /// The prompt of a check; `None` without tasks.
+    /// Returns the prompt of a check; `None` without tasks.
     async fn prompt(&self) -> Result<Option<String>> {
         let content = match self.workspace.read_range(FILE, 0, MAX_BYTES).await {
             Ok(content) => content,

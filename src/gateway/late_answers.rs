@@ -28,7 +28,7 @@ fn answer_id(input_id: &str) -> Arc<str> {
     format!("answer:{input_id}").into()
 }
 
-/// The id in a session of an input that decides a call.
+/// Returns the id in a session of an input that decides a call.
 fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
     format!("decision:{call_id}:{input_id}").into()
 }

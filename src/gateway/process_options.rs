@@ -73,7 +73,7 @@ impl ProcessOptions {
         }
     }
 
-    /// The options of the turn that a message begins.
+    /// Creates the options of the turn that a message begins.
     pub(super) fn of_message(message: &InboundMessage) -> Self {
         Self {
             sender_id: message.sender_id.clone(),

@@ -143,7 +143,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// The number of this asker, unique in its gateway.
+    /// Returns the number of this asker, unique in its gateway.
     pub(super) fn id(&self) -> u64 {
         self.id
     }

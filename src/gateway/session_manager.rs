@@ -215,7 +215,7 @@ impl SessionManager {
         Ok(outcome)
     }
 
-    /// The key of a file's session, and true if it is new.
+    /// Returns the key of a file's session, and true if it is new.
     async fn import_file(
         &self,
         workspace: &dyn Backend,
@@ -241,7 +241,7 @@ impl SessionManager {
         }
     }
 
-    /// The state; an empty one if the session does not exist.
+    /// Returns the state; an empty one if the session does not exist.
     async fn state(&self, key: &str) -> Result<AgentState> {
         let stored = self.store.load(key).await?;
         Ok(stored.map(|stored| stored.state).unwrap_or_default())

@@ -91,17 +91,17 @@ impl StateManager {
         self
     }
 
-    /// The channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
     pub fn last_channel(&self) -> Option<Arc<str>> {
         Some(lock(&self.values).last_channel.clone()).filter(|value| !value.is_empty())
     }
 
-    /// The id of the chat in which a person wrote last.
+    /// Returns the id of the chat in which a person wrote last.
     pub fn last_chat_id(&self) -> Option<Arc<str>> {
         Some(lock(&self.values).last_chat_id.clone()).filter(|value| !value.is_empty())
     }
 
-    /// The chat in which a person wrote last.
+    /// Returns the chat in which a person wrote last.
     pub fn last_conversation(&self) -> Option<Conversation> {
         let last = self.last_channel()?;
         let (channel, chat_id) = last.split_once(':')?;

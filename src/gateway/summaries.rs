@@ -289,7 +289,8 @@ impl Drop for Active {
     }
 }
 
-/// A rough number of tokens: a third of the characters of the texts and of the arguments of calls.
+/// Returns a rough number of tokens: a third of the characters of the texts and of the arguments of
+/// calls.
 pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
     messages.iter().map(|message| message_tokens(message)).sum()
 }
@@ -304,7 +305,7 @@ fn tokens(text: &str) -> u64 {
     (text.chars().count() / 3) as u64
 }
 
-/// The estimate of each message. Long ones are counted on a thread for blocking work.
+/// Returns the estimate of each message. Long ones are counted on a thread for blocking work.
 async fn tokens_of(messages: &[Arc<Message>]) -> Result<Vec<u64>> {
     let count = |messages: &[Arc<Message>]| -> Vec<u64> {
         let messages = messages.iter();

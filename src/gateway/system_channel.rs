@@ -41,7 +41,7 @@ pub(super) fn task_message(
     }
 }
 
-/// The number of tasks that led to a message of the channel `system`, at least one.
+/// Returns the number of tasks that led to a message of the channel `system`, at least one.
 pub(super) fn report_depth(message: &InboundMessage) -> u32 {
     let depth = message.metadata.get(DEPTH);
     depth

@@ -170,7 +170,7 @@ impl<T: Step> Next<T> {
         .await
     }
 
-    /// The context of the run. It stays usable after [`run`](Self::run).
+    /// Returns the context of the run. It stays usable after [`run`](Self::run).
     pub fn context(&self) -> &RunContext {
         &self.chain.context
     }

@@ -206,7 +206,7 @@ async fn replace(backend: &dyn Backend, ignore: &str) -> Result<()> {
     backend.write(ignore, IGNORE).await
 }
 
-/// The text of a content with one text, which is left empty.
+/// Returns the text of a content with one text, which is left empty.
 fn take_text(content: &mut Content) -> String {
     let mut texts = content.parts_mut().iter_mut();
     texts

@@ -111,7 +111,7 @@ impl MemoryHook {
         self
     }
 
-    /// The contents of the files that exist.
+    /// Returns the contents of the files that exist.
     async fn load(&self, cx: &RunContext) -> Vec<String> {
         let mut contents = Vec::new();
         let mut is_missing = true;
@@ -144,7 +144,7 @@ impl MemoryHook {
         contents
     }
 
-    /// The text of a file, of which at most `limit` bytes are used.
+    /// Returns the text of a file, of which at most `limit` bytes are used.
     fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8], limit: usize) -> String {
         let mut text_bytes = bytes;
         if bytes.len() > limit {

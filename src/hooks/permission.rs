@@ -58,7 +58,7 @@ pub struct PermissionHook {
 }
 
 impl PermissionHook {
-    /// The rules of a configuration. Explanations name their source `configuration`.
+    /// Creates the rules of a configuration. Explanations name their source `configuration`.
     ///
     /// # Errors
     ///

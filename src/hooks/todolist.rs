@@ -145,8 +145,8 @@ fn write_todos(name: &str) -> FuncTool {
     .idempotent()
 }
 
-/// The list of a call. The engine has checked it against the schema; a tool that is executed by
-/// hand receives it unchecked.
+/// Returns the list of a call. The engine has checked it against the schema; a tool that is
+/// executed by hand receives it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
@@ -209,8 +209,8 @@ fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
-/// The task's place in the list as its id, or the next number that is free. No later task can get a
-/// number below `free`.
+/// Returns the task's place in the list as its id, or the next number that is free. No later task
+/// can get a number below `free`.
 fn unused(at: usize, free: &mut usize, used: &mut BTreeSet<String>) -> String {
     let mut number = (at + 1).max(*free);
     while !used.insert(number.to_string()) {

@@ -141,7 +141,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// The place of the call with this id.
+    /// Returns the place of the call with this id.
     fn place(&mut self, id: &Arc<str>) -> Option<usize> {
         let first_open = self.calls.get(self.first_open);
         if first_open.is_some_and(|(first_id, _)| first_id == id) {

@@ -99,7 +99,7 @@ pub enum Repair {
 }
 
 impl Repair {
-    /// The index of the message before the repair.
+    /// Returns the index of the message before the repair.
     pub fn index(&self) -> usize {
         match self {
             Self::DroppedCall { index, .. }
@@ -154,12 +154,12 @@ impl Repairs {
         self.0.is_empty()
     }
 
-    /// The number of changes.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The changes.
+    /// Returns the changes.
     pub fn iter(&self) -> std::slice::Iter<'_, Repair> {
         self.0.iter()
     }

@@ -100,17 +100,17 @@ impl ValidationError {
         }
     }
 
-    /// The index of the message, unless the problem is the history as a whole.
+    /// Returns the index of the message, unless the problem is the history as a whole.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// The index of the message's call, counted from 0, when the problem is in one of them.
+    /// Returns the index of the message's call, counted from 0, when the problem is in one of them.
     pub fn call(&self) -> Option<usize> {
         self.call
     }
 
-    /// The problem.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }

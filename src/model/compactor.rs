@@ -27,7 +27,7 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// A summary of the first `through_message` messages.
+    /// Creates a summary of the first `through_message` messages.
     pub fn new(summary: impl Into<String>, through_message: usize) -> Self {
         Self {
             summary: summary.into(),
@@ -69,7 +69,8 @@ pub struct CompactionRequest {
 }
 
 impl CompactionRequest {
-    /// A request outside any run, made by hand: the usage of [`call`](Self::call) is not recorded.
+    /// Creates a request outside any run, made by hand: the usage of [`call`](Self::call) is not
+    /// recorded.
     pub fn new(messages: impl Into<Messages>, model: impl Model) -> Self {
         Self {
             messages: messages.into(),

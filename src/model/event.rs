@@ -63,7 +63,7 @@ pub enum ModelEvent {
 }
 
 impl ModelEvent {
-    /// A `Stop` with this reason.
+    /// Creates a `Stop` with this reason.
     pub fn stop(reason: StopReason) -> Self {
         Self::Stop {
             reason: Some(reason),
@@ -88,7 +88,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// A head with an id and a model.
+    /// Creates a head with an id and a model.
     pub fn new(id: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
         Self {
             id: id.into(),

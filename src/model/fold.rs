@@ -82,7 +82,7 @@ impl ResponseFold {
         }
     }
 
-    /// The response folded so far: the partial answer of an interrupted stream.
+    /// Returns the response folded so far: the partial answer of an interrupted stream.
     pub fn partial(&self) -> &ModelResponse {
         &self.response
     }
@@ -100,7 +100,7 @@ impl ResponseFold {
         self.stopped
     }
 
-    /// The whole response.
+    /// Returns the whole response.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl ResponseFold {
     }
 }
 
-/// The error of a stream without its last event.
+/// Returns the error of a stream without its last event.
 pub(crate) fn truncated_stream() -> Error {
     Error::new(
         ErrorKind::StreamTruncated,

@@ -51,12 +51,12 @@ impl ResponseMeter {
         }
     }
 
-    /// The bytes of the answer so far.
+    /// Returns the bytes of the answer so far.
     pub(crate) fn bytes(&self) -> usize {
         self.used.bytes()
     }
 
-    /// The approximate memory of the answer so far, in bytes.
+    /// Returns the approximate memory of the answer so far, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.used.memory()
     }
@@ -180,7 +180,7 @@ impl ResponseMeter {
         self.open_calls.remove(&index).map(|call| call.bytes)
     }
 
-    /// The bytes of a whole call, after its values were counted.
+    /// Returns the bytes of a whole call, after its values were counted.
     fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
         let size = JsonSize::of(&call.args);
         let args = match &call.raw_args {

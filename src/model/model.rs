@@ -90,7 +90,8 @@ pub trait Model: Send + Sync + 'static {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
     }
 
-    /// All models that may answer `request`: a budget reserves the cost of the most expensive one.
+    /// Returns all models that may answer `request`: a budget reserves the cost of the most
+    /// expensive one.
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
         vec![self.card(request)]
     }
@@ -136,8 +137,8 @@ pub trait Model: Send + Sync + 'static {
         fold.finish()
     }
 
-    /// The number of tokens of the request's prompt, as the provider counts them; `None` if it has
-    /// no endpoint that counts. Defaults to `None`.
+    /// Returns the number of tokens of the request's prompt, as the provider counts them; `None` if
+    /// it has no endpoint that counts. Defaults to `None`.
     ///
     /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint;
     /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel` as

@@ -57,7 +57,7 @@ impl<'a> PromptContext<'a> {
 /// ```
 #[async_trait]
 pub trait Prompter: Send + Sync + 'static {
-    /// The system prompt for this run. An error ends the run before any model call.
+    /// Returns the system prompt for this run. An error ends the run before any model call.
     ///
     /// Called once a run, and again when hooks register tools that they do not
     /// [announce](crate::Hook::tools): then with the names of all tools, and sections that hooks

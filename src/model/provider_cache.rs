@@ -67,7 +67,7 @@ impl ProviderCache {
         *lock(&self.0.slot) = Some(value);
     }
 
-    /// The tokens of `messages`, of which what was counted before is not counted again.
+    /// Returns the tokens of `messages`, of which what was counted before is not counted again.
     pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
         let mut counted = std::mem::take(&mut *lock(&self.0.counted));
         let tokens = counted.count(counter, messages.as_slice()).await;

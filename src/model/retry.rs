@@ -72,7 +72,7 @@ impl RetryPolicy {
         self
     }
 
-    /// The wait before retry number `retry` (from 1); `None` when there is none.
+    /// Returns the wait before retry number `retry` (from 1); `None` when there is none.
     pub(crate) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
         if retry > self.max_retries || !error.is_retryable() {
             return None;

@@ -158,7 +158,7 @@ impl AddressPolicy {
         }
     }
 
-    /// The URL in its normal form, if nothing about it is refused.
+    /// Returns the URL in its normal form, if nothing about it is refused.
     pub(crate) fn parse(&self, url: &str) -> Result<Url, AddressRefused> {
         let url = parse_url(url)?;
         self.check_host(&url)?;
@@ -303,7 +303,7 @@ fn parse_url(text: &str) -> Result<Url, AddressRefused> {
     }
 }
 
-/// The address that a host of a parsed URL is, if it is not a name.
+/// Returns the address that a host of a parsed URL is, if it is not a name.
 fn literal(host: &str) -> Option<IpAddr> {
     let bare_host = host
         .strip_prefix('[')
@@ -311,7 +311,7 @@ fn literal(host: &str) -> Option<IpAddr> {
     bare_host.unwrap_or(host).parse().ok()
 }
 
-/// The name without a trailing dot.
+/// Returns the name without a trailing dot.
 fn plain(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }

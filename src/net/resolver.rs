@@ -73,7 +73,7 @@ impl Drop for DomainUse {
     }
 }
 
-/// The last two labels of a name.
+/// Returns the last two labels of a name.
 fn domain(host: &str) -> String {
     let host = host.strip_suffix('.').unwrap_or(host);
     let mut dots = memchr::memrchr_iter(b'.', host.as_bytes());
@@ -84,7 +84,7 @@ fn domain(host: &str) -> String {
 /// Finds the addresses of a host. They are checked before anything is connected to.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// The addresses of `host`, in the order in which to try them.
+    /// Returns the addresses of `host`, in the order in which to try them.
     ///
     /// # Errors
     ///

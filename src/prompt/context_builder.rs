@@ -272,7 +272,7 @@ impl ContextBuilder {
         messages.ai_calling(text, calls)
     }
 
-    /// The parts of the prompt that come from files, in its order.
+    /// Returns the parts of the prompt that come from files, in its order.
     pub(super) async fn read_parts(&self) -> [Result<PromptPart>; 3] {
         [
             read_files(&*self.workspace).await,
@@ -302,13 +302,13 @@ impl ContextBuilder {
         })
     }
 
-    /// The first section of the prompt.
+    /// Returns the first section of the prompt.
     pub(super) fn stable_section(&self, tools: &[ToolDefinition], files: &str) -> String {
         let identity = [self.identity(), identity::tools_section(tools)].join("\n\n");
         join_parts([identity.trim_end().to_owned(), files.to_owned()])
     }
 
-    /// The present time, for the second section.
+    /// Returns the present time, for the second section.
     pub(super) fn time(&self) -> Result<String> {
         self.memory.now()
     }

@@ -80,12 +80,12 @@ impl MemoryStore {
         Ok(self)
     }
 
-    /// The path of long-term memory.
+    /// Returns the path of long-term memory.
     pub fn long_term_file(&self) -> &'static str {
         LONG_TERM
     }
 
-    /// The path of today's notes.
+    /// Returns the path of today's notes.
     ///
     /// # Errors
     ///
@@ -173,8 +173,8 @@ impl MemoryStore {
         Ok(notes)
     }
 
-    /// The text for the system prompt: long-term memory and the notes of three days, each below its
-    /// heading; empty if there is neither.
+    /// Returns the text for the system prompt: long-term memory and the notes of three days, each
+    /// below its heading; empty if there is neither.
     ///
     /// # Errors
     ///
@@ -192,13 +192,13 @@ impl MemoryStore {
         Ok(parts.join(SEPARATOR))
     }
 
-    /// The present time in the zone of the notes.
+    /// Returns the present time in the zone of the notes.
     #[cfg(feature = "yaml")]
     pub(super) fn now(&self) -> Result<String> {
         self.clock.now()
     }
 
-    /// The files that [`memory_context`](Self::memory_context) reads.
+    /// Returns the files that [`memory_context`](Self::memory_context) reads.
     pub(crate) fn context_files(&self) -> Vec<String> {
         // Without a date there are no notes, and `memory_context` fails.
         let days = self.clock.newest_days(DAYS).unwrap_or_default();

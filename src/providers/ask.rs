@@ -164,7 +164,7 @@ mod tests {
         Reply::ndjson(["hello"])
     }
 
-    /// A remedy for refused signatures.
+    /// Returns a remedy for refused signatures.
     fn remedy() -> MakeRemedy {
         Box::new(|error, body| {
             let is_signature = error.text().contains("signature") && body == b"first";

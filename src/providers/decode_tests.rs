@@ -87,7 +87,7 @@ async fn finished_events_return_their_memory() {
 
 const MIB: usize = 1024 * 1024;
 
-/// The events of an answer of at most 10 bytes: a chunk as often as given, and the end.
+/// Returns the events of an answer of at most 10 bytes: a chunk as often as given, and the end.
 async fn events_of(chunk: String, count: usize, framing: Framing) -> Vec<Result<ModelEvent>> {
     let chunks = vec![Bytes::from(chunk); count];
     let reading = Reading {

@@ -35,7 +35,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     }
 }
 
-/// The error for a stream without its last event.
+/// Returns the error for a stream without its last event.
 pub(crate) fn truncated() -> Error {
     Error::new(
         ErrorKind::StreamTruncated,
@@ -53,7 +53,7 @@ pub(super) fn with_advice(error: Error) -> Error {
     }
 }
 
-/// The error for a frame that cannot be read.
+/// Returns the error for a frame that cannot be read.
 pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
     Error::new(
         ErrorKind::Protocol,

@@ -148,7 +148,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// True if the value of a field is present and empty.
+/// Returns `true` if the value of a field is present and empty.
 pub(super) fn says_nothing(value: &RawValue) -> bool {
     matches!(value.get(), "\"\"" | "false" | "{}" | "[]")
 }

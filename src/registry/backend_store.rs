@@ -61,7 +61,7 @@ pub struct BackendInfo {
 }
 
 impl BackendStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -113,7 +113,7 @@ impl BackendStore {
         Ok(backend)
     }
 
-    /// The backend of a user, which is started if there is none of this configuration.
+    /// Returns the backend of a user, which is started if there is none of this configuration.
     pub(super) async fn get_or_create(
         &self,
         agent: &str,
@@ -127,7 +127,7 @@ impl BackendStore {
         }
     }
 
-    /// The backend of a user.
+    /// Returns the backend of a user.
     pub fn get(&self, agent: &str, user: &str) -> Option<Arc<dyn Backend>> {
         self.stored(agent, user)
             .map(|stored| stored.started.backend)
@@ -139,7 +139,7 @@ impl BackendStore {
         lock(&self.0).remove(&(agent.into(), user.into())).is_some()
     }
 
-    /// The description of a user's backend. Returns `None` if there is none.
+    /// Returns the description of a user's backend. Returns `None` if there is none.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ struct Client {
 }
 
 impl EventBus {
-    /// A bus without clients.
+    /// Creates a bus without clients.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,7 +66,7 @@ impl EventBus {
         EventSubscription(receiver)
     }
 
-    /// The number of clients.
+    /// Returns the number of clients.
     pub fn clients(&self) -> usize {
         let clients = lock(&self.0);
         let open = clients.iter().filter(|client| !client.sender.is_closed());

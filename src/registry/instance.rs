@@ -63,12 +63,12 @@ pub struct ToolInfo {
 }
 
 impl Instance {
-    /// The id of the template.
+    /// Returns the id of the template.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The id of the user.
+    /// Returns the id of the user.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -78,7 +78,7 @@ impl Instance {
         read(&self.current).agent.clone()
     }
 
-    /// A session of the user. Without an id it gets a random one.
+    /// Returns a session of the user. Without an id it gets a random one.
     ///
     /// A session of another user does not exist for it: its runs fail with
     /// [`SessionNotFound`](ErrorKind::SessionNotFound).
@@ -86,12 +86,13 @@ impl Instance {
         self.agent().session(id).owned_by(self.user.clone())
     }
 
-    /// The backend, if it has one, with the shared files of the configuration.
+    /// Returns the backend, if it has one, with the shared files of the configuration.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         read(&self.current).workspace.backend.clone()
     }
 
-    /// The configuration, if the template is one, with the backend that was set for the user.
+    /// Returns the configuration, if the template is one, with the backend that was set for the
+    /// user.
     pub fn config(&self) -> Option<Arc<AgentConfig>> {
         read(&self.current).config.clone()
     }
@@ -240,7 +241,7 @@ impl Instance {
         info.ok_or_else(|| invalid("the backend was removed"))
     }
 
-    /// The description of the backend. Returns `None` if there is none, and for a builder.
+    /// Returns the description of the backend. Returns `None` if there is none, and for a builder.
     ///
     /// # Errors
     ///
@@ -262,13 +263,13 @@ impl Instance {
         Ok(status)
     }
 
-    /// The skills that the agent finds now. Empty for a builder.
+    /// Returns the skills that the agent finds now. Empty for a builder.
     pub async fn skills(&self) -> Vec<Skill> {
         let workspace = read(&self.current).workspace.clone();
         workspace.skills().await
     }
 
-    /// The tools that a run has, sorted by name.
+    /// Returns the tools that a run has, sorted by name.
     pub fn tools(&self) -> Vec<ToolInfo> {
         let info = self.agent().info();
         let builtin_names = available_builtin_names();
@@ -357,8 +358,8 @@ pub(super) async fn start_workspace(
     config.open_workspace(backend).await
 }
 
-/// The backend of a user for the description of an agent: one that is in use, or a folder. Files
-/// in memory and a container that are not in use are replaced by no files.
+/// Returns the backend of a user for the description of an agent: one that is in use, or a folder.
+/// Files in memory and a container that are not in use are replaced by no files.
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
     backends: &BackendStore,

@@ -38,8 +38,8 @@ struct Entry {
 }
 
 impl Instances {
-    /// The cell of an instance, which is used now, and the cells that were removed for it. Their
-    /// instances are dropped by the caller, outside of its lock.
+    /// Returns the cell of an instance, which is used now, and the cells that were removed for it.
+    /// Their instances are dropped by the caller, outside of its lock.
     pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
         let now = Instant::now();
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
@@ -58,7 +58,7 @@ impl Instances {
         (cell, Vec::new())
     }
 
-    /// The instance, if it is made. This is no use of it.
+    /// Returns the instance, if it is made. This is no use of it.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Instance>> {
         self.entries.get(key)?.cell.get().cloned()
     }

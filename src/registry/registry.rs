@@ -48,7 +48,7 @@ struct Inner {
 }
 
 impl Registry {
-    /// A registry without templates.
+    /// Creates a registry without templates.
     pub fn new() -> Self {
         Self(Arc::new(Inner {
             templates: RwLock::default(),
@@ -117,12 +117,12 @@ impl Registry {
         &self.0.tools
     }
 
-    /// The backends of users.
+    /// Returns the backends of users.
     pub fn backends(&self) -> &BackendStore {
         &self.0.backends
     }
 
-    /// The events for clients that watch the registry: `agents_changed`, `tools_changed`,
+    /// Returns the events for clients that watch the registry: `agents_changed`, `tools_changed`,
     /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
     /// program that changes the [`tools`](Self::tools).
     pub fn events(&self) -> &EventBus {
@@ -223,7 +223,7 @@ impl Registry {
         is_removed
     }
 
-    /// The descriptions of all templates, sorted by id.
+    /// Returns the descriptions of all templates, sorted by id.
     pub fn list(&self) -> Vec<TemplateInfo> {
         let templates = read(&self.0.templates);
         templates
@@ -232,12 +232,12 @@ impl Registry {
             .collect()
     }
 
-    /// The template with this id.
+    /// Returns the template with this id.
     pub fn get(&self, id: &str) -> Option<Template> {
         read(&self.0.templates).get(id).cloned()
     }
 
-    /// The description of a template.
+    /// Returns the description of a template.
     pub fn info(&self, id: &str) -> Option<TemplateInfo> {
         read(&self.0.templates)
             .get(id)
@@ -306,8 +306,8 @@ impl Registry {
         self.store_of(&self.template(agent)?).await
     }
 
-    /// The agent of a user, to be described: the one that exists, or one that is not kept, runs
-    /// nothing and has no files in a container or in memory.
+    /// Returns the agent of a user, to be described: the one that exists, or one that is not kept,
+    /// runs nothing and has no files in a container or in memory.
     pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         let template = self.template(agent)?;
@@ -389,7 +389,8 @@ impl Registry {
         }))
     }
 
-    /// The store of an agent's sessions. Agents whose configurations name the same one share it.
+    /// Returns the store of an agent's sessions. Agents whose configurations name the same one
+    /// share it.
     async fn store_of(&self, template: &Template) -> Result<Arc<dyn SessionStore>> {
         let default_store = || read(&self.0.default_store).clone();
         let config = match template {

@@ -66,7 +66,7 @@ struct Stored {
 }
 
 impl ToolStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -140,7 +140,7 @@ impl ToolStore {
         is_removed
     }
 
-    /// The tools of a user: those for all and the user's own, sorted by name.
+    /// Returns the tools of a user: those for all and the user's own, sorted by name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();
@@ -150,19 +150,20 @@ impl ToolStore {
         tools.into_values().collect()
     }
 
-    /// The names of the tools for all users, sorted.
+    /// Returns the names of the tools for all users, sorted.
     pub(super) fn common_names(&self) -> Vec<String> {
         let stored = lock(&self.0.tools);
         stored.common.keys().map(|name| name.to_string()).collect()
     }
 
-    /// The names of the tools of a user, sorted.
+    /// Returns the names of the tools of a user, sorted.
     pub fn names(&self, user: &str) -> Vec<String> {
         let tools = self.tools(user);
         tools.iter().map(|tool| tool.name().to_owned()).collect()
     }
 
-    /// The tools of a user, for [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
+    /// Returns the tools of a user, for
+    /// [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
     pub fn source(&self, user: impl Into<Arc<str>>) -> UserTools {
         UserTools {
             store: self.clone(),
@@ -184,7 +185,7 @@ fn check(tool: &dyn Tool) -> Result<()> {
     Ok(())
 }
 
-/// The size of the description and the parameters as JSON, in bytes.
+/// Returns the size of the description and the parameters as JSON, in bytes.
 fn size_of(tool: &dyn Tool) -> usize {
     escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
 }

@@ -137,7 +137,7 @@ impl Run {
         *lock(&self.shared.questions) = questions.clone();
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.shared.session_id()
     }

@@ -69,7 +69,7 @@ impl Run {
 }
 
 impl<T: DeserializeOwned> TypedRun<T> {
-    /// The run itself, to read its messages first.
+    /// Returns the run itself, to read its messages first.
     pub fn into_run(self) -> Run {
         self.run
     }

@@ -74,7 +74,7 @@ impl StreamEvent {
     /// The run failed: `{"error": text}`.
     pub const ERROR: &'static str = "error";
 
-    /// An event without anything but its kind.
+    /// Creates an event without anything but its kind.
     pub fn new(event: impl Into<Cow<'static, str>>) -> Self {
         Self {
             event: event.into(),
@@ -165,7 +165,7 @@ impl StreamEvents {
         self
     }
 
-    /// The events of the next message of the run, often none.
+    /// Returns the events of the next message of the run, often none.
     pub fn push(&mut self, message: &SdkMessage) -> Vec<StreamEvent> {
         let mut out = Vec::new();
         if let SdkMessage::PermissionRequest(request) = message {

@@ -29,7 +29,7 @@ impl Verb {
         }
     }
 
-    /// The name in an OpenAPI document.
+    /// Returns the name in an OpenAPI document.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",

@@ -88,7 +88,7 @@ impl App {
     }
 }
 
-/// The error of an agent that cannot be built.
+/// Returns the error of an agent that cannot be built.
 fn of_agent(error: Error) -> ApiError {
     match error.kind() {
         // Such as a tool that must be registered first.

@@ -70,7 +70,7 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(RETRY_AFTER)
     }
 
-    /// The error for a thread that does not exist or belongs to another user.
+    /// Creates the error for a thread that does not exist or belongs to another user.
     pub(super) fn no_thread(id: &str) -> Self {
         Self::not_found(format!("thread {id:?} not found"))
     }
@@ -82,7 +82,7 @@ impl ApiError {
         ))
     }
 
-    /// An internal error, whose cause is in the log.
+    /// Creates an internal error, whose cause is in the log.
     pub(super) fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -90,12 +90,12 @@ impl ApiError {
         )
     }
 
-    /// The error for a request during the shutdown.
+    /// Creates the error for a request during the shutdown.
     pub(super) fn closing() -> Self {
         Self::from(RunRefusal::Closing)
     }
 
-    /// An error of the workspace's file system, without the path of its root on the server.
+    /// Creates an error of the workspace's file system, without the path of its root on the server.
     pub(super) fn of_files(error: &Error, root: &str) -> Self {
         use std::error::Error as _;
         use std::io;
@@ -118,7 +118,7 @@ impl ApiError {
         }
     }
 
-    /// An error with `text` and the status of the error's kind.
+    /// Creates an error with `text` and the status of the error's kind.
     fn of_kind(error: &Error, text: String) -> Self {
         let status = match error.kind() {
             ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,
@@ -134,7 +134,7 @@ impl ApiError {
         Self::new(status, text)
     }
 
-    /// The error for a request that waited for the output of a failed run.
+    /// Creates the error for a request that waited for the output of a failed run.
     pub(super) fn of_run(error: &Error) -> Self {
         let status = match error.kind() {
             ErrorKind::SessionBusy => return Self::busy(),
@@ -149,7 +149,7 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// The error for a thread that a run holds, here or in another process.
+    /// Creates the error for a thread that a run holds, here or in another process.
     fn busy() -> Self {
         Self::conflict(BUSY).with_retry_after(RETRY_AFTER)
     }

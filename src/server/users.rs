@@ -50,7 +50,7 @@ impl User {
         }
     }
 
-    /// The user of a server without logins: `local`, an admin.
+    /// Creates the user of a server without logins: `local`, an admin.
     pub(super) fn local() -> Self {
         Self::admin(LOCAL_USER)
     }

@@ -61,7 +61,7 @@ impl ListQuery {
         self
     }
 
-    /// The page of a whole list.
+    /// Returns the page of a whole list.
     pub(super) fn page(&self, mut list: Vec<SessionInfo>) -> Result<SessionPage> {
         let after = self.after.as_deref().map(Position::read).transpose()?;
         list.retain(|info| {

@@ -54,7 +54,7 @@ pub(super) fn values_cost_more(text: &[u8], room: usize) -> bool {
         && counted(text, RECORD).memory.saturating_add(text.len()) > room
 }
 
-/// The estimate of the memory that reading a text takes.
+/// Returns the estimate of the memory that reading a text takes.
 #[cfg(any(test, feature = "session-log"))]
 fn cost(text: &[u8], nesting: usize) -> usize {
     counted(text, nesting).cost()

@@ -92,12 +92,12 @@ impl Handoffs {
         agent.unwrap_or(&self.0.agents[0])
     }
 
-    /// The agent of this name.
+    /// Returns the agent of this name.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.0.agents.iter().find(|agent| agent.name() == name)
     }
 
-    /// The agents, the one that begins first.
+    /// Returns the agents, the one that begins first.
     #[cfg(feature = "gateway")]
     pub(crate) fn agents(&self) -> &[Agent] {
         &self.0.agents

@@ -129,7 +129,7 @@ impl HandoffRun {
         }
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.session.id()
     }
@@ -302,7 +302,7 @@ fn add(later: &mut ResultMessage, earlier: ResultMessage) {
     }
 }
 
-/// The output of the last run with the figures of all.
+/// Returns the output of the last run with the figures of all.
 fn summed(mut output: RunOutput, sum: Option<&ResultMessage>) -> RunOutput {
     if let Some(sum) = sum {
         output.turns = sum.num_turns;

@@ -255,7 +255,7 @@ fn cut(description: &mut String) -> Option<String> {
     ))
 }
 
-/// The bytes of the texts of a definition.
+/// Returns the bytes of the texts of a definition.
 fn text_len(definition: &SubagentDefinition) -> usize {
     let names = definition.tools.iter().chain(&definition.disallowed_tools);
     let names = names.chain(&definition.model);

@@ -50,17 +50,17 @@ impl SubagentRegistry {
         Ok(())
     }
 
-    /// The definition of a type.
+    /// Returns the definition of a type.
     pub fn get(&self, name: &str) -> Option<&SubagentDefinition> {
         self.0.get(name)
     }
 
-    /// The names of all types, sorted.
+    /// Returns the names of all types, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(|name| &**name).collect()
     }
 
-    /// All types, sorted by name.
+    /// Returns all types, sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SubagentDefinition)> {
         self.0.iter()
     }

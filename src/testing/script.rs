@@ -45,17 +45,17 @@ enum Piece {
 }
 
 impl Step {
-    /// An answer with nothing in it.
+    /// Creates an answer with nothing in it.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A text, streamed word by word.
+    /// Creates a text, streamed word by word.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().piece(Piece::Text(text.into()))
     }
 
-    /// A tool call.
+    /// Creates a tool call.
     pub fn call(name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         Self::new().and_call(name, args)
     }
@@ -149,7 +149,7 @@ impl Step {
         self
     }
 
-    /// The events of this step as the `number`th call of its model.
+    /// Returns the events of this step as the `number`th call of its model.
     ///
     /// # Errors
     ///

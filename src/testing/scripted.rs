@@ -76,7 +76,7 @@ struct Script {
 }
 
 impl ScriptedModel {
-    /// A model with an empty script, under the id `scripted:model`.
+    /// Creates a model with an empty script, under the id `scripted:model`.
     pub fn new() -> Self {
         Self {
             shared: Arc::new(Shared(Mutex::default())),
@@ -180,7 +180,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Every request so far, those that failed included.
+    /// Returns every request so far, those that failed included.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
     }

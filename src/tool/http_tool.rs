@@ -409,7 +409,7 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The reason of a failed request: the refused address, if there is one.
+/// Returns the reason of a failed request: the refused address, if there is one.
 fn failure_reason(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
@@ -421,7 +421,7 @@ fn failure_reason(error: reqwest::Error) -> String {
     http_client::describe(error)
 }
 
-/// The target of a redirect, if the peer answers the same request elsewhere.
+/// Returns the target of a redirect, if the peer answers the same request elsewhere.
 fn redirect(from: &Url, response: &Response) -> Option<Url> {
     if !matches!(
         response.status(),

@@ -84,7 +84,7 @@ impl ToolRegistry {
         self.inner().tools.remove(name)
     }
 
-    /// The tool of that name, also when it is disabled.
+    /// Returns the tool of that name, also when it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.0.tools.get(name).cloned()
     }
@@ -99,7 +99,7 @@ impl ToolRegistry {
         self.0.allowed.contains(name)
     }
 
-    /// The names marked with [`allow`](Self::allow), sorted.
+    /// Returns the names marked with [`allow`](Self::allow), sorted.
     pub(crate) fn allowed(&self) -> impl Iterator<Item = &str> {
         self.0.allowed.iter().map(|name| &**name)
     }
@@ -124,17 +124,17 @@ impl ToolRegistry {
         self.0.disabled.iter().map(|name| &**name)
     }
 
-    /// The names of all tools, disabled ones too, sorted.
+    /// Returns the names of all tools, disabled ones too, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.tools.keys().map(|name| &**name).collect()
     }
 
-    /// All tools, disabled ones too, sorted by name.
+    /// Returns all tools, disabled ones too, sorted by name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.tools.values().cloned().collect()
     }
 
-    /// The definitions for the model: the tools that are not disabled, sorted by name.
+    /// Returns the definitions for the model: the tools that are not disabled, sorted by name.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         let enabled = self
             .0

@@ -43,10 +43,10 @@ use super::tool::Tool;
 /// ```
 #[async_trait]
 pub trait ToolSource: Send + Sync + 'static {
-    /// The source's name in warnings.
+    /// Returns the source's name in warnings.
     fn name(&self) -> &str;
 
-    /// The tools it offers now.
+    /// Returns the tools it offers now.
     ///
     /// # Errors
     ///

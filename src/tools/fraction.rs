@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A power, with signs before it.
+    /// Returns a power, with signs before it.
     fn signed(&mut self) -> Result<Size, String> {
         let mut is_negative = false;
         let mut is_inverse = false;

@@ -11,7 +11,8 @@ const MAX_EVENTS: usize = 5_000;
 /// The maximum length of the parser's error that is shown, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// The front matter of a file, of which `content` may be the beginning; empty when it has none.
+/// Returns the front matter of a file, of which `content` may be the beginning; empty when it has
+/// none.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub(crate) fn is_present(content: &[u8]) -> bool {
         .is_some_and(is_fence)
 }
 
-/// The content after the front matter, or all of it when it has none.
+/// Returns the content after the front matter, or all of it when it has none.
 pub(crate) fn body(content: &[u8]) -> &[u8] {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     match split(content) {

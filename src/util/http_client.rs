@@ -47,7 +47,7 @@ impl<K: PartialEq> Clients<K> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The client of this kind for the runtime that asks, built if need be.
+    /// Returns the client of this kind for the runtime that asks, built if need be.
     pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> ClientResult) -> ClientResult {
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
         let mut clients = lock(&self.0);
@@ -76,8 +76,8 @@ impl<K: PartialEq> Clients<K> {
     }
 }
 
-/// A client for https or for plain http, that names this crate, follows no redirect and sends no
-/// `Referer`.
+/// Returns a client for https or for plain http, that names this crate, follows no redirect and
+/// sends no `Referer`.
 ///
 /// A client belongs to the runtime it is first used in: see [`Clients`].
 ///
@@ -99,8 +99,8 @@ pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     tls::add(builder, secure)
 }
 
-/// A transport error with its causes, which contain the details, and without its address, which may
-/// hold a secret.
+/// Returns a transport error with its causes, which contain the details, and without its address,
+/// which may hold a secret.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

@@ -106,7 +106,7 @@ pub(crate) fn text_len(object: &Value) -> usize {
     values.filter_map(Value::as_str).map(str::len).sum()
 }
 
-/// The number of bytes of the value's JSON text, without making the text.
+/// Returns the number of bytes of the value's JSON text, without making the text.
 pub(crate) fn json_len(value: &impl Serialize) -> usize {
     struct Counter(usize);
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The values that a parser makes before it ends, with or without an error.
+    /// Returns the values that a parser makes before it ends, with or without an error.
     fn made_of(text: &str) -> usize {
         MADE.set(0);
         let _ = serde_json::from_str::<Counted>(text);

@@ -31,7 +31,7 @@ pub(super) enum FileOp {
 }
 
 impl FileOp {
-    /// The operation's name in the script.
+    /// Returns the operation's name in the script.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -50,7 +50,7 @@ impl FileOp {
 }
 
 impl<'a> FileCall<'a> {
-    /// A call without arguments and input.
+    /// Creates a call without arguments and input.
     pub(super) fn new(op: FileOp, path: &'a str, max_output: u64) -> Self {
         Self {
             op,

@@ -144,8 +144,9 @@ impl Backend for Snapshot {
     }
 }
 
-/// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the same
-/// way, a NUL. `None` when it is incomplete or too large: its folders are then listed one by one.
+/// Returns the tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in
+/// the same way, a NUL. `None` when it is incomplete or too large: its folders are then listed one
+/// by one.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let offset = memchr::memmem::find(data, b"\0\0")? + 1;
     let dirs = &data[..offset];

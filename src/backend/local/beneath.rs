@@ -131,7 +131,7 @@ fn push(rest: &mut Vec<OsString>, path: &OsStr) {
     );
 }
 
-/// The target of the link of that name; `None` when it is not a link, or missing.
+/// Returns the target of the link of that name; `None` when it is not a link, or missing.
 pub(super) fn read_link(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Option<OsString>> {
     match fs::readlinkat(dir, name, Vec::new()) {
         Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),

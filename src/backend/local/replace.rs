@@ -87,7 +87,7 @@ impl Root {
         replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
     }
 
-    /// The folder a file lies in and its name there, symbolic links in its place followed.
+    /// Returns the folder a file lies in and its name there, symbolic links in its place followed.
     ///
     /// The folder is a handle below the root, so that operations in it stay below, regardless of
     /// later changes of the path.

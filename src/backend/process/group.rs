@@ -28,7 +28,7 @@ pub(in super::super) struct Group {
 }
 
 impl Group {
-    /// The group whose leader has, or is about to have, this process id.
+    /// Creates the group whose leader has, or is about to have, this process id.
     pub(in super::super) fn new(leader: u32, strays: Option<Strays>) -> Self {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
         Self {

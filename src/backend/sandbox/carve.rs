@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path without links. What is missing of it is taken as it is written.
+/// Returns the path without links. What is missing of it is taken as it is written.
 pub(super) fn real_path(path: &Path) -> PathBuf {
     for (depth, ancestor) in path.ancestors().enumerate() {
         if let Ok(real_ancestor) = ancestor.canonicalize() {

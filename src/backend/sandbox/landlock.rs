@@ -26,7 +26,7 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// The version of Landlock in this kernel. Restricts the thread that asks.
+/// Returns the version of Landlock in this kernel. Restricts the thread that asks.
 pub(super) fn probe() -> u32 {
     let result = Ruleset::default()
         .handle_access(AccessFs::Execute)

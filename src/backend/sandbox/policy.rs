@@ -168,8 +168,8 @@ impl Sandbox {
         Self::default()
     }
 
-    /// A sandbox for most work in a folder: programs and libraries of the system can be run, its
-    /// harmless settings read, everything done below `root`. Commands get a [private
+    /// Creates a sandbox for most work in a folder: programs and libraries of the system can be
+    /// run, its harmless settings read, everything done below `root`. Commands get a [private
     /// folder](Self::private_folder), and no network.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let mut sandbox = Self::new().write(root).private_folder();

@@ -4,7 +4,7 @@ use crate::error::Result;
 
 use super::super::failure::outside;
 
-/// The path without the root in front; an absolute one elsewhere is outside.
+/// Returns the path without the root in front; an absolute one elsewhere is outside.
 pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
     if !path.starts_with('/') {
         return Ok(path);

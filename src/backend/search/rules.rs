@@ -42,7 +42,7 @@ impl Rules {
     /// file.
     pub(in super::super) const READ: usize = Self::MAX_BYTES + 1;
 
-    /// The paths, relative to a folder with these entries, that may hold rules.
+    /// Returns the paths, relative to a folder with these entries, that may hold rules.
     pub(in super::super) fn files(entries: &[DirEntry]) -> impl Iterator<Item = &'static str> {
         FILES.into_iter().filter(|file| {
             let name = file.split('/').next().unwrap_or(file);
@@ -50,7 +50,7 @@ impl Rules {
         })
     }
 
-    /// The rules of `dir` with the contents of its ignore files, in the order of
+    /// Creates the rules of `dir` with the contents of its ignore files, in the order of
     /// [`files`](Self::files). A line that cannot be understood is omitted, as git does; so are a
     /// line over the limits of a pattern and the lines over those of a folder. When `cancellation`
     /// is cancelled, the lines that are left are omitted, too.
@@ -113,7 +113,7 @@ impl Rules {
         self.pieces.extend(pieces.into_iter().rev());
     }
 
-    /// The weight of all lines, in which a line without wildcards weighs 1.
+    /// Returns the weight of all lines, in which a line without wildcards weighs 1.
     pub(super) fn weight(&self) -> usize {
         self.weight
     }

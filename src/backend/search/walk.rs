@@ -53,7 +53,7 @@ pub(super) enum Step {
 }
 
 impl Walk {
-    /// A walk that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a walk that ends, truncated, when `cancellation` is cancelled.
     pub(super) fn new(filter: Filter, cancellation: Cancellation) -> Self {
         Self {
             parent_rules: Vec::new(),

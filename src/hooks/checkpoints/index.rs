@@ -89,7 +89,7 @@ impl Target {
 }
 
 impl SessionIndex {
-    /// An empty index.
+    /// Creates an empty index.
     pub(super) fn new(workspace: Arc<str>) -> Self {
         Self {
             workspace,
@@ -180,12 +180,13 @@ impl SessionIndex {
         texts.saturating_add(self.entries.capacity() * size_of::<Entry>())
     }
 
-    /// The last message with a change after it.
+    /// Returns the last message with a change after it.
     pub(super) fn last_changed_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
-    /// The last message of the current history with a change by the session itself after it.
+    /// Returns the last message of the current history with a change by the session itself after
+    /// it.
     pub(super) fn last_message(&self) -> Option<usize> {
         let mut newest_entries = self.newest_entries();
         newest_entries.find_map(|(entry, position)| {
@@ -194,8 +195,8 @@ impl SessionIndex {
         })
     }
 
-    /// The number of leading messages that still match the recorded ones; `None` when the last
-    /// recorded one does.
+    /// Returns the number of leading messages that still match the recorded ones; `None` when the
+    /// last recorded one does.
     pub(super) fn unchanged_prefix(&self, messages: &Messages) -> Option<usize> {
         let changes = self.messages().into_iter().rev();
         let mut positions = changes.map(|(message, changes)| Position {
@@ -223,14 +224,14 @@ impl SessionIndex {
             && self.captured.contains(path)
     }
 
-    /// The entries of the current history, each with the last message before it.
+    /// Returns the entries of the current history, each with the last message before it.
     fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut current_entries: Vec<_> = self.newest_entries().collect();
         current_entries.reverse();
         current_entries.into_iter()
     }
 
-    /// The same, the newest first.
+    /// Returns the same, the newest first.
     fn newest_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut message = usize::MAX;
         let mut replacements = self.unchanged_prefixes.len();
@@ -284,7 +285,7 @@ impl SessionIndex {
         })
     }
 
-    /// The messages with changes after them.
+    /// Returns the messages with changes after them.
     pub(super) fn messages(&self) -> BTreeMap<usize, MessageChanges> {
         let mut messages = BTreeMap::<usize, MessageChanges>::new();
         let mut files = HashSet::new();

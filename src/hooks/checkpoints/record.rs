@@ -92,7 +92,7 @@ pub(super) enum PriorState {
 }
 
 impl PriorState {
-    /// The content, if it is known.
+    /// Returns the content, if it is known.
     pub(super) fn content(&self) -> Option<FileContent> {
         match self {
             Self::Absent => Some(FileContent::Absent),
@@ -150,7 +150,7 @@ struct Version {
     v: u32,
 }
 
-/// The line of a record. Its content and a line feed come after it.
+/// Returns the line of a record. Its content and a line feed come after it.
 ///
 /// # Errors
 ///
@@ -249,7 +249,7 @@ pub(super) fn scan(
     Ok(None)
 }
 
-/// The record of a line; none if it is damaged.
+/// Returns the record of a line; none if it is damaged.
 ///
 /// # Errors
 ///

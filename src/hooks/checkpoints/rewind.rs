@@ -327,7 +327,7 @@ fn is_private(target_state: &TargetState) -> bool {
     mode.is_some_and(|mode| mode & WORLD_READABLE != WORLD_READABLE)
 }
 
-/// The change of a file of another workspace, which is not examined.
+/// Returns the change of a file of another workspace, which is not examined.
 fn other_workspace(root: &str, target: &Target) -> FileChange {
     let action = match target.before {
         PriorState::Absent => FileAction::Delete,
@@ -368,7 +368,8 @@ async fn describe(
     Ok(())
 }
 
-/// The number of lines only in `new`, and of those only in `old`; `None` when one is not text.
+/// Returns the number of lines only in `new`, and of those only in `old`; `None` when one is not
+/// text.
 fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     let (old, new) = (
         std::str::from_utf8(old).ok()?,

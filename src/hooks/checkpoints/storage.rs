@@ -272,7 +272,7 @@ struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// The record with its content, unless that is refused.
+    /// Creates the record with its content, unless that is refused.
     fn new(mut record: ChangeRecord, content: &'a [u8], refusal: Option<String>) -> Result<Self> {
         let refusal = refusal.filter(|_| !content.is_empty());
         let content = if refusal.is_some() { &[][..] } else { content };
@@ -310,7 +310,7 @@ fn memory_of(logs: &Logs) -> usize {
     logs.values().map(Vec::len).sum()
 }
 
-/// A part of a session's records in memory.
+/// Returns a part of a session's records in memory.
 fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'a [u8]> {
     let start = usize::try_from(part.start).ok();
     let range = start.zip(usize::try_from(part.end).ok());
@@ -318,7 +318,7 @@ fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'
     part.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The reason why content of `len` bytes cannot be added to the `used` bytes in memory.
+/// Returns the reason why content of `len` bytes cannot be added to the `used` bytes in memory.
 fn refuse_for_memory(used: usize, len: u64) -> Option<String> {
     (len.saturating_add(used as u64) > MAX_MEMORY as u64).then(|| {
         format!(

@@ -85,8 +85,8 @@ impl Summarizer<'_> {
         self.ask(second, Some(first)).await
     }
 
-    /// The messages as the summarizer reads them, in pieces of about `max_tokens`. Long ones are
-    /// written and counted on a thread for blocking work.
+    /// Returns the messages as the summarizer reads them, in pieces of about `max_tokens`. Long
+    /// ones are written and counted on a thread for blocking work.
     async fn pieces(&self, messages: &[Arc<Message>], max_tokens: u64) -> Result<VecDeque<String>> {
         let max_chars = usize::try_from(self.window.saturating_mul(4)).unwrap_or(usize::MAX);
         let counter = self.request.counter.clone();
@@ -129,7 +129,7 @@ impl Summarizer<'_> {
         Ok(summary)
     }
 
-    /// A tenth of the smaller window, so that there is room for the next messages.
+    /// Returns a tenth of the smaller window, so that there is room for the next messages.
     fn words(&self) -> usize {
         let window = self.window.min(self.model.profile().context_window);
         usize::try_from(window / 10)
@@ -146,8 +146,8 @@ impl Summarizer<'_> {
             .min(profile.max_output_tokens)
     }
 
-    /// The number of tokens of conversation that fit into one prompt. Counts are estimates, so not
-    /// all of the window is used.
+    /// Returns the number of tokens of conversation that fit into one prompt. Counts are estimates,
+    /// so not all of the window is used.
     fn room(&self, old_summary: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));

@@ -461,7 +461,7 @@ fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> 
     Ok(())
 }
 
-/// True if `data` is a JSON object whose type is none of those decoded here.
+/// Returns `true` if `data` is a JSON object whose type is none of those decoded here.
 fn is_unknown_event(data: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {

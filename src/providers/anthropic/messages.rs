@@ -172,7 +172,7 @@ impl Anthropic {
         Ok(self)
     }
 
-    /// The tokens of `request`, as the server counts them.
+    /// Returns the tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);
@@ -256,8 +256,8 @@ impl Model for Anthropic {
     }
 }
 
-/// The events of a recorded answer: the body of a `/v1/messages` response, streamed or not, in
-/// pieces cut anywhere.
+/// Returns the events of a recorded answer: the body of a `/v1/messages` response, streamed or not,
+/// in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

@@ -65,7 +65,7 @@ pub(super) struct MessagesWire {
 }
 
 impl MessagesWire {
-    /// The breakpoint of tools and system prompt.
+    /// Returns the breakpoint of tools and system prompt.
     fn breakpoint(&self) -> &'static str {
         if self.long_cache {
             LONG_CACHE_CONTROL
@@ -283,7 +283,7 @@ impl MessagesWire {
         open_server_calls(group)
     }
 
-    /// True for parts of an answer that are blocks of their own.
+    /// Returns `true` for parts of an answer that are blocks of their own.
     fn is_block(&self, part: &Part) -> bool {
         match part {
             Part::Text(_) | Part::ToolCall(_) => true,
@@ -292,12 +292,12 @@ impl MessagesWire {
         }
     }
 
-    /// True for a block that the server takes back.
+    /// Returns `true` for a block that the server takes back.
     fn takes_block(&self, block: &ProviderBlock) -> bool {
         block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_hosted_tool(block))
     }
 
-    /// The API's own fields of the text before these annotations.
+    /// Returns the API's own fields of the text before these annotations.
     fn own_fields<'a>(&self, part: &'a Part) -> Option<&'a ProviderBlock> {
         let Part::Annotations(annotations) = part else {
             return None;
@@ -310,7 +310,7 @@ impl MessagesWire {
     }
 }
 
-/// True for the call or the result of a tool that the server runs.
+/// Returns `true` for the call or the result of a tool that the server runs.
 fn is_of_hosted_tool(block: &ProviderBlock) -> bool {
     #[derive(Deserialize)]
     struct Block<'a> {
@@ -336,7 +336,7 @@ struct HostedBlock<'a> {
     tool_use_id: Option<Str<'a>>,
 }
 
-/// The warning about calls of server tools that a request leaves out.
+/// Returns the warning about calls of server tools that a request leaves out.
 pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<String> {
     let behind = messages
         .iter()
@@ -352,7 +352,7 @@ pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<Stri
     })
 }
 
-/// True for a call of a server tool with one of these ids.
+/// Returns `true` for a call of a server tool with one of these ids.
 fn is_server_call(part: &Part, ids: &[String]) -> bool {
     let Part::Opaque(block) = part else {
         return false;
@@ -368,14 +368,14 @@ fn is_server_call(part: &Part, ids: &[String]) -> bool {
     })
 }
 
-/// True if the fields of a local call have one of these ids.
+/// Returns `true` if the fields of a local call have one of these ids.
 fn has_id_of(call: &ToolCall, ids: &[String]) -> bool {
     let fields = call.extra.as_deref();
     fields.is_some_and(|fields| ids.iter().any(|id| fields.raw.get().contains(&**id)))
 }
 
-/// True if the last answer has a call of a server tool without its result. Nothing but the results
-/// of local calls may follow then: the server finishes its own call first.
+/// Returns `true` if the last answer has a call of a server tool without its result. Nothing but
+/// the results of local calls may follow then: the server finishes its own call first.
 fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
     !open_server_calls(messages).is_empty()
 }
@@ -406,8 +406,8 @@ fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     open_calls.map(|id| id.to_string()).collect()
 }
 
-/// True for media that the API has a form for: pictures and documents of its types, of files its
-/// own.
+/// Returns `true` for media that the API has a form for: pictures and documents of its types, of
+/// files its own.
 pub(super) fn takes(part: &Part) -> bool {
     let (media, types) = match part {
         Part::Image(media) => (media, IMAGE_TYPES),

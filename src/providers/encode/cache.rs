@@ -89,7 +89,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     Ok(encoded)
 }
 
-/// The number of messages at the beginning that belong to the system prompt.
+/// Returns the number of messages at the beginning that belong to the system prompt.
 fn lifted(request: &ModelRequest) -> usize {
     let messages = request.messages.iter();
     messages
@@ -229,7 +229,7 @@ impl<W: Wire> Cache<W> {
             .count()
     }
 
-    /// The body of these messages after `head`, with `tail` after the last of them.
+    /// Returns the body of these messages after `head`, with `tail` after the last of them.
     fn body(
         &mut self,
         head: Vec<u8>,
@@ -276,8 +276,8 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// True if the text is to be sent after this group: it is not an answer, and the text differs
-    /// from the one that was sent before.
+    /// Returns `true` if the text is to be sent after this group: it is not an answer, and the text
+    /// differs from the one that was sent before.
     fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
         let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
         let former = self.tail.as_ref().map(|(former, _)| &**former);
@@ -306,8 +306,8 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// The former body after `head`, up to the end of the groups that did not change, and the
-    /// number of messages in it.
+    /// Returns the former body after `head`, up to the end of the groups that did not change, and
+    /// the number of messages in it.
     fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
         let begin = self.messages.len();
         let group = self.group(messages, begin);
@@ -345,8 +345,8 @@ impl<W: Wire> Cache<W> {
         self.former_breakpoint = Some(breakpoint);
     }
 
-    /// The former body up to `end` bytes of its messages, if it has the same head and is no longer
-    /// shared; otherwise a copy of those bytes after the new head.
+    /// Returns the former body up to `end` bytes of its messages, if it has the same head and is no
+    /// longer shared; otherwise a copy of those bytes after the new head.
     fn reopen(&mut self, head: Vec<u8>, end: usize) -> Vec<u8> {
         let start = mem::replace(&mut self.start, head.len());
         match Arc::try_unwrap(mem::take(&mut self.sent)) {
@@ -402,7 +402,8 @@ impl<W: Wire> Cache<W> {
         Bytes::from_owner(Sent(self.sent.clone()))
     }
 
-    /// True if this is the former last group, in the form that it has when others follow it.
+    /// Returns `true` if this is the former last group, in the form that it has when others follow
+    /// it.
     fn is_written(&self, group: &[Arc<Message>]) -> bool {
         let last = &self.last.group;
         group.len() == last.len()

@@ -37,7 +37,7 @@ struct Tools {
     has_hosted: bool,
 }
 
-/// The body, and warnings about what it leaves out.
+/// Returns the body, and warnings about what it leaves out.
 ///
 /// # Errors
 ///
@@ -158,8 +158,8 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a
     }
 }
 
-/// The field `generationConfig`, with the fields in `extra` over it, and warnings about what it
-/// leaves out.
+/// Returns the field `generationConfig`, with the fields in `extra` over it, and warnings about
+/// what it leaves out.
 fn generation_config(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -207,7 +207,7 @@ fn generation_config(
     Ok((config, warning.into_iter().collect()))
 }
 
-/// The system instruction with the instruction for a schema at its end.
+/// Returns the system instruction with the instruction for a schema at its end.
 fn with_text(system: &[u8], schema: &Value) -> Result<Vec<u8>> {
     let text = instruction(schema);
     let mut out = match system.strip_suffix(b"]}") {

@@ -39,7 +39,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// The provider's name in blocks.
+    /// Returns the provider's name in blocks.
     pub(super) fn tag(self) -> &'static str {
         match self {
             Self::GeminiApi => PROVIDER,

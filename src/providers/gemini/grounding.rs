@@ -52,7 +52,7 @@ struct Segment<'a> {
 }
 
 impl Grounding<'_> {
-    /// The number of searches.
+    /// Returns the number of searches.
     pub(super) fn query_count(&self) -> usize {
         self.web_search_queries.0.len()
     }

@@ -16,8 +16,8 @@ const LOWEST: i64 = 128;
 /// The budget that lets a model decide.
 const AUTOMATIC: i64 = -1;
 
-/// The field `thinkingConfig` of a request to `model`, and a warning if the model thinks more than
-/// the request sets.
+/// Returns the field `thinkingConfig` of a request to `model`, and a warning if the model thinks
+/// more than the request sets.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ fn budget(model: &str, mode: &ThinkingMode) -> Result<i64> {
     }
 }
 
-/// The level for a mode; `None` if the model chooses it.
+/// Returns the level for a mode; `None` if the model chooses it.
 fn level<'a>(
     model: &str,
     mode: &'a ThinkingMode,
@@ -111,7 +111,7 @@ fn level<'a>(
     }
 }
 
-/// The level for an effort: the highest efforts of other providers are `high`.
+/// Returns the level for an effort: the highest efforts of other providers are `high`.
 fn highest_is_high(effort: &str) -> &str {
     match effort {
         "xhigh" | "max" => "high",

@@ -6,8 +6,8 @@ use crate::util::text::truncate;
 /// The maximum length of a media type in a text, in characters.
 const MAX_TYPE: usize = 100;
 
-/// True for an image of a request to a model that accepts none: a text is sent in its place, also
-/// where the API has a form for it.
+/// Returns `true` for an image of a request to a model that accepts none: a text is sent in its
+/// place, also where the API has a form for it.
 pub(in crate::providers) fn is_left_out(part: &Part, takes_images: bool) -> bool {
     !takes_images && matches!(part, Part::Image(_))
 }
@@ -40,7 +40,7 @@ pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Opti
     })
 }
 
-/// The media of a part, and its kind.
+/// Returns the media of a part, and its kind.
 pub(super) fn media_of(part: &Part) -> Option<(&'static str, &Media)> {
     match part {
         Part::Image(media) => Some(("image", media)),
@@ -50,7 +50,7 @@ pub(super) fn media_of(part: &Part) -> Option<(&'static str, &Media)> {
     }
 }
 
-/// The content of a document of text, which every API takes.
+/// Returns the content of a document of text, which every API takes.
 pub(super) fn text_of(part: &Part) -> Option<String> {
     match part {
         Part::Document(media) => media.text(),

@@ -120,12 +120,12 @@ fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// True for media that the API has a form for: pictures as data.
+/// Returns `true` for media that the API has a form for: pictures as data.
 pub(super) fn takes(part: &Part) -> bool {
     image(part).is_some()
 }
 
-/// A picture's bytes: the API takes nothing else.
+/// Returns a picture's bytes: the API takes nothing else.
 fn image(part: &Part) -> Option<&str> {
     match part {
         Part::Image(Media {

@@ -348,7 +348,7 @@ fn think(text: &str, out: &mut Events) {
     }
 }
 
-/// A chunk and its choices.
+/// Returns a chunk and its choices.
 fn read(data: &str) -> serde_json::Result<(Chunk<'_>, Choices<'_>)> {
     let chunk: Chunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {

@@ -98,7 +98,7 @@ impl Dialect {
         Self(rules.copied().unwrap_or(&UNKNOWN))
     }
 
-    /// The header of the key; `None` for a bearer token.
+    /// Returns the header of the key; `None` for a bearer token.
     pub(in crate::providers) fn key_header(self) -> Option<&'static str> {
         self.0.key_header
     }
@@ -113,12 +113,12 @@ impl Dialect {
         self.0.window_reports
     }
 
-    /// True for servers of OpenAI's models alone.
+    /// Returns `true` for servers of OpenAI's models alone.
     pub(super) fn has_openai_models(self) -> bool {
         self.is_openai() || self == Self::azure()
     }
 
-    /// True for OpenAI's own server.
+    /// Returns `true` for OpenAI's own server.
     pub(super) fn is_openai(self) -> bool {
         self == Self::openai()
     }

@@ -144,7 +144,7 @@ impl ChatWire {
         Ok(())
     }
 
-    /// The text of a result, and those instead of its images that are omitted.
+    /// Returns the text of a result, and those instead of its images that are omitted.
     fn result_text<'a>(&self, result: &'a ToolResult) -> Cow<'a, str> {
         let mut text = result.content.text();
         let parts = result.content.parts().iter();
@@ -208,7 +208,7 @@ impl ChatWire {
     }
 }
 
-/// The text, or a filler: servers refuse messages without text.
+/// Returns the text, or a filler: servers refuse messages without text.
 pub(super) fn non_empty(text: &str) -> &str {
     if text.is_empty() { EMPTY } else { text }
 }

@@ -100,7 +100,7 @@ impl OpenAiResponses {
         self
     }
 
-    /// The provider's name in blocks.
+    /// Returns the provider's name in blocks.
     pub(in crate::providers) fn tag(&self) -> &str {
         match &self.tag {
             Some(tag) => tag,
@@ -142,7 +142,7 @@ impl OpenAiResponses {
         )
     }
 
-    /// The tokens of `request`, as the server counts them.
+    /// Returns the tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);

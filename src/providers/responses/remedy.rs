@@ -28,8 +28,8 @@ const UNSUPPORTED: &str = "encrypted content is not supported";
 /// The part of an answer that a model which never reasons does not have.
 const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 
-/// The second body for `error`, if the server refused the reasoning in `body`. Later requests of
-/// the run then have none of it either.
+/// Returns the second body for `error`, if the server refused the reasoning in `body`. Later
+/// requests of the run then have none of it either.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     let is_refused = REFUSALS.iter().any(|refusal| text.contains(refusal));
@@ -61,7 +61,7 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
     })
 }
 
-/// The body without the request for encrypted reasoning.
+/// Returns the body without the request for encrypted reasoning.
 fn unasked(body: &[u8]) -> Option<Box<RawValue>> {
     change_elements(body, "include", None::<&Value>, |part| {
         if part.get() == ENCRYPTED {
@@ -72,7 +72,7 @@ fn unasked(body: &[u8]) -> Option<Box<RawValue>> {
     })
 }
 
-/// A call without its id; `None` if it has none.
+/// Returns a call without its id; `None` if it has none.
 fn without_id(call: &RawValue) -> Option<Box<RawValue>> {
     let mut fields: RawFields<'_> = serde_json::from_str(call.get()).ok()?;
     fields.remove("id")?;
@@ -97,7 +97,7 @@ struct ShortMessage<'a> {
     phase: Option<&'a RawValue>,
 }
 
-/// A message without its id: its text and its phase.
+/// Returns a message without its id: its text and its phase.
 fn short_form(message: &RawValue) -> Option<Box<RawValue>> {
     let message: Message<'_> = serde_json::from_str(message.get()).ok()?;
     let parts = message.content.map(RawValue::get);

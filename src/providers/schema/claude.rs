@@ -11,10 +11,10 @@ const MAX_OPTIONAL: usize = 24;
 /// The maximum number of fields with several types that the API accepts in one schema.
 const MAX_UNIONS: usize = 16;
 
-/// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it
-/// refers to itself, or has objects with any fields; or if it has more optional fields or unions
-/// than the API takes. Bounds and the like are omitted: the loop checks the answer against the
-/// whole schema.
+/// Returns the part of `schema` that the API takes; `None` if that would not be the same kind of
+/// value: it refers to itself, or has objects with any fields; or if it has more optional fields or
+/// unions than the API takes. Bounds and the like are omitted: the loop checks the answer against
+/// the whole schema.
 pub(in crate::providers) fn understood(schema: &Value) -> Option<Value> {
     rewrite(schema, &Claude).filter(|schema| {
         let mut counts = Counts::default();

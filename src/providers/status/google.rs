@@ -55,7 +55,7 @@ fn is_daily(violation: &Value) -> bool {
     id.is_some_and(|id| id.contains("PerDay"))
 }
 
-/// The duration in a text such as `30s` or `0.5s`.
+/// Returns the duration in a text such as `30s` or `0.5s`.
 fn delay(value: &Value) -> Option<Duration> {
     let seconds = value.as_str()?.strip_suffix('s')?.parse().ok()?;
     let delay = Duration::try_from_secs_f64(seconds).ok()?;

@@ -108,7 +108,7 @@ fn text_of<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| value.get(*key)?.as_str())
 }
 
-/// The title of a web page, else the text itself.
+/// Returns the title of a web page, else the text itself.
 fn plain_text(body: &str) -> String {
     if !body.trim_start().starts_with('<') {
         return body.to_owned();

@@ -6,7 +6,7 @@ use super::{
     stream, threads, tools, traces,
 };
 
-/// All routes.
+/// Returns all routes.
 pub(in super::super) fn all() -> Api {
     let groups: [fn(Api) -> Api; 16] = [
         agents::routes,

@@ -51,7 +51,7 @@ pub(super) struct DecisionBody {
 }
 
 impl DecisionBody {
-    /// The decision about one of these calls.
+    /// Returns the decision about one of these calls.
     pub(super) fn decision(self, pending: &[PendingCall]) -> Result<Decision, ApiError> {
         let call = pending.iter().find(|call| *call.id == *self.id);
         let call = call.ok_or_else(|| {

@@ -103,7 +103,7 @@ async fn register(
     }))
 }
 
-/// The error of a tool that cannot be registered, which is the client's.
+/// Returns the error of a tool that cannot be registered, which is the client's.
 fn refused(error: Error) -> ApiError {
     match error.kind() {
         ErrorKind::Config | ErrorKind::Tool => ApiError::bad_request(error.to_string()),

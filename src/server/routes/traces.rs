@@ -164,7 +164,7 @@ impl TraceReply {
     }
 }
 
-/// The spans as trees.
+/// Returns the spans as trees.
 fn tree(spans: &[SpanRecord]) -> Vec<SpanReply> {
     let mut children: HashMap<Option<SpanId>, Vec<&SpanRecord>> = HashMap::new();
     let ids: std::collections::HashSet<_> = spans.iter().map(|span| span.id).collect();

@@ -61,7 +61,7 @@ pub(super) struct NewResult {
 }
 
 impl Lane {
-    /// The lane of a subagent that works for a call.
+    /// Creates the lane of a subagent that works for a call.
     pub(super) fn of_subagent(id: impl Into<Arc<str>>, parent_call: Arc<str>) -> Self {
         Self {
             id: Some(id.into()),

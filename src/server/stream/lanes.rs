@@ -39,12 +39,12 @@ impl<'a> Steps<'_, 'a> {
 }
 
 impl Lanes {
-    /// The lane of the agent itself.
+    /// Returns the lane of the agent itself.
     pub(super) fn main(&self) -> &Lane {
         &self.main
     }
 
-    /// The id of a call for readers.
+    /// Returns the id of a call for readers.
     pub(super) fn shown_call(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
         self.ids.shown_call(subagent, id)
     }
@@ -130,7 +130,7 @@ impl Lanes {
         }
     }
 
-    /// The subagent that a notification ends.
+    /// Returns the subagent that a notification ends.
     pub(super) fn index_of_end(
         &self,
         end: &TaskNotification,
@@ -229,7 +229,7 @@ fn reopen(lane: &mut Lane, steps: &mut Vec<Step<'static>>) {
     lane.reopen(&mut lane_steps.sink());
 }
 
-/// A step of the agent itself.
+/// Returns a step of the agent itself.
 pub(super) fn own(kind: StepKind<'_>) -> Step<'_> {
     Step {
         subagent: None,

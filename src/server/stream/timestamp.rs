@@ -2,7 +2,7 @@
 
 const MS_PER_DAY: u64 = 86_400_000;
 
-/// A time in milliseconds since the Unix epoch as RFC 3339, in UTC.
+/// Returns a time in milliseconds since the Unix epoch as RFC 3339, in UTC.
 pub(super) fn timestamp(ms: u64) -> String {
     // Years have four digits.
     let ms = ms.min(253_402_300_799_999);
@@ -14,8 +14,8 @@ pub(super) fn timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// The date of a day, counted from the Unix epoch, in the Gregorian calendar. Years begin in March
-/// here, so that the leap day is the last of its year.
+/// Returns the date of a day, counted from the Unix epoch, in the Gregorian calendar. Years begin
+/// in March here, so that the leap day is the last of its year.
 fn date(day: u64) -> (u64, u64, u64) {
     const DAYS_TO_EPOCH: u64 = 719_468;
     const DAYS_PER_ERA: u64 = 146_097;

@@ -21,8 +21,8 @@ const fn capitals() -> AsciiSet {
     escape_set
 }
 
-/// The name of the file of a session, which ends in `extension`. No two ids share one, nor does
-/// one differ from another in case alone.
+/// Returns the name of the file of a session, which ends in `extension`. No two ids share one, nor
+/// does one differ from another in case alone.
 pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String> {
     let name = utf8_percent_encode(id, ESCAPED).to_string();
     let reason = match name.len() {

@@ -21,7 +21,7 @@ use super::disk::Disk;
 /// The names that a sidecar may have, in their order.
 const NAMES: [&str; 4] = ["damaged", "2.damaged", "3.damaged", "4.damaged"];
 
-/// The sidecar of a session's file: the first of its names that nothing else has.
+/// Returns the sidecar of a session's file: the first of its names that nothing else has.
 ///
 /// A pipe would block, and a link would lead the parts into a foreign file.
 pub(super) fn path_of(session: &Path) -> PathBuf {
@@ -34,7 +34,7 @@ pub(super) fn path_of(session: &Path) -> PathBuf {
     path.unwrap_or_else(|| session.with_extension(NAMES[0]))
 }
 
-/// All names that the sidecar of a session's file may have.
+/// Returns all names that the sidecar of a session's file may have.
 pub(super) fn paths_of(session: &Path) -> impl Iterator<Item = PathBuf> {
     NAMES.iter().map(|name| session.with_extension(name))
 }

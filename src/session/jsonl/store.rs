@@ -94,7 +94,7 @@ impl JsonlStore {
         self
     }
 
-    /// The folder of the files.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> &Path {
         self.0.log().path()
     }

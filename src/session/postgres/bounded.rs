@@ -81,8 +81,8 @@ struct Messages {
 }
 
 impl<S> Bounded<S> {
-    /// The stream of a connection. With `awaits_tls`, it begins with the answer to the request for
-    /// TLS.
+    /// Creates the stream of a connection. With `awaits_tls`, it begins with the answer to the
+    /// request for TLS.
     pub(super) fn new(stream: S, problem: ProblemSlot, awaits_tls: bool) -> Self {
         let messages = Messages {
             awaits_tls,
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(follow(&complete.repeat(8), false), Ok(()));
     }
 
-    /// The description of rows with columns of these types.
+    /// Returns the description of rows with columns of these types.
     fn description(type_oids: &[u32]) -> Vec<u8> {
         let mut body = u16::try_from(type_oids.len())
             .unwrap()

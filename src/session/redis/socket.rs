@@ -31,7 +31,8 @@ pub(super) enum Stream {
 }
 
 impl Socket {
-    /// The socket of a connection that began at `start_time`, and is made within `timeout` since.
+    /// Creates the socket of a connection that began at `start_time`, and is made within `timeout`
+    /// since.
     pub(super) fn new(stream: Stream, start_time: Instant, timeout: Duration) -> Self {
         Self {
             stream,
@@ -116,7 +117,7 @@ impl Write for Socket {
 mod tests {
     use super::*;
 
-    /// A socket of a call with this time, and its peer, which has sent a reply.
+    /// Returns a socket of a call with this time, and its peer, which has sent a reply.
     fn socket(timeout: Duration) -> (Socket, UnixStream) {
         let (stream, mut peer) = UnixStream::pair().unwrap();
         peer.write_all(b"replies").unwrap();

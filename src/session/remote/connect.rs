@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::Other);
     }
 
-    /// A listener with a full queue, and the connections that fill it.
+    /// Returns a listener with a full queue, and the connections that fill it.
     #[cfg(target_os = "linux")]
     fn full() -> (TcpListener, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -16,7 +16,7 @@ pub(in crate::session) struct JoinedLog {
 }
 
 impl JoinedLog {
-    /// The log from this offset on, or from its first part on.
+    /// Creates the log from this offset on, or from its first part on.
     pub(in crate::session) fn new(from: Option<u64>) -> Self {
         Self {
             bytes: Vec::new(),

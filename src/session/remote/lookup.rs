@@ -69,7 +69,7 @@ impl Lookup {
         lookup
     }
 
-    /// The addresses of the name, without a port; `None` when they are not known by then.
+    /// Returns the addresses of the name, without a port; `None` when they are not known by then.
     pub(in crate::session) fn wait(&self, until: Instant) -> Outcome<Option<Vec<SocketAddr>>> {
         let lookup_result = lock(&self.found);
         let time_left = until.saturating_duration_since(Instant::now());

@@ -107,7 +107,7 @@ pub(in crate::session) struct ServerRepair<'a> {
 pub(in crate::session) trait Server: Send + Sync + 'static {
     type Connection: Send;
 
-    /// The server's name and address, for errors; never a password.
+    /// Returns the server's name and address, for errors; never a password.
     fn name(&self) -> &str;
 
     /// The place where the damaged parts of a session are kept.
@@ -124,7 +124,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Some ids of sessions that were written: the first, or those at the `next` of a page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
-    /// The parts of a log from the offset `from` on, which begin before `from + len`.
+    /// Returns the parts of a log from the offset `from` on, which begin before `from + len`.
     fn read(
         &self,
         connection: &mut Self::Connection,
@@ -133,10 +133,11 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         len: u64,
     ) -> Outcome<Option<ServerPiece>>;
 
-    /// The time at which logs get snapshots.
+    /// Returns the time at which logs get snapshots.
     fn snapshots(&self) -> Snapshots;
 
-    /// The end of each of these logs, all asked for at once. An inner error concerns that log only.
+    /// Returns the end of each of these logs, all asked for at once. An inner error concerns that
+    /// log only.
     fn tails(
         &self,
         connection: &mut Self::Connection,

@@ -201,7 +201,7 @@ impl From<&Result<ModelEvent>> for WireEvent {
 }
 
 impl WireEvent {
-    /// The event, or the error the stream broke with.
+    /// Returns the event, or the error the stream broke with.
     ///
     /// # Errors
     ///
@@ -394,7 +394,7 @@ impl From<&WireError> for Error {
     }
 }
 
-/// The kind of this name; none for the name of a newer version's.
+/// Returns the kind of this name; none for the name of a newer version's.
 fn kind(name: &str) -> Option<ErrorKind> {
     let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
     ErrorKind::deserialize(name).ok()

@@ -76,12 +76,12 @@ impl FaultServer {
         })
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The server's base URL, without a trailing slash.
+    /// Returns the server's base URL, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -131,12 +131,12 @@ impl FaultServer {
         lock(&self.shared.state).replies.len()
     }
 
-    /// Every request so far, in order of arrival.
+    /// Returns every request so far, in order of arrival.
     pub fn requests(&self) -> Vec<Received> {
         lock(&self.shared.state).requests.clone()
     }
 
-    /// The number of connections accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.counts.borrow().accepted
     }

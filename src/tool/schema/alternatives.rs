@@ -106,7 +106,7 @@ impl<'a> Validator<'a> {
         self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
     }
 
-    /// The failures of `value` against `schema`, kept apart.
+    /// Returns the failures of `value` against `schema`, kept apart.
     fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
         let failures = std::mem::take(&mut self.failures);
         let old_omitted = self.omitted;

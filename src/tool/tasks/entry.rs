@@ -120,7 +120,7 @@ impl TaskEntry {
         true
     }
 
-    /// The message about the start.
+    /// Returns the message about the start.
     pub(super) fn started(&self) -> TaskStarted {
         let mut start = TaskStarted::new(self.id.clone(), self.spec.text());
         start.tool_use_id = self.spec.tool_use_id.clone();
@@ -144,7 +144,7 @@ impl TaskEntry {
         lock(&self.state).last_tool.clone()
     }
 
-    /// The usage so far.
+    /// Returns the usage so far.
     pub(crate) fn usage(&self) -> TaskUsage {
         let state = lock(&self.state);
         let duration = state.duration.unwrap_or_else(|| self.started.elapsed());
@@ -178,7 +178,7 @@ impl TaskEntry {
         !is_stopped
     }
 
-    /// The number of messages that the task had not read when it ended.
+    /// Returns the number of messages that the task had not read when it ended.
     pub(crate) fn unread_count(&self) -> usize {
         lock(&self.state).unread_count
     }

@@ -28,17 +28,17 @@ impl TaskHandle {
         Self { entry, sink }
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> &Arc<str> {
         &self.entry.id
     }
 
-    /// The description of the task.
+    /// Returns the description of the task.
     pub fn spec(&self) -> &TaskSpec {
         &self.entry.spec
     }
 
-    /// The usage so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> TaskUsage {
         self.entry.usage()
     }
@@ -61,7 +61,8 @@ impl TaskHandle {
         true
     }
 
-    /// The outcome, once the task has ended. A long text is cut to its first 65,536 characters.
+    /// Returns the outcome, once the task has ended. A long text is cut to its first 65,536
+    /// characters.
     pub fn output(&self) -> Option<TaskOutcome> {
         self.entry.outcome()
     }

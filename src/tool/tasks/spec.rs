@@ -26,7 +26,7 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// A task with this label.
+    /// Creates a task with this label.
     pub fn new(label: impl Into<Arc<str>>) -> Self {
         Self {
             label: label.into(),
@@ -73,7 +73,7 @@ impl TaskSpec {
         self
     }
 
-    /// The description, or else the label.
+    /// Returns the description, or else the label.
     pub(crate) fn text(&self) -> String {
         if self.description.is_empty() {
             self.label.to_string()

@@ -148,7 +148,7 @@ fn unanswered(choice: &Choice, reason: &str) -> ToolError {
     ToolError::new(text).with_text_question(choice.question.clone())
 }
 
-/// The tool, whose questions `choose` asks.
+/// Returns the tool, whose questions `choose` asks.
 fn tool<F, T>(choose: F) -> FuncTool
 where
     F: Fn(ToolContext, Asking, Arc<Choice>) -> T + Send + Sync + 'static,

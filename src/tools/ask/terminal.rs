@@ -189,7 +189,7 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
     }
 }
 
-/// The terminal to ask at.
+/// Returns the terminal to ask at.
 fn terminal() -> io::Result<File> {
     let absent = |text: &str| io::Error::new(io::ErrorKind::NotFound, text.to_owned());
     let tty = OpenOptions::new().read(true).write(true).open("/dev/tty");

@@ -40,7 +40,7 @@ impl Brave {
         Self(SearchService::new(&PARAMETERS, Some(key.into())))
     }
 
-    /// The service, with the key in the environment variable `BRAVE_API_KEY`.
+    /// Creates the service, with the key in the environment variable `BRAVE_API_KEY`.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl Brave {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
 
-    /// The service at another base URL, such as that of a gateway; `/res/v1/web/search` is added to
-    /// it.
+    /// Returns the service at another base URL, such as that of a gateway; `/res/v1/web/search` is
+    /// added to it.
     ///
     /// # Errors
     ///

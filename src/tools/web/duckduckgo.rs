@@ -44,7 +44,7 @@ impl DuckDuckGo {
         Self(SearchService::new(&PARAMETERS, None))
     }
 
-    /// The service at another base URL, such as that of a gateway; `/html/` is added to it.
+    /// Returns the service at another base URL, such as that of a gateway; `/html/` is added to it.
     ///
     /// # Errors
     ///

@@ -72,8 +72,8 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
     }
 }
 
-/// The address that a link leads to: links of the service have it as the parameter `uddg`. `None`
-/// for links to the service itself.
+/// Returns the address that a link leads to: links of the service have it as the parameter `uddg`.
+/// `None` for links to the service itself.
 fn target(page: &Url, href: &str) -> Option<Url> {
     let link = page.join(href).ok()?;
     let is_own = |url: &Url| {
@@ -99,7 +99,7 @@ fn attribute(node: &Node, name: &str) -> Option<String> {
     attribute.map(|attr| attr.value.to_string())
 }
 
-/// The text of a node and all in it.
+/// Returns the text of a node and all in it.
 fn text(node: &Rc<Node>) -> String {
     let mut text = String::new();
     let mut stack = vec![node.clone()];

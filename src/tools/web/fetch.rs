@@ -95,7 +95,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
     Err(format!("{url}: redirected more than {max_redirects} times"))
 }
 
-/// The target of a redirect; `None` for any other response.
+/// Returns the target of a redirect; `None` for any other response.
 fn location(response: &Response) -> Result<Option<String>, String> {
     use StatusCode as S;
     let redirects = [

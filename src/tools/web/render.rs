@@ -45,7 +45,7 @@ pub(super) struct Rendered {
     pub(super) is_cut: bool,
 }
 
-/// The Markdown of a document; incomplete when it is stopped.
+/// Returns the Markdown of a document; incomplete when it is stopped.
 pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     let options = Options {
         bullet_list_marker: BulletListMarker::Dash,

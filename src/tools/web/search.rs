@@ -212,7 +212,7 @@ fn format_results(results: &SearchResults) -> String {
     out
 }
 
-/// The text on one line, so that a page cannot pass for several.
+/// Returns the text on one line, so that a page cannot pass for several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()

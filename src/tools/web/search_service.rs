@@ -60,7 +60,7 @@ impl SearchService {
         }
     }
 
-    /// The key in the environment.
+    /// Returns the key in the environment.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl SearchService {
         }
     }
 
-    /// The same service at another base URL.
+    /// Returns the same service at another base URL.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl SearchService {
         self.key.as_ref().map_or("", Secret::expose)
     }
 
-    /// The client for requests to the service, which follows no redirect.
+    /// Returns the client for requests to the service, which follows no redirect.
     pub(super) fn client(&self) -> Result<&Client, String> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -139,7 +139,7 @@ impl SearchService {
         })
     }
 
-    /// The status and the body of a reply with a status of 2xx.
+    /// Returns the status and the body of a reply with a status of 2xx.
     pub(super) async fn send(
         &self,
         request: RequestBuilder,
@@ -158,7 +158,7 @@ impl SearchService {
         Ok((status, bytes))
     }
 
-    /// The JSON of a reply.
+    /// Returns the JSON of a reply.
     pub(super) async fn send_for_json<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -171,7 +171,7 @@ impl SearchService {
         serde_json::from_slice(&bytes).map_err(make_error)
     }
 
-    /// The error text for a status other than 2xx.
+    /// Returns the error text for a status other than 2xx.
     async fn refusal(&self, response: Response) -> String {
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER);
@@ -222,8 +222,8 @@ fn below(mut url: Url, path: &[&str]) -> Url {
     url
 }
 
-/// The reason in a reply: `detail` or `error`, which may be an object with one of them. Secrets are
-/// removed before it is cut.
+/// Returns the reason in a reply: `detail` or `error`, which may be an object with one of them.
+/// Secrets are removed before it is cut.
 fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let inner = |value: &Value| value.get("detail").or(value.get("error")).cloned();

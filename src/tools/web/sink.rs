@@ -88,7 +88,7 @@ fn parent_of(node: &Handle) -> Option<Handle> {
     parent_node
 }
 
-/// A node's parent, and which of its children it is.
+/// Returns a node's parent, and which of its children it is.
 fn place_of(node: &Handle) -> Option<(Handle, usize)> {
     let parent = parent_of(node)?;
     let is_node = |child: &Handle| Rc::ptr_eq(child, node);

@@ -41,7 +41,7 @@ impl Tavily {
         Self(SearchService::new(&PARAMETERS, Some(key.into())))
     }
 
-    /// The service, with the key in the environment variable `TAVILY_API_KEY`.
+    /// Creates the service, with the key in the environment variable `TAVILY_API_KEY`.
     ///
     /// # Errors
     ///
@@ -50,7 +50,8 @@ impl Tavily {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
 
-    /// The service at another base URL, such as that of a gateway; `/search` is added to it.
+    /// Returns the service at another base URL, such as that of a gateway; `/search` is added to
+    /// it.
     ///
     /// # Errors
     ///

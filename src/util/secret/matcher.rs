@@ -45,7 +45,7 @@ fn hash(block: [u8; 2]) -> usize {
 }
 
 impl Matcher {
-    /// A search for `needles`, of which each has at least two bytes.
+    /// Creates a search for `needles`, of which each has at least two bytes.
     pub(super) fn new(mut needles: Vec<Needle>) -> Self {
         needles.sort_unstable();
         needles.dedup();
@@ -133,8 +133,8 @@ impl Matcher {
     }
 }
 
-/// The place of a needle at `start`, with the adjacent base64 characters that hold bits of the
-/// secret.
+/// Returns the place of a needle at `start`, with the adjacent base64 characters that hold bits of
+/// the secret.
 fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
     let is_base64 = |at: usize| {
         let byte = text.get(at).copied().unwrap_or_default();

@@ -60,7 +60,7 @@ impl Exact {
         !places.is_empty()
     }
 
-    /// A JSON text without the secrets, however its strings are escaped.
+    /// Returns a JSON text without the secrets, however its strings are escaped.
     pub(crate) fn redacted_json(&self, json: &str) -> String {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);

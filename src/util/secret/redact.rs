@@ -111,7 +111,7 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
     }
 }
 
-/// The place of a part of a secret at the edge of `text`.
+/// Returns the place of a part of a secret at the edge of `text`.
 fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
@@ -177,7 +177,7 @@ fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<u
     }
 }
 
-/// The places in order, those that overlap as one.
+/// Returns the places in order, those that overlap as one.
 pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     places.dedup_by(|next, before| {
@@ -229,7 +229,7 @@ impl Redactor {
     /// Shorter secrets are not searched for.
     const MIN_LEN: usize = 4;
 
-    /// The same with more secrets.
+    /// Returns the same with more secrets.
     #[cfg(feature = "http")]
     pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
         Self(self.0.iter().cloned().chain(secrets).collect())

@@ -24,7 +24,7 @@ pub(super) fn is_there() -> bool {
     link.is_ok_and(|link| link.to_str() == Some(&std::process::id().to_string()))
 }
 
-/// The ids of all processes.
+/// Returns the ids of all processes.
 pub(super) fn ids() -> io::Result<Vec<i32>> {
     let mut ids = Vec::with_capacity(512);
     for entry in fs::read_dir("/proc")? {
@@ -42,7 +42,8 @@ pub(super) fn last_id() -> Option<i32> {
     text.split_whitespace().next_back()?.parse().ok()
 }
 
-/// A process of that id, unless it has ended. For the id of a thread, what is known of the thread.
+/// Returns a process of that id, unless it has ended. For the id of a thread, what is known of the
+/// thread.
 pub(super) fn read(id: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
 

@@ -126,7 +126,8 @@ impl Strays {
 }
 
 impl Strays {
-    /// The search, where parents have to show what was started: what is in a cgroup is known by it.
+    /// Returns the search, where parents have to show what was started: what is in a cgroup is
+    /// known by it.
     fn sweep_without_cgroup(&mut self) -> Option<&mut Sweep> {
         let cleanup = self.cleanup.as_mut()?;
         cleanup.sweep.as_mut().filter(|_| cleanup.cgroup.is_none())

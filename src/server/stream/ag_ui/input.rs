@@ -116,9 +116,9 @@ struct ResumePayload {
 }
 
 impl AgUiInput {
-    /// The trailing messages of the user, with the context at the end of the last one. Those up to
-    /// the last one that the thread has, by its id, are omitted, for a run that failed has stored
-    /// them; the last message stays, as the input that was sent twice.
+    /// Returns the trailing messages of the user, with the context at the end of the last one.
+    /// Those up to the last one that the thread has, by its id, are omitted, for a run that failed
+    /// has stored them; the last message stays, as the input that was sent twice.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl AgUiInput {
         format!("\n\nContext:{}", lines.collect::<String>())
     }
 
-    /// The decisions about the pending calls; `None` if the request has none.
+    /// Returns the decisions about the pending calls; `None` if the request has none.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ impl AiSdk {
     }
 }
 
-/// The chunk of a turn, a block or a call.
+/// Returns the chunk of a turn, a block or a call.
 fn block_chunk<'s>(kind: &'s StepKind<'_>) -> Option<Chunk<'s>> {
     Some(match kind {
         StepKind::TurnStarted(_) => Chunk::StartStep,

@@ -66,7 +66,7 @@ pub(crate) struct Approval {
 }
 
 impl AiSdkInput {
-    /// The last message, if it is the user's.
+    /// Returns the last message, if it is the user's.
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ impl AiSdkInput {
         Ok(RunInput::new([message]))
     }
 
-    /// The decisions about the pending calls that the last message has; `None` if there are none.
-    /// Answers to questions that were decided earlier are skipped: the message keeps them.
+    /// Returns the decisions about the pending calls that the last message has; `None` if there are
+    /// none. Answers to questions that were decided earlier are skipped: the message keeps them.
     ///
     /// # Errors
     ///
