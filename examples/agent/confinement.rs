@@ -14,7 +14,7 @@ use super::output::note;
 ///
 /// # Errors
 ///
-/// If `cwd` cannot be opened.
+/// Returns an error if `cwd` cannot be opened.
 pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     let backend = LocalBackend::new(cwd)?;
     #[cfg(feature = "sandbox")]
@@ -24,8 +24,8 @@ pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     Ok(backend)
 }
 
-/// Reports the limits that the kernel enforces with `--sandbox`, and for each rule that denies files
-/// whether the kernel enforces it for commands.
+/// Reports the limits that the kernel enforces with `--sandbox`, and for each rule that denies
+/// files whether the kernel enforces it.
 ///
 /// # Errors
 ///
