@@ -20,7 +20,7 @@ type Redaction = fn(&str) -> Option<String>;
 /// Set as soon as there is a secret. The module with the secrets is above this one.
 static REDACTION: OnceLock<Redaction> = OnceLock::new();
 
-/// The length of a chain of sources that is searched for secrets.
+/// The maximum length of a chain of sources that is searched for secrets.
 const MAX_SOURCES: usize = 16;
 
 /// Sets the function that removes secrets from errors. Later calls have no effect.
@@ -228,12 +228,12 @@ impl Error {
         self
     }
 
-    /// The class of the error.
+    /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// The text, without the source's.
+    /// Returns the text, without the source's.
     pub fn text(&self) -> &str {
         &self.inner.text
     }
@@ -245,17 +245,17 @@ impl Error {
             .unwrap_or_else(|| self.inner.kind.is_retryable())
     }
 
-    /// The time the server asked to wait before the next try.
+    /// Returns the time the server asked to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }
 
-    /// The provider's id of the failed request, for its support.
+    /// Returns the provider's id of the failed request, for its support.
     pub fn request_id(&self) -> Option<&str> {
         self.inner.request_id.as_deref()
     }
 
-    /// The HTTP status, when there was one.
+    /// Returns the HTTP status, when there was one.
     pub fn status(&self) -> Option<u16> {
         self.inner.status
     }
@@ -284,7 +284,7 @@ impl Error {
         self
     }
 
-    /// The attached value, if it is a `T`.
+    /// Returns the attached value, if it is a `T`.
     pub(crate) fn attachment<T: Any>(&self) -> Option<&T> {
         self.inner.attachment.as_deref()?.downcast_ref()
     }
@@ -295,7 +295,7 @@ fn redacted(text: String) -> String {
     redaction.and_then(|redact| redact(&text)).unwrap_or(text)
 }
 
-/// The source itself, or its texts when one of them or of its own sources holds a secret.
+/// Returns the source itself, or its texts when one of them or of its own sources holds a secret.
 fn redacted_source(source: BoxError) -> BoxError {
     let Some(redact) = REDACTION.get() else {
         return source;

@@ -81,7 +81,7 @@
 //!   clients of this crate need neither.
 //! * `schema` (default): typed tools and typed output, with schemas derived by schemars.
 //! * `tokens`: an exact token counter, its vocabularies inside the binary.
-//! * `fs`: `backend::LocalBackend`, the files beneath one folder (Unix).
+//! * `fs`: `backend::LocalBackend`, the files below one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
 //! * `yaml`: permission rules in YAML, and `hooks::SkillsHook`.

@@ -50,14 +50,14 @@ impl Usage {
         self
     }
 
-    /// The tokens of the prompt: input, cache reads and cache writes, without the output.
+    /// Returns the tokens of the prompt: input, cache reads and cache writes, without the output.
     pub fn context_tokens(&self) -> u64 {
         self.input_tokens
             .saturating_add(self.cache_read_tokens)
             .saturating_add(self.cache_write_tokens)
     }
 
-    /// The sum of all tokens, output included.
+    /// Returns the sum of all tokens, output included.
     pub fn total_tokens(&self) -> u64 {
         self.context_tokens().saturating_add(self.output_tokens)
     }
@@ -215,7 +215,7 @@ fn detail<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Opt
     Ok(object.and_then(|object| serde_json::from_value(object).ok()))
 }
 
-/// The sum of counts, which foreign code may have made up.
+/// Returns the sum of counts, which foreign code may have made up.
 pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

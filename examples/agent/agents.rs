@@ -10,7 +10,7 @@ use super::output::note;
 ///
 /// # Errors
 ///
-/// If the folder cannot be read, or has no subagents.
+/// Returns an error if the folder cannot be read, or has no subagents.
 pub(crate) async fn tools(folder: &str) -> Result<Vec<FuncTool>, Error> {
     let in_folder = |error: Error| error.context(format!("--agents {folder}"));
     let files = LocalBackend::new(folder).map_err(in_folder)?;

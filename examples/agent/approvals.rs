@@ -54,7 +54,7 @@ impl Waiting {
     ///
     /// # Errors
     ///
-    /// If standard output cannot be written.
+    /// Returns an error if standard output cannot be written.
     pub(crate) fn print(&self, output: Output) -> io::Result<()> {
         match output {
             Output::Text => Ok(()),
@@ -89,7 +89,7 @@ impl Waiting {
 ///
 /// # Errors
 ///
-/// If the decisions cannot be read.
+/// Returns an error if the decisions cannot be read.
 pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Decisions>, Error> {
     if let Some(file) = &args.decisions {
         let decisions = read(file).map_err(|error| {

@@ -212,7 +212,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// If they cannot.
+    /// Returns an error if the arguments cannot be combined.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.include_partial_messages && self.output != Output::StreamJson {
             let text = "--include-partial-messages needs --output stream-json";
@@ -282,7 +282,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// If standard input cannot be read.
+    /// Returns an error if standard input cannot be read.
     pub(crate) fn prompt(&self) -> Result<Option<String>, Error> {
         let has_decisions = self.decisions.as_deref() == Some(Path::new("-"));
         let prompt = match self.prompt.as_deref() {
@@ -304,7 +304,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// If it is not a directory.
+    /// Returns an error if it is not a directory.
     pub(crate) fn cwd(&self) -> Result<String, Error> {
         let path = self.cwd.as_deref().unwrap_or(Path::new("."));
         match path.canonicalize() {

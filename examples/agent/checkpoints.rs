@@ -31,7 +31,7 @@ enum Content {
 ///
 /// # Errors
 ///
-/// If their folder is inside the workspace.
+/// Returns an error if their folder is inside the workspace.
 pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
     let folder = place.checkpoints()?;
     if !store::is_beneath(&folder, cwd)? {
@@ -48,7 +48,7 @@ pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// If they cannot be stored.
+/// Returns an error if they cannot be stored.
 pub(crate) fn open(args: &Args, place: &Place, cwd: &str) -> Result<FileCheckpoints, Error> {
     FileCheckpoints::open(confinement::backend(args, cwd)?, place.checkpoints()?)
 }
@@ -57,7 +57,7 @@ pub(crate) fn open(args: &Args, place: &Place, cwd: &str) -> Result<FileCheckpoi
 ///
 /// # Errors
 ///
-/// If either cannot be copied; then there is no copy.
+/// Returns an error if either cannot be copied; then there is no copy.
 pub(crate) async fn fork(
     args: &Args,
     place: &Place,
@@ -96,7 +96,7 @@ async fn copy(place: &Place, from: &str, to: &str, at: Option<usize>) -> Result<
 ///
 /// # Errors
 ///
-/// If it began in another directory.
+/// Returns an error if it began in another directory.
 pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
     match state.cwd.as_deref().filter(|began| *began != cwd) {
         None => Ok(()),
@@ -112,8 +112,8 @@ pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// If a run of the session is in progress, if there is no such message, and if checkpoints cannot
-/// be read.
+/// Returns an error if a run of the session is in progress, if there is no such message, and if
+/// checkpoints cannot be read.
 pub(crate) async fn rewind(
     args: &Args,
     place: &Place,
@@ -194,7 +194,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// If standard output cannot be written.
+    /// Returns an error if standard output cannot be written.
     pub(crate) fn print(&self, output: Output) -> io::Result<u8> {
         let mut out = io::stdout().lock();
         if let Some(reason) = &self.nothing {

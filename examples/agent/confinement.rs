@@ -14,7 +14,7 @@ use super::output::note;
 ///
 /// # Errors
 ///
-/// If `cwd` cannot be opened.
+/// Returns an error if `cwd` cannot be opened.
 pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     let backend = LocalBackend::new(cwd)?;
     #[cfg(feature = "sandbox")]
@@ -24,12 +24,12 @@ pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     Ok(backend)
 }
 
-/// Notes the limits that the kernel enforces with `--sandbox`, and for each rule that denies files
-/// if the kernel enforces it for commands.
+/// Reports the limits that the kernel enforces with `--sandbox`, and for each rule that denies
+/// files whether the kernel enforces it.
 ///
 /// # Errors
 ///
-/// If this program was built without the sandbox.
+/// Returns an error if this program was built without the sandbox.
 #[cfg(feature = "sandbox")]
 pub(crate) fn report(args: &Args, cwd: &str, permissions: &PermissionRules) -> Result<(), Error> {
     if !args.sandbox {
@@ -38,7 +38,7 @@ pub(crate) fn report(args: &Args, cwd: &str, permissions: &PermissionRules) -> R
 
     let sandbox = Sandbox::workspace(cwd);
     note(&format!("sandbox: {}", sandbox.check()));
-    for rule in permissions.held(&sandbox) {
+    for rule in permissions.kernel_enforcement(&sandbox) {
         note(&rule.to_string());
     }
     Ok(())

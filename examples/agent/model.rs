@@ -16,7 +16,8 @@ use super::script;
 ///
 /// # Errors
 ///
-/// If no model is named, or it cannot be used. The error names the variable to set.
+/// Returns an error if no model is named, or it cannot be used. The error names the variable to
+/// set.
 pub(crate) async fn choose(
     spec: Option<&str>,
     window: Option<u64>,
@@ -97,7 +98,7 @@ impl Model for WithWindow {
 ///
 /// # Errors
 ///
-/// If it is not.
+/// Returns an error if it is unknown.
 pub(crate) fn check_price(model: &dyn Model) -> Result<(), Error> {
     if model.profile().prices.is_some() {
         return Ok(());

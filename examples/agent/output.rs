@@ -65,7 +65,7 @@ impl Printer {
     ///
     /// # Errors
     ///
-    /// If standard output cannot be written.
+    /// Returns an error if standard output cannot be written.
     pub(crate) fn print(&mut self, message: &SdkMessage) -> io::Result<()> {
         match self.output {
             Output::StreamJson => line(message),

@@ -12,7 +12,7 @@ use super::args::Args;
 ///
 /// # Errors
 ///
-/// The first rule that can never match, with a correction.
+/// Returns an error for the first rule that can never match, with a correction.
 pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(PermissionRules, PermissionMode), Error> {
     let mut permissions = PermissionRules::new().workspace(cwd);
     let options = [

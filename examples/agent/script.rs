@@ -33,7 +33,7 @@ struct Call {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has another form.
+/// Returns an error if the file cannot be read, or has another form.
 pub(crate) fn model(file: &Path) -> Result<Arc<dyn Model>, Error> {
     let script_error = |error: String| usage(format!("the script {}: {error}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| script_error(error.to_string()))?;

@@ -25,7 +25,7 @@ const LINE: usize = 72;
 ///
 /// # Errors
 ///
-/// If it must exist and does not.
+/// Returns an error if it must exist and does not.
 pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
     match (&args.session, &args.resume) {
         (Some(id), _) if !args.needs_session() => Ok(id.clone()),
@@ -80,7 +80,7 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
 ///
 /// # Errors
 ///
-/// If standard output cannot be written.
+/// Returns an error if standard output cannot be written.
 pub(crate) fn print(list: &[SessionInfo], output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match output {
@@ -171,7 +171,7 @@ pub(crate) fn shown(text: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub(crate) async fn load(store: &Store, id: &str) -> Result<AgentState, Error> {
     match id {
         "" => Ok(AgentState::default()),
@@ -183,7 +183,7 @@ pub(crate) async fn load(store: &Store, id: &str) -> Result<AgentState, Error> {
 ///
 /// # Errors
 ///
-/// If standard output cannot be written.
+/// Returns an error if standard output cannot be written.
 pub(crate) fn print_messages(messages: &Messages, output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let mut numbered = messages.iter().enumerate();

@@ -26,7 +26,7 @@ impl Signals {
     ///
     /// # Errors
     ///
-    /// If the system refuses a handler.
+    /// Returns an error if the system refuses a handler.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = unbounded_channel();
         let (ready, is_ready) = mpsc::channel();

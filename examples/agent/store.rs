@@ -26,7 +26,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If the scheme is another one, or there is no state directory.
+    /// Returns an error if the scheme is another one, or there is no state directory.
     pub(crate) fn of(spec: Option<&str>) -> Result<Self, Error> {
         let Some(spec) = spec else {
             return Ok(Self::Folder(state_directory()?.join("sessions")));
@@ -59,7 +59,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, or the feature that it needs is off.
+    /// Returns an error if it cannot be opened, or the feature that it needs is off.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SessionStore>, Error> {
         match self {
             #[cfg(feature = "jsonl")]
@@ -85,7 +85,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// Returns the same errors as [`open`](Self::open).
     pub(crate) async fn open_existing(&self) -> Result<Arc<dyn SessionStore>, Error> {
         match self {
             Self::Folder(path) | Self::Sqlite(path) if matches!(path.try_exists(), Ok(false)) => {
@@ -101,7 +101,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If there is no state directory.
+    /// Returns an error if there is no state directory.
     pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
         let (kind, id) = match self {
             Self::Folder(folder) => return Ok(folder.join("checkpoints")),
@@ -119,7 +119,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If no rule can name the place.
+    /// Returns an error if no rule can name the place.
     pub(crate) fn guard(
         &self,
         permissions: PermissionRules,
@@ -154,11 +154,11 @@ impl Place {
     }
 }
 
-/// `$XDG_STATE_HOME/agentcore`, else `~/.local/state/agentcore`.
+/// Returns `$XDG_STATE_HOME/agentcore`, or else `~/.local/state/agentcore`.
 ///
 /// # Errors
 ///
-/// If there is neither.
+/// Returns an error if neither variable is set.
 pub(crate) fn state_directory() -> Result<PathBuf, Error> {
     let var = |name| env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -180,7 +180,7 @@ pub(crate) fn state_directory() -> Result<PathBuf, Error> {
 ///
 /// # Errors
 ///
-/// If there is no current directory.
+/// Returns an error if there is no current directory.
 pub(crate) fn is_beneath(path: &Path, cwd: &str) -> Result<bool, Error> {
     Ok(real(path)?.starts_with(cwd))
 }

@@ -36,7 +36,7 @@ pub(crate) enum Tools {
 ///
 /// # Errors
 ///
-/// If `cwd` cannot be opened.
+/// Returns an error if `cwd` cannot be opened.
 pub(crate) fn add(
     builder: AgentBuilder,
     args: &Args,

@@ -23,7 +23,7 @@ const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "skills"];
 ///
 /// # Errors
 ///
-/// If the terminal fails, or the answer cannot be stored.
+/// Returns an error if the terminal fails, or the answer cannot be stored.
 pub(crate) async fn is_trusted(args: &Args, cwd: &str) -> Result<bool, Error> {
     let is_there = |name: &&&str| Path::new(cwd).join(name).symlink_metadata().is_ok();
     let names: Vec<&str> = INSTRUCTIONS.iter().filter(is_there).copied().collect();

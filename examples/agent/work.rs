@@ -30,7 +30,7 @@ pub(crate) enum Next {
 ///
 /// # Errors
 ///
-/// If there is none.
+/// Returns an error if there is none.
 pub(crate) async fn next(
     args: &Args,
     session: &str,
@@ -96,7 +96,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// If standard output cannot be written.
+    /// Returns an error if standard output cannot be written.
     pub(crate) async fn run(
         self,
         session: Session,

@@ -48,7 +48,8 @@ async fn main() -> agentcore::Result<()> {
 ///
 /// # Errors
 ///
-/// For a model that cannot be used with a key either, such as one of an unknown provider.
+/// Returns an error for a model that cannot be used even with a key, such as one of an unknown
+/// provider.
 fn missing_key(config: &Config) -> agentcore::Result<Option<Error>> {
     let mut missing = None;
     for (id, agent) in config.agents() {

@@ -33,7 +33,7 @@ impl Agent {
         &self.0
     }
 
-    /// The limit of [`AgentBuilder::max_duration`].
+    /// Returns the limit of [`AgentBuilder::max_duration`].
     pub(crate) fn max_duration(&self) -> Option<Duration> {
         self.0.settings.budget.duration
     }
@@ -62,7 +62,7 @@ impl Agent {
     ///
     /// The session is discarded when the run ends or is dropped. To continue the conversation
     /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
-    /// with a store of its own ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
+    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
     /// session, and a session with calls that wait for approval is kept for
     /// [`Session::resume`](crate::Session::resume).
     ///
@@ -127,11 +127,11 @@ impl Agent {
     }
 
     /// Returns the sessions of the agent's store, the most recently written first. Those of
-    /// subagents are left out; [`SessionStore::list`] has them.
+    /// subagents are omitted; [`SessionStore::list`] has them.
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>> {
         let mut list = self.store().list().await?;
         list.retain(|info| info.parent.is_none());
@@ -143,7 +143,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn latest_session(&self) -> Result<Option<Session>> {
         let Some(cwd) = &self.config().settings.cwd else {
             return Ok(None);
@@ -157,17 +157,17 @@ impl Agent {
         self.config().live.handle(session_id)
     }
 
-    /// The agent's name.
+    /// Returns the agent's name.
     pub fn name(&self) -> &str {
         &self.config().settings.agent
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &Arc<dyn Model> {
         &self.config().settings.model
     }
 
-    /// The store of the agent's sessions.
+    /// Returns the store of the agent's sessions.
     pub fn store(&self) -> &Arc<dyn SessionStore> {
         &self.config().store
     }
@@ -177,7 +177,7 @@ impl Agent {
         &self.config().tools
     }
 
-    /// The agent's hooks, outermost first.
+    /// Returns the agent's hooks, outermost first.
     pub fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.config().hooks.all
     }

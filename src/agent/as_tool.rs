@@ -12,8 +12,8 @@ use super::child_session::child_session_id;
 impl Agent {
     /// Returns a tool that runs this agent on its argument `task` and returns the final text.
     ///
-    /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in a session
-    /// of its own, `PARENT:sub:NAME:CALL-ANSWER`, where `ANSWER` is a part of the id of the answer
+    /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in its own
+    /// session, `PARENT:sub:NAME:CALL-ANSWER`, where `ANSWER` is a part of the id of the answer
     /// with the call. A child that fails or is cut off is an error that the model reads, with the
     /// text and the calls it had. The time limit is that of this agent
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not that of tools. A call needs no

@@ -233,7 +233,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the sequences that end an answer, in place of those set before. Defaults to none.
+    /// Sets the sequences that end an answer, replacing those set before. Defaults to none.
     pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.request.stop = stop.into_iter().map(Into::into).collect();
         self
@@ -317,6 +317,8 @@ impl AgentBuilder {
     /// Builds the agent.
     ///
     /// # Errors
+    ///
+    /// Returns an error of the kind
     ///
     /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
     ///   budget in USD or the temperature is negative or not a number, if there is a budget in USD

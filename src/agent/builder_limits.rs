@@ -113,7 +113,7 @@ impl AgentBuilder {
     /// compactor is asked for a summary when more than three quarters are used and messages from
     /// before the run use more than one quarter.
     ///
-    /// An input that exceeds the limit by itself is refused with
+    /// An input that alone exceeds the limit is refused with
     /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds
     /// it together with the messages before it, which no compactor has shortened, is removed again,
     /// and the run ends with `ResponseTooLarge`.

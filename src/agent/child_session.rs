@@ -6,8 +6,8 @@ use crate::tool::ToolContext;
 /// The number of digits of an answer's id.
 const DIGITS: usize = 8;
 
-/// The id of the session of the subagent that a call starts: `PARENT:sub:NAME:CALL-ANSWER`, where
-/// `ANSWER` is the end of the id of the answer with the call.
+/// Returns the id of the session of the subagent that a call starts: `PARENT:sub:NAME:CALL-ANSWER`,
+/// where `ANSWER` is the end of the id of the answer with the call.
 ///
 /// A server may use the id of a call again once the history with the first one was cut, and two
 /// calls must not continue one session. The answer is the same when the call is run again, such as

@@ -14,12 +14,13 @@ const DEFAULT_MODELS: [(&str, &str); 3] = [
 ];
 
 impl AgentBuilder {
-    /// An agent with the model of [`model_from_env`](Self::model_from_env). 100 turns, as every
-    /// agent.
+    /// Creates an agent with the model of [`model_from_env`](Self::model_from_env). 100 turns, as
+    /// every agent.
     ///
     /// # Errors
     ///
-    /// [`Config`](ErrorKind::Config) when nothing is set; otherwise as [`resolve`].
+    /// Returns [`Config`](ErrorKind::Config) if no variable is set, and the errors of [`resolve`]
+    /// otherwise.
     pub fn from_env() -> Result<Self> {
         let Some(model) = Self::model_from_env() else {
             return Err(Error::new(
@@ -33,7 +34,7 @@ impl AgentBuilder {
         Ok(Self::new(resolve(&model)?))
     }
 
-    /// The name of the model that the environment sets: `AGENTCORE_MODEL`, such as
+    /// Returns the name of the model that the environment sets: `AGENTCORE_MODEL`, such as
     /// `ollama:llama3.1:8b`, or else a current model of the provider whose key is set. `None` if
     /// neither is set; an empty variable counts as not set.
     ///

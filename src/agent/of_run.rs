@@ -101,8 +101,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The names of the tools of the builder, also of disabled ones, and of those that its hooks
-    /// announce.
+    /// Returns the names of the tools of the builder, also of disabled ones, and of those that its
+    /// hooks announce.
     pub(crate) fn known_tool_names(&self) -> Vec<String> {
         let own_names = self.tools.iter().map(|tool| tool.name().to_owned());
         let hook_names = self.hooks.iter().flat_map(|hook| hook.tools());

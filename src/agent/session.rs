@@ -82,13 +82,13 @@ impl Session {
         self
     }
 
-    /// The same session, run by another agent.
+    /// Returns the same session, run by another agent.
     pub(crate) fn of_agent(mut self, agent: Agent) -> Self {
         self.agent = agent;
         self
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
@@ -120,15 +120,15 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user, in place of the one it had. In a session of several
-    /// users, such as a group chat, it is the user of the next run. For a session that belongs to
-    /// one user, see [`owned_by`](Self::owned_by).
+    /// Sets the id of the session's user, replacing the one it had. In a session of several users,
+    /// such as a group chat, it is the user of the next run. For a session that belongs to one
+    /// user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
     }
 
-    /// Sets the recorder of the next run's spans, in place of
+    /// Sets the recorder of the next run's spans, instead of
     /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Subagents whose
     /// agents are built from the parts of that run record there as well.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
@@ -149,7 +149,7 @@ impl Session {
     /// Makes the next run continue from the first `messages` messages of the history, as if the
     /// later ones had never been sent. Use it when a user edits an earlier input, or asks again.
     ///
-    /// The cut is stored when the run begins. A cut between a call and its results moves behind the
+    /// The cut is stored when the run begins. A cut between a call and its results moves after the
     /// results; a summary that covers more messages than are kept is dropped, and so are questions
     /// about calls that are not kept. The task list and the files stay as they are; to keep both
     /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
@@ -264,7 +264,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`].
+    /// Returns the same errors as [`Run::finish`].
     ///
     /// # Cancel safety
     ///
@@ -349,7 +349,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`].
+    /// Returns the same errors as [`Run::finish`].
     ///
     /// # Cancel safety
     ///
@@ -384,7 +384,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
         self.stored().state().await
     }
@@ -395,7 +395,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn pending(&self) -> Result<Vec<PendingCall>> {
         let mut pending = self
             .state()
@@ -408,8 +408,8 @@ impl Session {
     /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session. Each call of this function has the limits
-    /// on money, tokens and time of a run of its own. The session is held only while the summary is
+    /// The model is called without holding the session. Each call of this function has its own
+    /// limits on money, tokens and time, like a run. The session is held only while the summary is
     /// stored. Warnings, such as those of the model, are logged with `tracing`.
     ///
     /// # Cancel safety
@@ -418,11 +418,12 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) without a compactor,
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), the compactor's error,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session at the beginning
-    /// or when the summary is to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the
-    /// messages that the summary covers were changed meanwhile.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the agent has no compactor,
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist, the
+    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session
+    /// at the beginning or when the summary is to be stored, and
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers were
+    /// changed meanwhile.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

@@ -14,8 +14,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
+    /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not
+    /// exist, [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
+    /// error.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
         self.stored().set_title(title.into()).await
     }
@@ -25,8 +26,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) when there is nothing to copy,
-    /// [`Conflict`](crate::ErrorKind::Conflict) when the new id is taken.
+    /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if there is nothing to copy,
+    /// and [`Conflict`](crate::ErrorKind::Conflict) if the new id is taken.
     pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork(&id).await?;
@@ -39,8 +40,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`fork`](Session::fork), and [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when
-    /// there are fewer messages.
+    /// Returns the same errors as [`fork`](Session::fork), and
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if there are fewer messages.
     pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork_at(&id, messages).await?;
@@ -54,9 +55,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
-    /// If the session of a subagent cannot be removed, all others are before the error is returned;
-    /// a second call removes what is left.
+    /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
+    /// error. If the session of a subagent cannot be removed, the others are removed before the
+    /// error is returned; a second call removes the remaining one.
     pub async fn delete(&self) -> Result<bool> {
         self.stored().delete().await
     }
@@ -70,7 +71,7 @@ impl Session {
         }
     }
 
-    /// A handle of the session `id` of the same user.
+    /// Returns a handle of the session `id` of the same user.
     fn renamed(&self, id: Arc<str>) -> Self {
         let mut session = Self::new(self.agent.clone(), id);
         session.user_id.clone_from(&self.user_id);

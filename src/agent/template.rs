@@ -15,7 +15,7 @@ impl AgentBuilder {
         self.settings.model.id()
     }
 
-    /// The names of the tools, sorted.
+    /// Returns the names of the tools, sorted.
     pub(crate) fn tool_names(&self) -> Vec<String> {
         let tools = self.tools.iter();
         let mut names: Vec<String> = tools.map(|tool| tool.name().to_owned()).collect();

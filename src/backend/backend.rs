@@ -17,9 +17,9 @@ use super::shell::Shell;
 
 /// A workspace: files, and perhaps a shell.
 ///
-/// A path is relative to the [`root`](Backend::root) or absolute beneath it; `.` and `..` are
-/// resolved, and a path that leaves the root is an [`ErrorKind::PermissionDenied`] of every
-/// method. An empty path is the root itself. One instance serves many calls at once.
+/// A path is relative to the [`root`](Backend::root) or absolute below it; `.` and `..` are
+/// resolved, and a path that leaves the root is an [`ErrorKind::PermissionDenied`] of every method.
+/// An empty path is the root itself. One instance serves many calls at once.
 ///
 /// # Errors
 ///
@@ -31,15 +31,16 @@ use super::shell::Shell;
 /// that has begun may be completed after the drop. A command whose future is dropped is ended.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug + 'static {
-    /// The absolute path of the workspace as the agent sees it, such as `/workspace`.
+    /// Returns the absolute path of the workspace as the agent sees it, such as `/workspace`.
     fn root(&self) -> &str;
 
     /// Reads a whole file.
     ///
     /// # Errors
     ///
-    /// When there is no such file, when it is a folder or anything but a file, and when it is
-    /// larger than the backend reads at once ([`std::io::ErrorKind::FileTooLarge`]).
+    /// Returns an error if there is no such file, if the path is a folder or another kind of entry,
+    /// or if the file is larger than the backend reads at once
+    /// ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
     /// Reads at most `len` bytes of a file from `offset` on; fewer only where the file ends, or
@@ -47,7 +48,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), but a file may be of any size.
+    /// Returns the same errors as [`read`](Self::read), but for a file of any size.
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let content = self.read(path).await?;
         let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));
@@ -55,18 +56,18 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Ok(content.slice(start..end))
     }
 
-    /// The metadata of a file or folder, symbolic links followed.
+    /// Returns the metadata of a file or folder, symbolic links followed.
     ///
     /// # Errors
     ///
-    /// When nothing exists at that path.
+    /// Returns an error if nothing exists at that path.
     async fn stat(&self, path: &str) -> Result<Metadata>;
 
     /// Returns `true` if there is a file or folder of that path.
     ///
     /// # Errors
     ///
-    /// When the path leaves the root or cannot be examined.
+    /// Returns an error if the path leaves the root or cannot be examined.
     async fn exists(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
@@ -75,12 +76,12 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Writes a whole file in place of the old one, and creates missing folders above it. A
-    /// concurrent reader sees the old content or the new, also after a crash.
+    /// Writes a whole file, replacing the old one, and creates missing parent folders. A concurrent
+    /// reader sees the old content or the new, also after a crash.
     ///
     /// # Errors
     ///
-    /// When the path is a folder or anything but a file, or lies beneath a file.
+    /// Returns an error if the path is a folder or another kind of entry, or lies below a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
 
     /// Like [`write`](Self::write), but only while the file's content is the `expected` one.
@@ -89,8 +90,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write), when there is no such file, and [`ErrorKind::Conflict`] when
-    /// its content is another; nothing is changed then.
+    /// Returns the same errors as [`write`](Self::write), an error if there is no such file, and
+    /// [`ErrorKind::Conflict`] if its content differs. The file is unchanged then.
     async fn write_if_unchanged(
         &self,
         path: &str,
@@ -107,7 +108,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// Returns the same errors as [`write`](Self::write).
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let mut full_content = match self.read(path).await {
             Ok(old) => old.to_vec(),
@@ -118,29 +119,30 @@ pub trait Backend: Send + Sync + Debug + 'static {
         self.write(path, &full_content).await
     }
 
-    /// The entries of a folder, sorted by name.
+    /// Returns the entries of a folder, sorted by name.
     ///
     /// # Errors
     ///
-    /// When there is no such folder, it is a file, or more is in it than the backend lists.
+    /// Returns an error if there is no such folder, if it is a file, or if it has more entries than
+    /// the backend lists.
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>>;
 
     /// Removes a file, or a symbolic link itself.
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is a folder.
+    /// Returns an error if there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
 
-    /// The path of the file itself, absolute, so that a file has one name however it is called:
-    /// without `.` and `..`, symbolic links followed. The missing part of a path is taken as it is
-    /// written.
+    /// Returns the path of the file itself, absolute, so that a file has one name however it is
+    /// called: without `.` and `..`, symbolic links followed. The missing part of a path is taken
+    /// as it is written.
     ///
     /// In the default implementation, links are not resolved.
     ///
     /// # Errors
     ///
-    /// When the path leaves the root.
+    /// Returns an error if the path leaves the root.
     async fn real_path(&self, path: &str) -> Result<String> {
         let root = self.root().trim_end_matches('/');
         let full_path = if path.starts_with('/') {
@@ -158,7 +160,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When there is no such file, and [`ErrorKind::Config`] from a backend that has no such bits.
+    /// Returns an error if there is no such file, and [`ErrorKind::Config`] if the backend has no
+    /// such bits.
     async fn set_mode(&self, _path: &str, _mode: u32) -> Result<()> {
         Err(Error::new(
             ErrorKind::Config,
@@ -166,35 +169,35 @@ pub trait Backend: Send + Sync + Debug + 'static {
         ))
     }
 
-    /// The files whose path matches a pattern, sorted.
+    /// Returns the files whose path matches a pattern, sorted.
     ///
     /// # Errors
     ///
-    /// When the pattern is malformed, or the folder to search cannot be read. Unreadable entries
-    /// beneath it are omitted.
+    /// Returns an error if the pattern is malformed, or the folder to search cannot be read.
+    /// Unreadable entries below it are omitted.
     #[cfg(feature = "search")]
     async fn glob(&self, query: GlobQuery) -> Result<GlobMatches> {
         search::glob_through(self, query).await
     }
 
-    /// The lines that match a pattern, by file.
+    /// Returns the lines that match a pattern, by file.
     ///
     /// # Errors
     ///
-    /// As [`glob`](Self::glob).
+    /// Returns the same errors as [`glob`](Self::glob).
     #[cfg(feature = "search")]
     async fn grep(&self, query: GrepQuery) -> Result<GrepMatches> {
         search::grep_through(self, query).await
     }
 
-    /// The limits on commands that were set for this backend. Tools that run commands use them in
-    /// place of their own. A backend that wraps another one returns those of the other.
+    /// The limits on commands that were set for this backend. Tools that run commands use them
+    /// instead of their own. A backend that wraps another one returns those of the other.
     fn command_limits(&self) -> CommandLimits {
         CommandLimits::default()
     }
 
-    /// The shell that runs the commands, which stays the same for the life of the backend. Defaults
-    /// to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
+    /// Returns the shell that runs the commands, which stays the same for the life of the backend.
+    /// Defaults to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
     fn shell(&self) -> Shell {
         Shell::default()
     }
@@ -204,7 +207,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the command cannot be started, as in a backend that runs none.
+    /// Returns an error if the command cannot be started, as with a backend that runs no commands.
     async fn execute(&self, _command: Command) -> Result<CommandOutput> {
         Err(no_commands())
     }
@@ -214,7 +217,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// When the command cannot be started, as in a backend that runs none.
+    /// Returns an error if the command cannot be started, as with a backend that runs no commands.
     async fn start(&self, _command: Command) -> Result<String> {
         Err(no_commands())
     }
@@ -224,7 +227,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an id that is not known.
+    /// Returns [`ErrorKind::NotFound`] if the id is unknown.
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         Err(failure::no_command(id))
     }
@@ -234,7 +237,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an id that is not known.
+    /// Returns [`ErrorKind::NotFound`] if the id is unknown.
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
         Err(failure::no_command(id))
     }

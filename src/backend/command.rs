@@ -178,7 +178,7 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Creates the output of a command that ended by itself.
+    /// Creates the output of a command that exited on its own.
     pub fn new(exit_code: i32, stdout: impl Into<Captured>, stderr: impl Into<Captured>) -> Self {
         Self {
             stdout: stdout.into(),
@@ -188,7 +188,7 @@ impl CommandOutput {
         }
     }
 
-    /// Returns `true` if it ended by itself with exit code 0.
+    /// Returns `true` if it exited on its own with exit code 0.
     pub fn is_success(&self) -> bool {
         self.exit_code == Some(0)
     }
@@ -225,7 +225,7 @@ impl BackgroundOutput {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Captured {
-    /// The first bytes; all of them when nothing was left out.
+    /// The first bytes; all of them when nothing was omitted.
     pub head: Bytes,
     /// The last bytes, when a part was omitted.
     pub tail: Bytes,
@@ -243,7 +243,7 @@ impl Captured {
         }
     }
 
-    /// The number of bytes in all.
+    /// Returns the number of bytes in all.
     pub fn total(&self) -> u64 {
         self.head.len() as u64 + self.omitted + self.tail.len() as u64
     }
@@ -265,7 +265,7 @@ impl Captured {
         }
     }
 
-    /// All bytes, if none were omitted.
+    /// Returns all bytes, if none were omitted.
     fn whole(&self) -> Option<Vec<u8>> {
         (self.omitted == 0).then(|| [&self.head[..], &self.tail[..]].concat())
     }
@@ -278,9 +278,9 @@ impl Captured {
         }
     }
 
-    /// The text, with a line about the omitted bytes where there are any, and `\u{FFFD}` for
-    /// invalid UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is replaced as
-    /// the secret itself is.
+    /// Returns the text, with a line about the omitted bytes where there are any, and `\u{FFFD}`
+    /// for invalid UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is
+    /// replaced as the secret itself is.
     pub fn text(&self) -> String {
         if let Some(bytes) = self.whole() {
             return String::from_utf8_lossy(&bytes).into_owned();

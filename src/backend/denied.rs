@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A file or folder that a command must not read or write, with all beneath it.
+/// A file or folder that a command must not read or write, with all below it.
 ///
 /// [Permission rules](crate::permission) refuse a command that names it. A `LocalBackend` with a
 /// `Sandbox` also refuses it to programs that access it in other ways: in folders that the command

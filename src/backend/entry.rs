@@ -40,7 +40,7 @@ pub(super) fn range_length(len: usize, max_read: u64) -> usize {
     usize::try_from(max_read.max(PIECE)).map_or(len, |max| len.min(max))
 }
 
-/// A name as text, what is not UTF-8 in it escaped.
+/// Returns a name as text, what is not UTF-8 in it escaped.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn escape_name(name: &[u8]) -> String {
     name.utf8_chunks()
@@ -142,7 +142,7 @@ pub struct ContentHash {
 }
 
 impl ContentHash {
-    /// The fingerprint of `content`.
+    /// Creates the fingerprint of `content`.
     pub fn of(content: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(content);
@@ -152,7 +152,7 @@ impl ContentHash {
         }
     }
 
-    /// The fingerprint of the content that `reader` gives, read piece by piece.
+    /// Creates the fingerprint of the content that `reader` gives, read piece by piece.
     #[cfg(feature = "fs")]
     pub(super) fn of_reader(mut reader: impl io::Read) -> io::Result<Self> {
         let mut hasher = DefaultHasher::new();
@@ -174,7 +174,7 @@ impl ContentHash {
         Ok(Self { len, sum })
     }
 
-    /// The size of the content in bytes.
+    /// Returns the size of the content in bytes.
     #[cfg(all(feature = "fs", unix))]
     pub(crate) fn size(&self) -> u64 {
         self.len

@@ -14,12 +14,12 @@ pub(super) fn outside(path: &str, root: &str) -> Error {
     )
 }
 
-/// An error of the file system about a path: `"a/b" does not exist`.
+/// Returns an error of the file system about a path: `"a/b" does not exist`.
 pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{:?} {what}", short_path(path))).into()
 }
 
-/// The most bytes of a path where no system limits it.
+/// The maximum length of a path where no system limits it, in bytes.
 pub(super) const MAX_PATH: usize = 4096;
 
 /// Checks the length of a path: work on it grows with its folders.
@@ -63,7 +63,7 @@ pub(super) fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, text)
 }
 
-/// The kind of the input or output error, if it is one.
+/// Returns the kind of the input or output error, if it is one.
 pub(crate) fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let source = error.source()?.downcast_ref::<io::Error>()?;
     Some(source.kind())

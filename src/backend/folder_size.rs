@@ -4,10 +4,10 @@ use crate::error::Result;
 
 use super::failure;
 
-/// The number of entries of one folder that are listed at most.
+/// The maximum number of entries listed of one folder.
 pub(super) const MAX_ENTRIES: usize = 200_000;
 
-/// The number of bytes that their names have at most together, as they are shown.
+/// The maximum size of their names together, as they are shown, in bytes.
 pub(super) const MAX_NAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// The advice about a folder that is too large.

@@ -18,14 +18,14 @@ use super::failure::{self, check_path_len, path_error};
 
 const ROOT: &str = "/workspace";
 
-/// The default size of all files together, in bytes.
+/// The default maximum size of all files together, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The memory of a file without its path and content, in bytes.
 const FILE: usize = 256;
 
 /// Files in memory, for tests and for agents that need no more. It runs no commands.
 ///
-/// Its root is `/workspace`. Folders exist as long as a file lies beneath them. Clones share the
+/// Its root is `/workspace`. Folders exist as long as a file lies below them. Clones share the
 /// files. A path has at most 4,096 bytes, and all files together at most 64 MiB, unless
 /// [`with_max_bytes`](Self::with_max_bytes) sets another limit.
 ///
@@ -47,7 +47,7 @@ pub struct MemoryBackend {
 
 #[derive(Debug)]
 struct Files {
-    /// The contents by path beneath the root, without a leading slash.
+    /// The contents by path below the root, without a leading slash.
     contents: BTreeMap<String, Bytes>,
     /// The memory that they take.
     bytes: usize,
@@ -79,7 +79,7 @@ impl MemoryBackend {
         self
     }
 
-    /// All files with their content, by path beneath the root.
+    /// Returns all files with their content, by path below the root.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
         lock(&self.files).contents.clone()
     }
@@ -178,7 +178,7 @@ impl Backend for MemoryBackend {
     }
 }
 
-/// The path beneath the root, `.` and `..` resolved; empty for the root itself.
+/// Returns the path below the root, `.` and `..` resolved; empty for the root itself.
 fn resolve(path: &str) -> Result<String> {
     check_path_len(path)?;
     let make_error = || failure::outside(path, ROOT);
@@ -203,7 +203,7 @@ fn resolve(path: &str) -> Result<String> {
 }
 
 impl Files {
-    /// The files beneath a folder by what follows its path.
+    /// Returns the files below a folder by what follows its path.
     fn beneath(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
         let prefix = match folder {
             "" => String::new(),
@@ -214,7 +214,7 @@ impl Files {
             .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
     }
 
-    /// The root is always a folder, any other path only while there is a file beneath it.
+    /// The root is always a folder, any other path only while there is a file below it.
     fn is_folder(&self, key: &str) -> bool {
         key.is_empty() || self.beneath(key).next().is_some()
     }
@@ -285,7 +285,7 @@ impl Files {
     }
 }
 
-/// The memory of a file with a path and this many bytes.
+/// Returns the memory of a file with a path and this many bytes.
 fn memory_of(key: &str, len: usize) -> usize {
     FILE.saturating_add(key.len()).saturating_add(len)
 }

@@ -43,48 +43,49 @@ pub struct AgentConfig {
     pub model: String,
     /// The system prompt. Defaults to none.
     pub system_prompt: String,
-    /// The context window of the model in tokens. Defaults to that of the model, or 128,000 if it
-    /// is not known.
+    /// The context window of the model, in tokens. Defaults to that of the model, or 128,000 if it
+    /// is unknown.
     pub context_window: Option<u64>,
     /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
     /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
     /// `request_user_approval`), and those that the program has registered in Rust. Tools of hooks,
-    /// such as `read_file`, may be named, too. The list chooses among the tools of this crate only:
-    /// tools of the program reach every agent, and `permissions` limit them.
+    /// such as `read_file`, may be named too. The list selects only among the tools of this crate:
+    /// tools of the program reach every agent, and `permissions` restrict them.
     pub tools: Vec<String>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,
-    /// The place of its files and commands. Defaults to none: the agent has no tools for files.
+    /// The backend for its files and commands. Defaults to none: the agent has no tools for files.
     pub backend: Option<BackendCfg>,
     /// The folders with its skills.
     pub skills: SkillsCfg,
     /// The files with its memory.
     pub memory: MemoryCfg,
-    /// Its hooks. Defaults to all that apply. `middleware` is another name of this key.
+    /// Its hooks. Defaults to all that apply. `middleware` is an alias of this key.
     #[serde(alias = "middleware")]
     pub hooks: HookChoice,
-    /// The rules for its calls. Without the key, every call is allowed. With it, even with a single
-    /// rule, the `mode` decides about calls that match no rule: `default` asks, unless the tool
+    /// The rules for its calls. Without this key, every call is allowed. With it, even with a
+    /// single rule, the `mode` decides calls that match no rule: `default` asks, unless the tool
     /// only reads; the rule `allow: ["*"]` allows them. A rule that matches no tool is logged as a
-    /// warning; in an agent of [`builder`](Self::builder), one that denies or asks is an error.
+    /// warning; for an agent from [`builder`](Self::builder), such a rule to deny or to ask is an
+    /// error.
     #[schemars(schema_with = "source::permissions_schema")]
     pub permissions: Option<PermissionConfig>,
     /// The limits of its runs.
     pub limits: LimitsCfg,
-    /// The store of its sessions. Defaults to that of the program.
+    /// The store of its sessions. Defaults to the program's store.
     pub sessions: Option<SessionsCfg>,
     /// Its subagents.
     pub subagents: Vec<SubAgentCfg>,
     /// Records the texts of the conversation in spans, and one span for each run. Defaults to
     /// `false`.
     pub debug: bool,
-    /// The file it was read from.
+    /// The file that it was read from.
     #[serde(skip)]
     pub(super) origin: Option<Arc<Origin>>,
 }
 
 impl AgentConfig {
-    /// A configuration with this model, and the defaults for all other keys.
+    /// Creates a configuration with this model and the defaults for all other keys.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             model: model.into(),
@@ -96,7 +97,8 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with line and column, as for a file.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the line and the column, as for
+    /// a file.
     ///
     /// ```
     /// use agentcore::config::AgentConfig;

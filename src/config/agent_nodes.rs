@@ -5,7 +5,7 @@ use crate::util::text::quoted;
 use super::check::check_agent_id;
 use super::source::{Entry, Fault, Node, Tree, unknown_name};
 
-/// The id of the agent of a file with the keys of one agent.
+/// The id of the agent in a file with the keys of one agent.
 const DEFAULT_AGENT: &str = "default";
 
 /// The values of a file.
@@ -16,7 +16,7 @@ pub(super) struct Nodes {
     pub(super) defaults: Option<Node>,
 }
 
-/// Divides a file into its agents.
+/// Splits the values of a file by agent.
 pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
     let has_agents = root.entry("agents").is_some() || root.entry("defaults").is_some();
     if !has_agents {
@@ -75,7 +75,7 @@ fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
     node
 }
 
-/// The names of a key. `middleware` is an alias of `hooks`.
+/// Returns the names of a key. `middleware` is an alias of `hooks`.
 fn names_of_key(key: &str) -> [&str; 2] {
     match key {
         "middleware" | "hooks" => ["hooks", "middleware"],
@@ -83,7 +83,7 @@ fn names_of_key(key: &str) -> [&str; 2] {
     }
 }
 
-/// Checks the keys of a configuration that is not trusted. Without `allowed_keys`, it is trusted.
+/// Checks the keys of an untrusted configuration. Without `allowed_keys`, it is trusted.
 pub(super) fn check_keys(node: &Node, allowed_keys: Option<&[&str]>) -> Result<(), Fault> {
     let Some(keys) = allowed_keys else {
         return Ok(());

@@ -21,7 +21,7 @@ pub enum BackendType {
 }
 
 impl BackendType {
-    /// The name in a configuration.
+    /// Returns the name in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -36,14 +36,14 @@ impl BackendType {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SandboxCfg {
-    /// None.
+    /// No limits.
     #[default]
     Off,
-    /// Those of `Sandbox::workspace` (feature `sandbox`).
+    /// The limits of `Sandbox::workspace` (feature `sandbox`).
     Workspace,
 }
 
-/// The place of an agent's files and commands.
+/// The backend for an agent's files and commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -56,30 +56,30 @@ pub struct BackendCfg {
     pub workdir: Option<String>,
     /// The time limit of a command in seconds. Defaults to 120.
     pub timeout: Option<u64>,
-    /// The number of bytes that are kept of the output of a command. Defaults to 100,000.
+    /// The maximum number of bytes kept of a command's output. Defaults to 100,000.
     pub max_output_bytes: Option<usize>,
     /// The sandbox of the commands of a `local` backend. Defaults to `off`: a command may read and
-    /// write all that the process may, the folders of other users included.
+    /// write everything that the process may, including the folders of other users.
     pub sandbox: SandboxCfg,
     /// The image of a new container.
     pub image: Option<String>,
-    /// The name of the new container if `image` is set, else of a running one.
+    /// The name of the new container if `image` is set, or of an existing one otherwise.
     pub container_name: Option<String>,
     /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to that of the
     /// `docker` program.
     pub docker_host: Option<String>,
     /// The network of a new container. Defaults to `none`.
     pub network: Option<String>,
-    /// The program that is run instead of `docker`. A file cannot set it.
+    /// The program to run instead of `docker`. A file cannot set it.
     #[serde(skip)]
     pub docker_program: Option<PathBuf>,
-    /// The folders of this machine that a container has as well, to be read only.
+    /// The folders of this machine to mount in a container, read-only.
     #[serde(skip)]
     pub(super) mounts: Vec<PathBuf>,
 }
 
 impl BackendCfg {
-    /// A folder of this machine.
+    /// Creates the configuration of a folder of this machine.
     pub fn local(workdir: impl Into<String>) -> Self {
         Self {
             workdir: Some(workdir.into()),
@@ -87,7 +87,7 @@ impl BackendCfg {
         }
     }
 
-    /// Files in memory.
+    /// Creates the configuration of files in memory.
     pub fn state() -> Self {
         Self {
             kind: BackendType::State,
@@ -95,7 +95,7 @@ impl BackendCfg {
         }
     }
 
-    /// A new container of an image.
+    /// Creates the configuration of a new container of an image.
     pub fn docker(image: impl Into<String>) -> Self {
         Self {
             kind: BackendType::Docker,
@@ -111,14 +111,14 @@ impl BackendCfg {
         self
     }
 
-    /// Sets the program that is run instead of `docker`, with the same arguments, such as `podman`.
+    /// Sets the program to run instead of `docker`, with the same arguments, such as `podman`.
     #[must_use]
     pub fn with_docker_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.docker_program = Some(program.into());
         self
     }
 
-    /// Sets the folder of the files: in a container, an absolute path in it.
+    /// Sets the folder of the files. For a container, this is an absolute path in it.
     #[must_use]
     pub fn with_workdir(mut self, path: impl Into<String>) -> Self {
         self.workdir = Some(path.into());
@@ -132,7 +132,7 @@ impl BackendCfg {
         self
     }
 
-    /// Sets the number of bytes that are kept of the output of a command.
+    /// Sets the maximum number of bytes kept of a command's output.
     #[must_use]
     pub fn with_max_output_bytes(mut self, bytes: usize) -> Self {
         self.max_output_bytes = Some(bytes);

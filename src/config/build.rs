@@ -1,4 +1,4 @@
-//! An agent's builder from its configuration.
+//! Building an agent from its configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The skills that the agent finds now.
+    /// Returns the skills that the agent currently finds.
     pub(crate) async fn skills(&self) -> Vec<Skill> {
         match &self.backend {
             Some(backend) => find(backend, &self.files.skills).await.skills,
@@ -40,11 +40,11 @@ impl Workspace {
 }
 
 impl AgentConfig {
-    /// Starts the backend, opens the store, makes the model, and returns a builder of the agent.
+    /// Starts the backend, opens the store, creates the model, and returns a builder of the agent.
     ///
     /// The hooks are, outermost first: `tracing` and `todolist`; with a backend, `filesystem` and,
-    /// if paths are given, `skills` and `memory`; `summarization`; with subagents in the
-    /// background, the state of their tasks; with rules, `permissions`.
+    /// if their paths are set, `skills` and `memory`; `summarization`; with background subagents,
+    /// the hook for their tasks; with rules, `permissions`.
     ///
     /// ```
     /// use agentcore::config::{AgentConfig, BackendCfg, Parts};
@@ -63,14 +63,15 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check); [`ErrorKind::Config`](crate::ErrorKind::Config) for the
-    /// name of a tool that is neither one of this crate nor of `parts`; and the errors of the
-    /// model's provider, the backend and the store. All have the place in the file. A permission
-    /// rule that matches no tool is logged as a warning.
+    /// Returns the errors of [`check`](Self::check),
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the name of a tool that neither this
+    /// crate nor `parts` has, and the errors of the model's provider, the backend and the store.
+    /// All of them name the place in the file. A permission rule that matches no tool is logged as
+    /// a warning.
     ///
     /// # Cancel safety
     ///
-    /// A container that was being started is removed again.
+    /// If the future is dropped, a container that was being started is removed.
     pub async fn builder(&self, parts: &Parts) -> Result<AgentBuilder> {
         self.check()?;
         self.check_tool_names(parts, &[])?;
@@ -122,7 +123,7 @@ impl AgentConfig {
         })
     }
 
-    /// Builds the agent's builder from its parts. `registered` are the names of tools that a source
+    /// Assembles the agent's builder. `registered` has the names of the tools that a source
     /// provides.
     pub(crate) fn assemble(
         &self,
@@ -151,7 +152,7 @@ impl AgentConfig {
         Ok(self.add_limits(builder))
     }
 
-    /// The hooks in their order.
+    /// Returns the hooks in their order.
     fn configured_hooks(
         &self,
         workspace: &Workspace,

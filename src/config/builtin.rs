@@ -33,9 +33,9 @@ pub struct BuiltinConfig {
 struct Builtin {
     name: &'static str,
     feature: &'static str,
-    /// True if the feature is part of this program.
+    /// True if the feature is enabled.
     is_on: bool,
-    /// Makes the tool. Returns `None` if its feature is off or its key is missing.
+    /// Creates the tool. Returns `None` if its feature is disabled or its key is missing.
     make: fn(&BuiltinConfig) -> Option<Arc<dyn Tool>>,
 }
 
@@ -131,18 +131,18 @@ fn search(keys: &BuiltinConfig) -> Option<Arc<dyn Tool>> {
     Some(Arc::new(internet_search(Tavily::new(key))))
 }
 
-/// The names of the tools of this crate that a configuration may name.
+/// Returns the names of the tools of this crate that a configuration may name.
 pub(crate) fn builtin_names() -> Vec<&'static str> {
     BUILTINS.iter().map(|builtin| builtin.name).collect()
 }
 
-/// The names of the tools of this crate whose features are part of this program.
+/// Returns the names of the tools of this crate whose features are enabled.
 pub(crate) fn available_builtin_names() -> Vec<&'static str> {
     let available = BUILTINS.iter().filter(|builtin| builtin.is_on);
     available.map(|builtin| builtin.name).collect()
 }
 
-/// The names of tools that hooks and this module bring, which no registered tool may have.
+/// Returns the names of the tools of hooks and of this module, which no registered tool may have.
 pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
     let mut names = builtin_names();
     names.extend(HOOK_TOOLS);
@@ -150,7 +150,7 @@ pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
 }
 
 impl AgentConfig {
-    /// Checks the tools of this crate.
+    /// Checks that the tools of this crate in the list can be created.
     pub(super) fn check_tools(&self) -> Result<()> {
         let tools = self.tools.iter().enumerate();
         for (index, name) in tools {
@@ -177,7 +177,7 @@ impl AgentConfig {
         Ok(())
     }
 
-    /// Makes the tools of this crate that the configuration names.
+    /// Creates the tools of this crate that the configuration names.
     pub(super) fn builtin_tools(&self) -> Vec<Arc<dyn Tool>> {
         let chosen = BUILTINS
             .iter()

@@ -1,4 +1,4 @@
-//! The check of a configuration as a whole.
+//! Validation of a configuration as a whole.
 
 use crate::error::Result;
 use crate::util::text::quoted;
@@ -7,16 +7,16 @@ use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType, SandboxCfg};
 use super::sessions::{SessionsCfg, SessionsType};
 
-/// The longest id of an agent, in bytes.
+/// The maximum length of an agent's id, in bytes.
 const MAX_ID: usize = 64;
 
-/// Ids that an HTTP server needs as parts of addresses.
+/// The ids that an HTTP server uses as segments of paths.
 const RESERVED: [&str; 11] = [
     "invoke", "stream", "resume", "events", "tools", "skills", "hooks", "hitl", "messages",
     "traces", "files",
 ];
 
-/// Checks the id of an agent, which is part of addresses.
+/// Checks the id of an agent, which is a segment of paths.
 pub(crate) fn check_agent_id(id: &str) -> Result<(), String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !(1..=MAX_ID).contains(&id.len()) || !id.bytes().all(is_allowed) {
@@ -34,19 +34,18 @@ pub(crate) fn check_agent_id(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The text for a part that needs a cargo feature.
+/// Returns the error text for a part that needs a cargo feature.
 pub(super) fn needs_feature(what: &str, feature: &str) -> String {
     format!("{what} needs the cargo feature {feature:?} of agentcore, which is off in this program")
 }
 
 impl AgentConfig {
-    /// Checks that the parts of the configuration fit together, and that the program has the
-    /// features they need. The names of tools and models are checked by
-    /// [`builder`](Self::builder).
+    /// Checks that the parts of the configuration are consistent, and that the features that they
+    /// need are enabled. The names of tools and models are checked by [`builder`](Self::builder).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first fault.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first fault.
     pub fn check(&self) -> Result<()> {
         if self.model.trim().is_empty() {
             return Err(self.error_at("model", "the key \"model\" is missing"));

@@ -46,34 +46,35 @@ pub(super) enum Format {
 }
 
 impl Config {
-    /// Reads a file: JSON if its name ends in `.json`, else YAML. Relative paths in it begin at its
-    /// folder. Reads at most 1 MiB, on the calling thread.
+    /// Reads a file: JSON if its name ends in `.json`, YAML otherwise. Relative paths in it are
+    /// relative to its folder. Blocks the calling thread. The file may have at most 1 MiB.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the place of
-    /// the first fault in it: a key that does not exist or occurs twice, a value of the wrong type,
-    /// a combination that cannot work, a key that is written out, a variable that is not set, a
-    /// feature that is not part of the program.
+    /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the
+    /// place of the first fault in it: a key that does not exist or occurs twice, a value of the
+    /// wrong type, a combination that cannot work, an API key that is written out, a variable that
+    /// is not set, or a feature that is not compiled in.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         read_file(path.as_ref(), None)
     }
 
-    /// Reads YAML. Relative paths in it begin at the working directory of the process.
+    /// Reads YAML. Relative paths in it are relative to the working directory of the process.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`], as [`load`](Self::load); the name of the file is `config`.
+    /// Returns [`ErrorKind::Config`] as [`load`](Self::load) does; the name of the file is
+    /// `config`.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         Self::read(yaml, Format::Yaml, "config", None, None)
     }
 
-    /// Reads JSON with the same keys. Relative paths in it begin at the working directory of the
-    /// process.
+    /// Reads JSON with the same keys. Relative paths in it are relative to the working directory of
+    /// the process.
     ///
     /// # Errors
     ///
-    /// As [`from_yaml`](Self::from_yaml).
+    /// Returns the same errors as [`from_yaml`](Self::from_yaml).
     pub fn from_json(json: &str) -> Result<Self> {
         Self::read(json, Format::Json, "config", None, None)
     }
@@ -117,17 +118,17 @@ impl Config {
         Ok(Self { agents })
     }
 
-    /// The agents, sorted by id.
+    /// Returns the agents, sorted by id.
     pub fn agents(&self) -> impl Iterator<Item = (&str, &AgentConfig)> {
         self.agents.iter().map(|(id, agent)| (id.as_str(), agent))
     }
 
-    /// The agent with this id.
+    /// Returns the agent with this id.
     pub fn agent(&self, id: &str) -> Option<&AgentConfig> {
         self.agents.get(id)
     }
 
-    /// The JSON Schema of a file.
+    /// Returns the JSON Schema of a file.
     ///
     /// ```
     /// let schema = agentcore::config::Config::schema();
@@ -205,13 +206,13 @@ fn parse(text: &str, format: Format) -> Result<Node, Fault> {
     }
 }
 
-/// The text of a file of at most [`MAX_BYTES`].
+/// Reads the text of a file of at most [`MAX_BYTES`].
 fn read_text(path: &Path) -> Result<String> {
     let fail = |problem: String| {
         let text = format!("cannot read {}: {problem}", path.display());
         Error::new(ErrorKind::Io, text)
     };
-    // Before it is opened, for opening a device may have effects.
+    // Checked before the file is opened, since opening a device may have side effects.
     let metadata = fs::metadata(path).map_err(|error| fail(error.to_string()))?;
     if !metadata.is_file() {
         return Err(fail("it is not a regular file".to_owned()));

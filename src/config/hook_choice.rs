@@ -11,19 +11,19 @@ use super::source::unknown_name;
 /// The hook that enforces an agent's permission rules.
 pub(crate) const PERMISSIONS: &str = "permissions";
 
-/// The choice of an agent's hooks: `{todolist: off}` switches hooks off, `[tracing, filesystem]`
-/// keeps these alone. Defaults to all hooks that apply. `permissions` cannot be switched off.
+/// The choice of an agent's hooks: `{todolist: off}` disables single hooks, `[tracing, filesystem]`
+/// enables only these. Defaults to all hooks that apply. `permissions` cannot be disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookChoice {
-    /// All hooks but those that are `false`.
+    /// All hooks except those set to `false`.
     Switches(BTreeMap<String, bool>),
-    /// These hooks alone, and `permissions`.
+    /// Only these hooks, and `permissions`.
     Only(Vec<String>),
 }
 
 impl HookChoice {
-    /// The hooks of a configured agent, outermost first, that can be switched off.
+    /// The hooks of a configured agent that can be disabled, outermost first.
     pub const CONFIGURABLE: [&'static str; 6] = [
         "tracing",
         "todolist",
@@ -33,7 +33,7 @@ impl HookChoice {
         "summarization",
     ];
 
-    /// All hooks but these.
+    /// Chooses all hooks except these.
     pub fn without<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter();
         Self::Switches(names.map(|name| (name.into(), false)).collect())
@@ -48,7 +48,7 @@ impl HookChoice {
         }
     }
 
-    /// The hooks that are chosen here and in `other`.
+    /// Returns the choice of the hooks that both `self` and `other` choose.
     pub(super) fn intersection(&self, other: &Self) -> Self {
         let names = Self::CONFIGURABLE.iter().copied();
         Self::without(names.filter(|name| !self.has(name) || !other.has(name)))
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for ChoiceVisitor {
     }
 }
 
-/// The name of a hook that can be switched.
+/// The name of a hook that can be disabled.
 struct HookName(String);
 
 impl<'de> Deserialize<'de> for HookName {
@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for HookName {
     }
 }
 
-/// A boolean, or `on` or `off`, which are texts in YAML 1.2.
+/// A boolean, or `on` or `off`, which are strings in YAML 1.2.
 struct Switch(bool);
 
 impl<'de> Deserialize<'de> for Switch {

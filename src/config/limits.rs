@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// The number of turns, unless the configuration sets another.
+/// The default maximum number of turns.
 const MAX_TURNS: u32 = 25;
 
 /// The limits of an agent's runs, with the meaning of the setters of
@@ -13,7 +13,7 @@ const MAX_TURNS: u32 = 25;
 pub struct LimitsCfg {
     /// The maximum number of turns; 0 is no limit. Defaults to 25.
     pub max_turns: u32,
-    /// The maximum number of tokens of one answer. Defaults to the model's limit.
+    /// The maximum number of output tokens of one answer. Defaults to the model's limit.
     pub max_tokens: Option<u32>,
     /// The sampling temperature. Defaults to the provider's.
     pub temperature: Option<f64>,
@@ -21,11 +21,11 @@ pub struct LimitsCfg {
     pub max_budget_usd: Option<f64>,
     /// The maximum number of tokens of a run. Defaults to no limit.
     pub max_total_tokens: Option<u64>,
-    /// The maximum duration in seconds. Defaults to no limit.
+    /// The maximum duration of a run, in seconds. Defaults to no limit.
     pub max_duration: Option<u64>,
-    /// The time a tool call may run without progress, in seconds. Defaults to 120.
+    /// The time that a tool call may run without progress, in seconds. Defaults to 120.
     pub tool_timeout: Option<u64>,
-    /// The number of calls of a turn that may run at the same time. Defaults to 8.
+    /// The maximum number of concurrent calls of a turn. Defaults to 8.
     pub parallel_tools: Option<usize>,
 }
 

@@ -26,9 +26,9 @@
 //! # Tools
 //!
 //! An agent has the tools of its hooks, the tools of this crate that its list `tools` names, and
-//! all tools that the program registers in Rust, which `permissions` limit. They are registered
+//! all tools that the program registers in Rust, which `permissions` restrict. They are registered
 //! with [`Parts::tool`], with [`ToolStore::register`](crate::registry::ToolStore::register) or with
-//! `Server::tool`, whose docs (feature `server`) have a program with a file and a tool.
+//! `Server::tool`, whose docs (feature `server`) show a program with a file and a tool.
 //!
 //! ```
 //! use agentcore::FuncTool;
@@ -55,21 +55,20 @@
 //!
 //! # Errors
 //!
-//! An error names the file, the line and the column, and near names:
-//! `agents.yaml:9:5: unknown key "sytem_prompt"; did you mean "system_prompt"?`. It quotes no line
-//! of the file, because there may be a secret in it.
+//! An error names the file, the line and the column, and suggests similar names:
+//! `agents.yaml:9:5: unknown key "sytem_prompt"; did you mean "system_prompt"?`. It never quotes a
+//! line of the file, which may contain a secret.
 //!
 //! # Features
 //!
-//! A configuration can only name parts whose cargo feature is on: the tool `calculate` needs
+//! A configuration can only name parts whose cargo feature is enabled: the tool `calculate` needs
 //! `calc`, a backend of the type `docker` needs `docker`, and sessions of the type `sqlite` need
-//! `sqlite`. Any other name is an error that states the feature.
+//! `sqlite`. A part whose feature is disabled is an error that names the feature.
 //!
 //! # Secrets
 //!
 //! Keys are written as references to environment variables, such as `"${TAVILY_API_KEY}"`. The
-//! variables are read together with the file. A literal key, and a variable that is not set, are
-//! errors.
+//! variables are read when the file is read. A literal key and an unset variable are errors.
 
 mod agent;
 mod agent_nodes;

@@ -13,13 +13,13 @@ use super::source::{Fault, Node};
 pub(super) struct Origin {
     /// The name of the file in errors.
     pub(super) name: Arc<str>,
-    /// The folder of the file, where relative paths begin.
+    /// The folder of the file, the base of relative paths.
     pub(super) folder: Option<PathBuf>,
     /// The values of the agent, with the defaults of the file.
     pub(super) node: Node,
 }
 
-/// The error for a fault in the file `name`.
+/// Returns the error for a fault in the file `name`.
 pub(super) fn located(name: &str, fault: &Fault) -> Error {
     let text = match fault.place {
         Some(place) => format!("{name}:{place}: {}", fault.text),
@@ -29,8 +29,8 @@ pub(super) fn located(name: &str, fault: &Fault) -> Error {
 }
 
 impl AgentConfig {
-    /// The error for what `path` names: its place in the file, or the path itself if there is no
-    /// file.
+    /// Returns an error at the value that `path` names: with its place in the file, or with the
+    /// path itself if there is no file.
     pub(super) fn error_at(&self, path: &str, text: impl std::fmt::Display) -> Error {
         let text = match &self.origin {
             Some(origin) => format!("{}:{}: {text}", origin.name, origin.node.locate(path)),
@@ -39,7 +39,7 @@ impl AgentConfig {
         Error::new(ErrorKind::Config, text)
     }
 
-    /// Adds the place of what `path` names to an error.
+    /// Adds the place of the value that `path` names to an error.
     pub(crate) fn error_from(&self, path: &str, error: Error) -> Error {
         match &self.origin {
             Some(origin) => error.context(format!("{}:{}", origin.name, origin.node.locate(path))),
@@ -47,7 +47,7 @@ impl AgentConfig {
         }
     }
 
-    /// The folder where relative paths begin.
+    /// Returns the base of relative paths.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.origin.as_ref()?.folder.as_deref()
     }

@@ -10,11 +10,11 @@ use crate::providers;
 use crate::session::SessionStore;
 use crate::tool::Tool;
 
-/// Makes a model from its name.
+/// Creates a model from its name.
 pub(crate) type MakeModel = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>> + Send + Sync>;
 
-/// The parts of an agent that the program provides and a configuration file cannot: the function
-/// that makes models, tools, a backend and a store.
+/// The parts of an agent that the program provides and a configuration file cannot: tools, a
+/// backend, a store, and the function that creates models.
 #[derive(Clone)]
 #[must_use]
 pub struct Parts {
@@ -25,8 +25,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// No tools, models of [`providers::resolve`], and the backend and the store of the
-    /// configuration.
+    /// Creates parts without tools, with the models of [`providers::resolve`], and with the backend
+    /// and the store of the configuration.
     pub fn new() -> Self {
         Self {
             make_model: Arc::new(providers::resolve),
@@ -36,7 +36,7 @@ impl Parts {
         }
     }
 
-    /// Sets the function that makes a model from its name. Defaults to [`providers::resolve`].
+    /// Sets the function that creates a model from its name. Defaults to [`providers::resolve`].
     ///
     /// ```
     /// use agentcore::config::{AgentConfig, Parts};
@@ -64,13 +64,13 @@ impl Parts {
         self
     }
 
-    /// Sets the backend, in place of the one that the configuration describes.
+    /// Sets the backend, which replaces that of the configuration.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
         self
     }
 
-    /// Sets the store of the sessions of an agent whose configuration names none.
+    /// Sets the session store of an agent whose configuration has none.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self

@@ -7,11 +7,11 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SkillsCfg {
-    /// The folders. A relative path begins at the folder of the configuration file; all users share
-    /// it, and the agent can only read it. A new container has the folder at the same path as this
-    /// machine, and one that an earlier process has left keeps those it was started with. For a
-    /// container that runs already, and for an engine on another machine, name an absolute path in
-    /// the container.
+    /// The folders. A relative path is relative to the folder of the configuration file; all users
+    /// share it, and the agent can only read it. A new container has the folder at the same path as
+    /// this machine, and a container left by an earlier process keeps the folders that it was
+    /// started with. For a running container, and for an engine on another machine, use an absolute
+    /// path in the container.
     pub paths: Vec<String>,
 }
 
@@ -20,16 +20,16 @@ pub struct SkillsCfg {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemoryCfg {
-    /// The files. One in the backend's `workdir` is a file of each user. One outside is shared: the
-    /// agent can only read it, and writes its own notes to the file of the same name in the user's
-    /// folder.
+    /// The files. A file in the backend's `workdir` exists once for each user. A file outside of it
+    /// is shared: the agent can only read it, and writes its own notes to the file of the same name
+    /// in the user's folder.
     pub paths: Vec<String>,
     /// The content of the first file if none exists.
     pub initial_content: Option<String>,
 }
 
 impl MemoryCfg {
-    /// Files with an agent's memory.
+    /// Creates a configuration with these files.
     pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
         Self {
             paths: paths.into_iter().map(Into::into).collect(),

@@ -26,13 +26,13 @@ pub(super) struct PromptFiles {
 pub(super) struct SharedFiles(Vec<Shared>);
 
 impl SharedFiles {
-    /// The backend together with these files.
+    /// Returns the backend together with these files.
     pub(super) fn over(self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
         SharedFolders::over(backend, self.0)
     }
 
-    /// Adds a folder, and returns its path. A folder that does not exist is left out, as one of a
-    /// workspace is.
+    /// Adds a folder, and returns its path. A folder that does not exist is omitted, as in a
+    /// workspace.
     fn add_folder(&mut self, path: &Path) -> Result<Option<String>> {
         if !path.is_dir() {
             return Ok(None);
@@ -43,7 +43,7 @@ impl SharedFiles {
         Ok(Some(root))
     }
 
-    /// Adds a file, and returns its path. A file that does not exist is left out.
+    /// Adds a file, and returns its path. A file that does not exist is omitted.
     fn add_file(&mut self, path: &Path) -> Result<Option<String>> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(None);
@@ -98,7 +98,7 @@ impl AgentConfig {
         Ok((files, shared))
     }
 
-    /// The backend of the configuration. A container has the folders of skills that are on this
+    /// Returns the backend of the configuration. A container also has the folders of skills on this
     /// machine, for the commands of skills.
     pub(crate) fn mounted_backend(&self) -> Option<BackendCfg> {
         let mut backend = self.backend.clone()?;
@@ -139,7 +139,7 @@ impl AgentConfig {
         }
     }
 
-    /// The path on this machine, from the folder of the configuration.
+    /// Returns the path on this machine, relative to the folder of the configuration.
     fn on_machine(&self, path: &str) -> PathBuf {
         let path = match self.folder() {
             Some(folder) => folder.join(path),

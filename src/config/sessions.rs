@@ -18,7 +18,7 @@ use super::source;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SessionsType {
-    /// In memory, for an hour after the last use.
+    /// In memory. A session is removed an hour after its last use.
     #[default]
     Memory,
     /// Files in a folder (feature `jsonl`).
@@ -39,8 +39,8 @@ pub struct SessionsCfg {
     /// The kind of store. Defaults to `memory`.
     #[serde(rename = "type")]
     pub kind: SessionsType,
-    /// The folder of `jsonl` or the file of `sqlite`. A relative path begins at the folder of the
-    /// configuration file.
+    /// The folder of `jsonl` or the file of `sqlite`. A relative path is relative to the folder of
+    /// the configuration file.
     pub path: Option<String>,
     /// The address of `postgres` or `redis`. In a file, a reference such as `"${DATABASE_URL}"`, or
     /// an address without a password.
@@ -50,7 +50,7 @@ pub struct SessionsCfg {
 }
 
 impl SessionsCfg {
-    /// Files in a folder.
+    /// Creates the configuration of a store in files in a folder.
     pub fn jsonl(path: impl Into<String>) -> Self {
         Self {
             kind: SessionsType::Jsonl,
@@ -59,12 +59,12 @@ impl SessionsCfg {
         }
     }
 
-    /// Opens the store. Relative paths begin at `folder`.
+    /// Opens the store. Relative paths are relative to `folder`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for a type whose feature is off or whose path or address is missing,
-    /// and the errors of the store.
+    /// Returns [`ErrorKind::Config`] if the feature of the type is disabled or its path or address
+    /// is missing, and the errors of the store.
     pub(crate) fn open(&self, folder: Option<&Path>) -> Result<Arc<dyn SessionStore>> {
         let path = || self.full_path(folder);
         let address = || self.url.as_ref().ok_or_else(|| missing("url"));
@@ -80,7 +80,7 @@ impl SessionsCfg {
             }
             #[cfg(feature = "redis")]
             SessionsType::Redis => Arc::new(crate::session::RedisStore::open(address()?.expose())?),
-            // Those whose feature is off. With all features there are none.
+            // The types whose feature is disabled. With all features there are none.
             #[allow(unreachable_patterns)]
             _ => {
                 path().map(drop).or_else(|_| address().map(drop))?;
@@ -91,7 +91,7 @@ impl SessionsCfg {
         Ok(store)
     }
 
-    /// The path of the store's folder or file. A relative one begins at `folder`.
+    /// Returns the path of the store's folder or file. A relative path is relative to `folder`.
     fn full_path(&self, folder: Option<&Path>) -> Result<PathBuf> {
         let path = self.path.as_deref().ok_or_else(|| missing("path"))?;
         Ok(folder.map_or_else(|| PathBuf::from(path), |folder| folder.join(path)))
@@ -108,7 +108,8 @@ fn missing(key: &str) -> Error {
 pub(crate) struct StoreKey(SessionsType, String);
 
 impl AgentConfig {
-    /// The key of the store, if the configuration names one. Stores in memory have equal keys.
+    /// Returns the key of the store, if the configuration has one. Stores in memory have equal
+    /// keys.
     pub(crate) fn store_key(&self) -> Option<StoreKey> {
         let sessions = self.sessions.as_ref()?;
         let address = match (&sessions.url, sessions.full_path(self.folder())) {

@@ -1,4 +1,4 @@
-//! A workspace with files of the configuration, which the agent can only read.
+//! A workspace with read-only files of the configuration.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::backend::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::{is_in_folder, lexical};
 
-/// A workspace, and folders and files outside of it that can be read by their absolute paths.
+/// A workspace, with folders and files outside of it that can be read by their absolute paths.
 #[derive(Debug)]
 pub(crate) struct SharedFolders {
     inner: Arc<dyn Backend>,
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A folder, or a file in the root of `backend`, with its absolute path.
+    /// Creates a shared folder, or a shared file in the root of `backend`, from its absolute path.
     pub(crate) fn new(path: impl Into<String>, backend: Arc<dyn Backend>) -> Self {
         Self {
             path: path.into(),
@@ -42,7 +42,7 @@ impl Shared {
 }
 
 impl SharedFolders {
-    /// The workspace `inner` with `shared`.
+    /// Returns the workspace `inner` with the folders and files of `shared`.
     pub(crate) fn over(inner: Arc<dyn Backend>, shared: Vec<Shared>) -> Arc<dyn Backend> {
         if shared.is_empty() {
             return inner;
@@ -50,7 +50,7 @@ impl SharedFolders {
         Arc::new(Self { inner, shared })
     }
 
-    /// The backend that has `path`, and the path in it.
+    /// Returns the backend that has `path`, and the path in it.
     fn reader(&self, path: &str) -> (&dyn Backend, String) {
         if path.starts_with('/') {
             let path = lexical(path);
@@ -61,7 +61,7 @@ impl SharedFolders {
         (&*self.inner, path.to_owned())
     }
 
-    /// The workspace, if it has `path`.
+    /// Returns the workspace if it has `path`.
     fn writer(&self, path: &str) -> Result<&dyn Backend> {
         if path.starts_with('/') {
             let path = lexical(path);

@@ -1,4 +1,4 @@
-//! The start of a backend from its configuration.
+//! Starting a backend from its configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +14,13 @@ use crate::util::blocking::blocking;
 use super::backend::SandboxCfg;
 use super::backend::{BackendCfg, BackendType};
 
-/// The time limit of a command in seconds, unless the configuration sets another.
+/// The default time limit of a command, in seconds.
 const TIMEOUT: u64 = 120;
 
-/// The number of bytes that are kept of the output of a command, unless the configuration sets
-/// another.
+/// The default maximum number of bytes kept of a command's output.
 const MAX_OUTPUT: usize = 100_000;
 
-/// The number of bytes of the files that one user has in memory.
+/// The maximum size of one user's files in memory, in bytes.
 const USER_MEMORY: usize = 8 * 1024 * 1024;
 
 /// A backend that was started from its configuration.
@@ -31,14 +30,14 @@ pub(crate) struct StartedBackend {
     pub(crate) backend: Arc<dyn Backend>,
     /// Its kind.
     pub(crate) kind: BackendType,
-    /// The container, if the backend is one.
+    /// The container, if the backend has one.
     #[cfg(all(feature = "docker", unix))]
     container: Option<Arc<DockerBackend>>,
 }
 
 impl StartedBackend {
-    /// The status of the container: `running`, `missing`, or the word of the engine. `None` for a
-    /// backend without a container.
+    /// Returns the status of the container: `running`, `missing`, or the status that the engine
+    /// reports. `None` for a backend without a container.
     pub(crate) async fn container_status(&self) -> Result<Option<String>> {
         #[cfg(all(feature = "docker", unix))]
         if let Some(container) = &self.container {
@@ -86,11 +85,11 @@ pub(crate) struct Owner<'a> {
 
 #[cfg(all(feature = "docker", unix))]
 impl Owner<'_> {
-    /// The name of the user's container, which is unique to its owner:
+    /// Returns the name of the user's container, which is unique to its owner:
     ///
-    /// * without a name in the configuration, the first dot ends the id of the agent, which has
-    ///   none;
-    /// * with one, `_n` begins its length. The names of users' folders contain no `_n`, because
+    /// * without a name in the configuration, the first dot ends the id of the agent, which
+    ///   contains none;
+    /// * with a name, `_n` begins its length. The names of users' folders contain no `_n`, because
     ///   their `_` is followed by a digit, a letter up to `f`, or `long-`.
     fn container_name(&self, name: Option<&str>) -> String {
         let user = self.user;
@@ -102,8 +101,8 @@ impl Owner<'_> {
 }
 
 impl BackendCfg {
-    /// Starts the backend. With an `owner`, it has a folder or a container of its own. Relative
-    /// paths begin at `folder`.
+    /// Starts the backend. With an `owner`, it has its own folder or container. Relative paths are
+    /// relative to `folder`.
     pub(crate) async fn start(
         &self,
         folder: Option<&Path>,
@@ -178,7 +177,7 @@ impl BackendCfg {
         Err(Error::new(ErrorKind::Config, text))
     }
 
-    /// Starts the container, or uses the one of the same name that an earlier process has left.
+    /// Starts the container, or reuses the one of the same name that an earlier process left.
     #[cfg(all(feature = "docker", unix))]
     async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
         let name = match (owner, &self.container_name) {
@@ -201,7 +200,7 @@ impl BackendCfg {
                     builder = builder.network(network);
                 }
                 if let Some(name) = &name {
-                    // The files in a container with a name are there again after a restart.
+                    // A container with a name keeps its files across restarts.
                     builder = builder.name(name).keep(true);
                 }
                 match builder.start().await {
@@ -220,11 +219,11 @@ impl BackendCfg {
         })
     }
 
-    /// The absolute paths of the folders that are to be mounted, of those that exist.
+    /// Returns the absolute paths of the folders to mount that exist.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if there is one and the container cannot have it.
+    /// Returns [`ErrorKind::Config`] if one exists and the container cannot mount it.
     #[cfg(all(feature = "docker", unix))]
     async fn existing_mounts(&self) -> Result<Vec<String>> {
         let folders = self.mounts.clone();

@@ -10,8 +10,8 @@ use crate::tools;
 use super::agent::AgentConfig;
 use super::parts::Parts;
 
-/// A subagent. The model of the agent starts it with `delegate_to_agent`, or in the background
-/// with `start_async_task`.
+/// The configuration of a subagent. The model of the agent starts it with `delegate_to_agent`, or
+/// in the background with `start_async_task`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -24,14 +24,14 @@ pub struct SubAgentCfg {
     /// Its system prompt.
     #[serde(default)]
     pub system_prompt: String,
-    /// The names of its tools. Defaults to those of the agent, without the ones that start
+    /// The names of its tools. Defaults to those of the agent except the tools that start
     /// subagents.
     #[serde(default)]
     pub tools: Vec<String>,
     /// Its model. Defaults to that of the agent.
     #[serde(default)]
     pub model: Option<String>,
-    /// True if it can be started by a call that waits for it. Defaults to `true`.
+    /// True if a call can start it and wait for its result. Defaults to `true`.
     #[serde(default = "default_true")]
     pub sync: bool,
     /// True if it can be started in the background. Defaults to `false`.
@@ -44,7 +44,7 @@ fn default_true() -> bool {
 }
 
 impl SubAgentCfg {
-    /// A subagent with the model and the tools of the agent.
+    /// Creates a subagent with the model and the tools of the agent.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -75,7 +75,7 @@ impl AgentConfig {
         self.subagent_registry().map(drop)
     }
 
-    /// The definitions of the subagents.
+    /// Returns the definitions of the subagents.
     fn subagent_registry(&self) -> Result<SubagentRegistry> {
         let mut registry = SubagentRegistry::new();
         for (index, subagent) in self.subagents.iter().enumerate() {
@@ -90,8 +90,8 @@ impl AgentConfig {
         Ok(registry)
     }
 
-    /// The tools that start the subagents: those that wait for one only if there is one to wait
-    /// for, and those for the background only if there is one for it.
+    /// Returns the tools that start subagents: `delegate_to_agent` if there is a synchronous
+    /// subagent, and the tools for tasks if there is a background one.
     pub(super) fn subagent_tools(&self, parts: &Parts) -> Result<Vec<FuncTool>> {
         if self.subagents.is_empty() {
             return Ok(Vec::new());

@@ -12,13 +12,14 @@ use super::parts::Parts;
 use super::source::unknown_name;
 
 impl AgentConfig {
-    /// Checks that each tool that the configuration names exists, before an agent is made of it:
-    /// `registered` are those that the program provides, and the tools of all hooks count as
+    /// Checks that each tool that the configuration names exists, before an agent is built from it.
+    /// `registered` has the tools that the program provides; the tools of all hooks count as
     /// existing. Logs a warning for each permission rule that matches no tool.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place of the name.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first unknown
+    /// name.
     pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
         let provided_names = || {
             let own_names = parts.tools.iter().map(|tool| tool.name());
@@ -70,11 +71,11 @@ impl AgentConfig {
         Ok(())
     }
 
-    /// The permission rules, each with its path in the configuration.
+    /// Returns the permission rules, each with its path in the configuration.
     ///
     /// # Errors
     ///
-    /// For a rule that could never match.
+    /// Returns an error if a rule could never match.
     pub(super) fn rules(&self) -> Result<Vec<(String, Rule)>> {
         use crate::permission::Behavior::{Allow, Ask, Deny};
         let Some(permissions) = &self.permissions else {

@@ -1,4 +1,4 @@
-//! A configuration that can only narrow another one.
+//! A configuration that can only restrict another one.
 
 use std::path::Path;
 
@@ -10,53 +10,55 @@ use super::agent::AgentConfig;
 use super::file::{Config, Format, read_file};
 use super::source::unknown_name;
 
-/// The keys that a configuration that is not trusted may have.
+/// The keys that an untrusted configuration may have.
 const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "tools"];
 
 /// The builder's default time limit of a call, in seconds.
 const TOOL_TIMEOUT: u64 = 120;
 
-/// The builder's default number of calls at the same time.
+/// The builder's default maximum number of concurrent calls.
 const PARALLEL_TOOLS: usize = 8;
 
-/// A configuration that is not trusted, such as that of a cloned repository. It can only
+/// An untrusted configuration, such as that of a cloned repository. It can only
 /// [narrow](Config::narrow) another one.
 ///
 /// It may have:
 ///
 /// * rules to deny and to ask, but none to allow;
 /// * the permission modes `plan` and `dontAsk`;
-/// * a part of the agent's tools;
-/// * limits that are at most those of the agent;
-/// * hooks that are off.
+/// * a subset of the agent's tools;
+/// * limits that are not higher than those of the agent;
+/// * disabled hooks.
 ///
-/// Any other key is an error: it sets no model, prompt, backend, key or address.
+/// Any other key is an error: an untrusted configuration sets no model, prompt, backend, key or
+/// address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Untrusted(Config);
 
 impl Untrusted {
-    /// Reads a file, as [`Config::load`].
+    /// Reads a file, like [`Config::load`].
     ///
     /// # Errors
     ///
-    /// As [`Config::load`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that such
-    /// a configuration must not have.
+    /// Returns the same errors as [`Config::load`], and
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that an untrusted configuration
+    /// must not have.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         read_file(path.as_ref(), Some(&NARROWING)).map(Self)
     }
 
-    /// Reads YAML, as [`Config::from_yaml`].
+    /// Reads YAML, like [`Config::from_yaml`].
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// Returns the same errors as [`load`](Self::load).
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         Config::read(yaml, Format::Yaml, "config", None, Some(&NARROWING)).map(Self)
     }
 }
 
 impl Config {
-    /// Returns these agents, narrowed by a configuration that is not trusted.
+    /// Returns these agents, narrowed by an untrusted configuration.
     ///
     /// ```
     /// use agentcore::config::{Config, Untrusted};
@@ -75,8 +77,9 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the place in the untrusted file, if it
-    /// allows more than this configuration or names an agent that this does not have.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the untrusted
+    /// file, if it allows more than this configuration or names an agent that this configuration
+    /// does not have.
     pub fn narrow(&self, untrusted: &Untrusted) -> Result<Self> {
         let mut narrowed = self.clone();
         for (id, agent) in &untrusted.0.agents {
@@ -186,7 +189,7 @@ impl AgentConfig {
             let text = "a configuration that is not trusted must not allow calls";
             return Err(untrusted.error_at("permissions.allow", text));
         }
-        // Without rules every call is allowed; with some, the others would become questions.
+        // Without rules every call is allowed; with some, all other calls would ask.
         let base = self.permissions.get_or_insert_with(|| {
             let mut permissions = PermissionConfig::default();
             permissions.allow.push("*".to_owned());

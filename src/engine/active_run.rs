@@ -46,7 +46,7 @@ pub(crate) struct RunRequest {
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
     pub(crate) parent: Option<Arc<RunningCall>>,
-    /// The recorder of this run, in place of the agent's.
+    /// The recorder of this run, instead of the agent's.
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
 }
 

@@ -19,8 +19,8 @@ use super::argument_redactor::CallPieces;
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
-/// The events of one answer without the secrets of this process, by exact match. The stream itself
-/// when there are none.
+/// Returns the events of one answer without the secrets of this process, by exact match. The stream
+/// itself when there are none.
 pub(super) fn redacting(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(AnswerRedactor {
@@ -226,13 +226,13 @@ impl AnswerRedactor {
         head
     }
 
-    /// A call without secrets. If the values of its arguments contained one, the raw arguments are
-    /// serialized again.
+    /// Returns a call without secrets. If the values of its arguments contained one, the raw
+    /// arguments are serialized again.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that its provider requires
-    /// back.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that its provider
+    /// requires back.
     fn call(&self, call: ToolCall) -> Result<ToolCall> {
         let ToolCall {
             id,
@@ -275,7 +275,7 @@ impl AnswerRedactor {
 
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in a block that must stay as it is.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
     fn part(&self, part: Part) -> Result<Part> {
         Ok(match part {
             Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
@@ -305,8 +305,8 @@ impl AnswerRedactor {
 
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that the provider requires
-    /// back.
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that the provider
+    /// requires back.
     fn annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
         if annotations
             .block

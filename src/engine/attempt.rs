@@ -285,7 +285,7 @@ pub(super) fn is_empty(response: &ModelResponse) -> bool {
     })
 }
 
-/// The error of a model that returned an empty answer twice.
+/// Returns the error of a model that returned an empty answer twice.
 pub(super) fn empty_response(model: &str) -> Error {
     Error::new(
         ErrorKind::EmptyResponse,

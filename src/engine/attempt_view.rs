@@ -122,7 +122,7 @@ impl Output<'_> {
     }
 }
 
-/// Holds a message back. The neighbouring deltas of one block are held as one: separately they
+/// Holds a message back. The adjacent deltas of one block are held as one: separately they
 /// would take a hundred times the memory of the answer.
 fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
     match (held.last_mut(), message) {

@@ -324,7 +324,7 @@ pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
 ///
 /// # Errors
 ///
-/// The error itself, if the run ends with [`ExitReason::Error`].
+/// Returns `error` if the run ends with [`ExitReason::Error`].
 pub(super) fn exit_for_error(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,

@@ -130,7 +130,7 @@ impl Compacting<'_> {
         self.decision(should_compact)
     }
 
-    /// A decision of the compactor. Reports its panic, which counts as a no.
+    /// Returns a decision of the compactor. Reports its panic, which counts as a no.
     fn decision(&self, decision: Result<bool, String>) -> bool {
         decision.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
@@ -138,8 +138,8 @@ impl Compacting<'_> {
         })
     }
 
-    /// Returns `true` if an exact count could change what the compactor decides: it decides
-    /// differently for the fewest and the most tokens that the next request may have.
+    /// Returns `true` if an exact count could change what the compactor decides: its decisions for
+    /// the minimum and the maximum number of tokens of the next request differ.
     fn is_near_the_limit(&self) -> bool {
         let size = &self.history.context_size;
         if !size.is_worth_counting() {
@@ -150,7 +150,8 @@ impl Compacting<'_> {
         matches!(self.should_compact([low, high]), [Ok(false), Ok(true)])
     }
 
-    /// The decisions of the compactor, or the text of its panic, for a request of so many tokens.
+    /// Returns the decisions of the compactor, or the text of its panic, for a request of so many
+    /// tokens.
     fn should_compact<const N: usize>(&self, tokens: [u64; N]) -> [Result<bool, String>; N] {
         let Some(compactor) = &self.config.compactor else {
             return tokens.map(|_| Ok(false));
@@ -196,7 +197,7 @@ impl Compacting<'_> {
         self.history.context_size.count(tokens, len);
     }
 
-    /// The tokens of the next request, system prompt and tools included.
+    /// Returns the tokens of the next request, system prompt and tools included.
     fn context_tokens(&self) -> u64 {
         let tokens = self.history.context_size.tokens();
         if self.history.context_size.is_reported() {
@@ -267,7 +268,7 @@ impl Compacting<'_> {
         true
     }
 
-    /// The new compaction, if there is anything to gain and it may be used.
+    /// Returns the new compaction, if there is anything to gain and it may be used.
     async fn summarize(
         &self,
         compactor: &dyn Compactor,
@@ -327,7 +328,7 @@ impl Compacting<'_> {
 ///
 /// # Errors
 ///
-/// The compactor's error, a panic of it, or a summary that [`check`] refuses.
+/// Returns the compactor's error, and an error if it panics or if [`check`] refuses its summary.
 pub(super) async fn summarize(
     cx: &RunContext,
     compactor: &dyn Compactor,

@@ -77,7 +77,7 @@ impl ContextSize {
         }
     }
 
-    /// True if the provider has reported a count, which includes system prompt and tools.
+    /// Returns `true` if the provider has reported a count, which includes system prompt and tools.
     pub(super) fn is_reported(&self) -> bool {
         self.reported_tokens > 0
     }
@@ -89,8 +89,8 @@ impl ContextSize {
         !self.is_uncountable && reported_tenths < self.tokens.saturating_mul(9)
     }
 
-    /// The fewest and the most tokens that `total` is likely to be in truth: those of them that
-    /// were estimated may be a fifth fewer or a quarter more.
+    /// Returns the likely minimum and maximum of the exact number of tokens if `total` is reported
+    /// and estimated: the estimated part may be a fifth too high or a quarter too low.
     pub(super) fn range(&self, total: u64) -> (u64, u64) {
         let estimated_tokens = total.saturating_sub(self.reported_tokens);
         let low = total.saturating_sub(estimated_tokens / 5);
@@ -108,7 +108,7 @@ impl ShownMessages {
         self.0.push((len.saturating_sub(count), id));
     }
 
-    /// The ids of what stands at `from` or later, in order.
+    /// Returns the ids of what stands at `from` or later, in order.
     pub(super) fn since(&self, from: usize) -> Vec<Uuid> {
         let ids = self.0.iter().filter(|(at, _)| *at >= from);
         ids.map(|(_, id)| *id).collect()

@@ -280,7 +280,7 @@ impl Decisions {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Conflict`] for a call that is not pending, that was asked about with other
+/// Returns [`ErrorKind::Conflict`] for a call that is not pending, that was asked about with other
 /// arguments, whose question has expired, or that is decided twice.
 #[cfg(feature = "server")]
 pub(crate) fn check_decisions(decisions: &[Decision], pending: &[PendingCall]) -> Result<()> {

@@ -119,7 +119,7 @@ impl HistorySize {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::RequestTooLarge`].
+    /// Returns [`ErrorKind::RequestTooLarge`] if the limit is exceeded.
     pub(super) fn check_input(&self, messages: &[impl AsRef<Message>]) -> Result<InputSize> {
         let size = size_of_messages(messages);
         if self.added.saturating_add(size) <= self.max_bytes {
@@ -145,7 +145,7 @@ impl HistorySize {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`].
+    /// Returns [`ErrorKind::ResponseTooLarge`] if the limit is exceeded.
     pub(super) fn check(&mut self) -> Result<()> {
         self.answer = 0;
         self.update_share();
@@ -176,7 +176,8 @@ impl HistorySize {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`], with the answer not counted.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if the limit is exceeded; the answer is not counted
+    /// then.
     pub(super) fn admit(&mut self, answer: &ModelResponse) -> Result<()> {
         let size = parts_size(answer.content.parts());
         let total = self.total().saturating_add(size);
@@ -229,7 +230,7 @@ const WITH_ANSWER: &str = "with this answer, the history of the session would ha
 ///
 /// # Errors
 ///
-/// [`ErrorKind::ResponseTooLarge`].
+/// Returns [`ErrorKind::ResponseTooLarge`] if the limit is exceeded.
 pub(super) fn check_pool(pool: &BytePool, bytes: usize) -> Result<()> {
     let total = pool.used().saturating_add(bytes);
     if total <= pool.max_bytes() {

@@ -55,7 +55,7 @@ pub(super) async fn ask_hooks(
     Ok(opinion)
 }
 
-/// The verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
+/// Returns the verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
 fn of_hook(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Ask { question, origin } => Verdict::Ask {

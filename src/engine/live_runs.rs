@@ -11,7 +11,7 @@ use crate::util::sync::lock;
 pub(crate) struct LiveRuns(Arc<Mutex<BTreeMap<Arc<str>, Weak<Shared>>>>);
 
 impl LiveRuns {
-    /// The handle of the run in progress in a session.
+    /// Returns the handle of the run in progress in a session.
     pub(crate) fn handle(&self, session_id: &str) -> Option<RunHandle> {
         let shared = lock(&self.0).get(session_id)?.upgrade()?;
         (!shared.is_ended()).then(|| RunHandle::new(shared))

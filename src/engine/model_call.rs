@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 use super::attempt::attempt;
 use super::usage::record_answer_usage;
 
-/// The innermost step of the `wrap_model_call` hooks.
+/// Returns the innermost step of the `wrap_model_call` hooks.
 pub(crate) fn model_core() -> Core<ModelRequest> {
     Arc::new(|cx, request| {
         let model = cx.model();
@@ -34,7 +34,8 @@ impl RunContext {
     ///
     /// # Errors
     ///
-    /// The model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover the call.
+    /// Returns the model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover
+    /// the call.
     ///
     /// # Cancel safety
     ///

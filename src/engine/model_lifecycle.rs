@@ -38,7 +38,7 @@ fn cards(cx: &RunContext) -> Vec<ModelCard> {
     panic::catch(|| model.cards(&ANY_REQUEST)).unwrap_or_default()
 }
 
-/// The warning about a model, on a day; `None` if there is no reason for one.
+/// Returns the warning about a model, on a day; `None` if there is no reason for one.
 fn notice(card: &ModelCard, today: Date) -> Option<String> {
     let ends = card.profile.lifecycle?.ends?;
     let time = match today.days_until(ends) {

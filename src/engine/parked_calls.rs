@@ -216,7 +216,7 @@ impl ActiveRun {
 }
 
 /// The answered calls. Their results are inserted into the history together, because each insertion
-/// moves the messages behind it.
+/// moves the messages after it.
 ///
 /// Dropping it inserts them as well, such as after a panic, because the calls have run.
 struct Answers {

@@ -26,10 +26,10 @@ pub(super) struct Refusal {
     details: Option<Value>,
 }
 
-/// The most characters of the reason of a denial.
+/// The maximum length of the reason of a denial, in characters.
 const MAX_REASON: usize = 10_000;
 
-/// A reason, cut with a note.
+/// Returns a reason, cut with a note.
 fn shortened(reason: &str) -> Cow<'_, str> {
     let Some((end, _)) = reason.char_indices().nth(MAX_REASON) else {
         return reason.into();
@@ -89,7 +89,7 @@ impl Refusal {
         }
     }
 
-    /// The result of the call.
+    /// Returns the result of the call.
     pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
         if !self.is_reply {
             return ToolResult::failed(call, self.reason);
@@ -100,7 +100,8 @@ impl Refusal {
         result
     }
 
-    /// The result of the call, limited as that of a tool: a reply is as long as its author likes.
+    /// Returns the result of the call, limited as that of a tool: a reply is as long as its author
+    /// likes.
     pub(super) fn into_limited_result(self, call: &ToolCall, max_bytes: usize) -> ToolResult {
         let mut result = self.into_result(call);
         limit_result(&mut result, call, max_bytes);

@@ -88,7 +88,7 @@ impl RequestBuilder {
         }
     }
 
-    /// The history as it is sent: with a summary in place of the messages that it covers, and
+    /// The history as it is sent: with a summary instead of the messages that it covers, and
     /// without leading system messages, which become a section of the system prompt.
     fn view(&mut self, cx: &RunContext) -> Messages {
         let (messages, compaction) =
@@ -178,7 +178,7 @@ fn set_system_section(cx: &RunContext, messages: &Messages) -> usize {
     texts.len()
 }
 
-/// The request with these messages and the agent's options.
+/// Returns the request with these messages and the agent's options.
 fn assemble(
     config: &Config,
     cx: &RunContext,

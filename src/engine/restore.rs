@@ -45,7 +45,7 @@ pub(super) struct OpenCall {
 }
 
 impl OpenCall {
-    /// The preliminary result of the call.
+    /// Returns the preliminary result of the call.
     pub(super) fn answer(&self) -> ToolResult {
         let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
         ToolResult::failed(&self.call, text)
@@ -237,7 +237,7 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
     ids
 }
 
-/// The position of the last result of each call.
+/// Returns the position of the last result of each call.
 pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
     let messages = messages.iter().enumerate();
     messages
@@ -248,7 +248,7 @@ pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
         .collect()
 }
 
-/// The range of the last input messages.
+/// Returns the range of the last input messages.
 fn last_input(messages: &Messages) -> Range<usize> {
     let is_input = |message: &&Arc<Message>| message.role().is_user_input();
     let history = messages.as_slice();
@@ -273,12 +273,12 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
     }
 
     let place = |result: &ToolResult| places.get(&result.tool_call_id).copied();
-    let results = results.into_iter();
-    let mut results: Vec<_> = results
+    let mut placed_results: Vec<_> = results
+        .into_iter()
         .filter_map(|result| Some((place(&result)?, result)))
         .collect();
-    results.sort_by_key(|(place, _)| *place);
-    let mut results = results.into_iter().peekable();
+    placed_results.sort_by_key(|(place, _)| *place);
+    let mut results = placed_results.into_iter().peekable();
     let mut output = Vec::with_capacity(messages.len() + results.len());
 
     // Merges two sorted lists: the messages, and the results by the place of their call.

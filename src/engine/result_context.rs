@@ -45,7 +45,7 @@ impl ResultContext {
         }
     }
 
-    /// The texts, to be stored with a call.
+    /// Returns the texts, to be stored with a call.
     pub(super) fn texts(&self) -> Vec<String> {
         lock(&self.0).texts.clone()
     }

@@ -8,7 +8,7 @@ use crate::message::{
 };
 use crate::model::{ModelEvent, ModelResponse};
 
-/// Drops invalid parts: empty texts, citations that are not directly behind a text, calls without a
+/// Drops invalid parts: empty texts, citations that are not directly after a text, calls without a
 /// tool name, and JSON that is nested too deep to be stored.
 pub(super) fn answer(response: &mut ModelResponse) {
     let mut is_behind_text = false;

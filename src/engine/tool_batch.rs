@@ -201,7 +201,7 @@ impl<'a> ToolBatch<'a> {
         batch
     }
 
-    /// Runs the slots in order; neighbours that allow it run concurrently.
+    /// Runs the slots in order; neighbors that allow it run concurrently.
     async fn run(&mut self) {
         let Self { runner, slots } = self;
         let runner = &*runner;

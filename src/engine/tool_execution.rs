@@ -39,8 +39,8 @@ enum ExecutionEnd {
 }
 
 impl ExecutionEnd {
-    /// The size of what the tool returned, in bytes: that of texts exactly, that of details as an
-    /// estimate. 0 for an error that is not a [`ToolError`], whose size is unknown.
+    /// Returns the size of what the tool returned, in bytes: that of texts exactly, that of details
+    /// as an estimate. 0 for an error that is not a [`ToolError`], whose size is unknown.
     fn text_len(&self) -> usize {
         match self {
             Self::Returned(Ok(output)) => {
@@ -228,7 +228,7 @@ fn limited_question(mut question: OpenQuestion, limits: CallLimits) -> OpenQuest
     question
 }
 
-/// Cuts the content of a failure before it is copied behind its prefix.
+/// Cuts the content of a failure before it is copied after its prefix.
 fn limit_failure(content: &mut Content, max_bytes: usize) {
     limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }

@@ -188,7 +188,8 @@ impl Turns<'_> {
     ///
     /// # Errors
     ///
-    /// If it is the second empty answer in a row, or takes the history over its limit.
+    /// Returns an error if the answer is the second empty one in a row, or if it exceeds the limit
+    /// of the history.
     fn accept_answer(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
         // The partial answer of an attempt that a hook dropped must not be stored by a later
         // interrupt.
@@ -203,7 +204,7 @@ impl Turns<'_> {
         }
 
         if let Err(error) = self.run.history.byte_size.admit(&response) {
-            // Its text stays, as that of an answer that is too large by itself.
+            // Its text stays, like that of an answer that is too large alone.
             self.run.cx.keep_partial(response);
             return Err(error);
         }

@@ -16,7 +16,7 @@ use super::sanitize::is_valid_input;
 use super::structured_output;
 use super::turn::Turns;
 
-/// The number of times hooks may keep a run without a turn limit from stopping.
+/// The maximum number of times that hooks may keep a run without a turn limit from stopping.
 const MAX_CONTINUATIONS: u32 = 100;
 
 impl Turns<'_> {

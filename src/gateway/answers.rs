@@ -7,8 +7,8 @@ use crate::session::PendingCall;
 use crate::tool::Answer;
 use crate::tools::ask::{Choice, Chosen};
 
-/// The answer to a question about a call: `yes`, `always`, `no`, or anything else, which is a
-/// refusal with that reason. Nothing but a plain yes allows a call.
+/// Returns the answer to a question about a call: `yes`, `always`, `no`, or anything else, which is
+/// a refusal with that reason. Nothing but a plain yes allows a call.
 pub(super) fn permission_answer(text: &str) -> Answer {
     let text = text.trim();
     match plain(text).as_str() {
@@ -19,13 +19,13 @@ pub(super) fn permission_answer(text: &str) -> Answer {
     }
 }
 
-/// The text in lower case, without punctuation at its end.
+/// Returns the text in lower case, without punctuation at its end.
 fn plain(text: &str) -> String {
     let text = text.trim_end_matches(['.', '!', ',']);
     text.trim().to_lowercase()
 }
 
-/// The text behind a `no` at its beginning.
+/// Returns the text after a `no` at its beginning.
 fn reason(text: &str) -> &str {
     let Some((head, tail)) = text.split_at_checked(2) else {
         return text;
@@ -37,7 +37,7 @@ fn reason(text: &str) -> &str {
     tail.trim_start_matches(|next: char| next.is_whitespace() || ",.:;-".contains(next))
 }
 
-/// The answer to a question with answers to pick from: numbers, a label, or another text.
+/// Returns the answer to a question with answers to pick from: numbers, a label, or another text.
 pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
     let text = text.trim();
     let is_label = |label: &str| label.to_lowercase() == text.to_lowercase();
@@ -64,7 +64,7 @@ fn index_of(word: &str, choice: &Choice) -> Option<usize> {
     (index < choice.options.len()).then_some(index)
 }
 
-/// The decision about a call that waited, by the text of a late answer.
+/// Returns the decision about a call that waited, by the text of a late answer.
 pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
     if call.expects_text {
         let picked_label = label_in(&call.call.args, text.trim());
@@ -78,7 +78,7 @@ pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
     }
 }
 
-/// The label of the only question of `AskUserQuestion` that a number picks.
+/// Returns the label of the only question of `AskUserQuestion` that a number picks.
 fn label_in<'a>(args: &'a Value, text: &str) -> Option<&'a str> {
     let [question] = args["questions"].as_array()?.as_slice() else {
         return None;

@@ -140,8 +140,8 @@ impl GatewayBuilder {
     }
 
     /// Sets the summaries of long sessions, which are made in the background after turns. Defaults
-    /// to [`Summaries::new`]; with `None`, no session is summarised after a turn. An agent with a
-    /// compactor of its own keeps that.
+    /// to [`Summaries::new`]; with `None`, no session is summarized after a turn. An agent with its
+    /// own compactor keeps that.
     pub fn summaries(mut self, summaries: impl Into<Option<Summaries>>) -> Self {
         self.summaries = summaries.into();
         self
@@ -161,14 +161,14 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls of a turn, in place of the agent's own limit.
-    /// Defaults to 20.
+    /// Sets the maximum number of model calls of a turn, instead of the agent's own limit. Defaults
+    /// to 20.
     pub fn max_iterations(mut self, count: u32) -> Self {
         self.max_iterations = count;
         self
     }
 
-    /// Sets the maximum number of tokens of one answer, in place of the agent's own limit. Defaults
+    /// Sets the maximum number of tokens of one answer, instead of the agent's own limit. Defaults
     /// to 8,192.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
@@ -244,7 +244,7 @@ impl GatewayBuilder {
     ///
     /// # Errors
     ///
-    /// Those of [`AgentBuilder::build`].
+    /// Returns the errors of [`AgentBuilder::build`].
     pub fn build(self) -> Result<Gateway> {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));

@@ -34,31 +34,32 @@ pub trait MessageBus: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the bus is closed or cannot be reached.
+    /// Returns an error if the bus is closed or cannot be reached.
     async fn publish_inbound(&self, message: InboundMessage) -> Result<()>;
 
     /// Waits for the next message of a person. Returns `None` if the bus is closed.
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>>;
 
     /// Publishes a message to a chat. Waits while its channel is full.
     ///
     /// # Errors
     ///
-    /// If the bus is closed or cannot be reached.
+    /// Returns an error if the bus is closed or cannot be reached.
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()>;
 
     /// Waits for the next message to a chat of this channel. Returns `None` if the bus is closed.
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>>;
 
-    /// The interval in which a receiver calls [`Delivery::keep_alive`]. Defaults to ten seconds.
+    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Defaults to ten
+    /// seconds.
     fn keep_alive_interval(&self) -> Duration {
         Duration::from_secs(10)
     }
@@ -108,7 +109,7 @@ impl<M> Delivery<M> {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached. The message may be delivered again.
+    /// Returns an error if the bus cannot be reached. The message may be delivered again.
     pub async fn ack(self) -> Result<()> {
         self.receipt.ack().await
     }
@@ -117,8 +118,8 @@ impl<M> Delivery<M> {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached. The message is delivered again, but not necessarily after
-    /// `delay`.
+    /// Returns an error if the bus cannot be reached. The message is delivered again, but not
+    /// necessarily after `delay`.
     pub async fn give_back(self, delay: Duration) -> Result<()> {
         self.receipt.give_back(delay).await
     }
@@ -128,7 +129,7 @@ impl<M> Delivery<M> {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     pub async fn keep_alive(&self) -> Result<()> {
         self.receipt.keep_alive().await
     }
@@ -150,21 +151,21 @@ pub trait Receipt: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     async fn ack(self: Box<Self>) -> Result<()>;
 
     /// Gives the message back, to be delivered again after `delay`.
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     async fn give_back(self: Box<Self>, delay: Duration) -> Result<()>;
 
     /// Reports that the message is being processed. Defaults to doing nothing.
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached.
+    /// Returns an error if the bus cannot be reached.
     async fn keep_alive(&self) -> Result<()> {
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::util::sync::lock;
 
-/// The most channels that are known. The adapters of a program name them, and messages too.
+/// The maximum number of known channels. Adapters of the program and messages name them.
 const MAX_KNOWN: usize = 1_024;
-/// The channels that an error names.
+/// The maximum number of channels that an error names.
 const MAX_LISTED: usize = 32;
 
 /// The channel of [`process_direct`](super::Gateway::process_direct).
@@ -53,7 +53,7 @@ impl KnownChannels {
         lock(&self.0).contains(name)
     }
 
-    /// The names for an error, with commas between.
+    /// Returns the names for an error, with commas between.
     pub(super) fn list(&self) -> String {
         let names = lock(&self.0);
         let mut listed: Vec<&str> = names.iter().take(MAX_LISTED).map(|name| &**name).collect();

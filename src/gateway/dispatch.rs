@@ -38,8 +38,9 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// That of the bus, after the turns in progress have ended; the gateway may be run again then.
-    /// [`Conflict`](ErrorKind::Conflict) if the gateway is running.
+    /// Returns the error of the bus, after the turns in progress have ended, and
+    /// [`Conflict`](ErrorKind::Conflict) if the gateway is running already. The gateway may be run
+    /// again after an error of the bus.
     ///
     /// # Cancel safety
     ///

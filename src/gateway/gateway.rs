@@ -73,7 +73,7 @@ impl Gateway {
         }
     }
 
-    /// The bus.
+    /// Returns the bus.
     pub fn bus(&self) -> &Arc<dyn MessageBus> {
         &self.core.shared.bus
     }
@@ -83,7 +83,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Those of [`Run::finish`](crate::Run::finish), the store's and the bus's, and
+    /// Returns the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
     /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
     ///
     /// # Cancel safety
@@ -99,7 +99,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// As [`run_agent_loop`](Self::run_agent_loop).
+    /// Returns the same errors as [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_message(&self, message: InboundMessage) -> Result<String> {
         let message = message.completed();
         if &*message.channel == SYSTEM {
@@ -125,7 +125,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// As [`run_agent_loop`](Self::run_agent_loop).
+    /// Returns the same errors as [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_direct(
         &self,
         content: impl Into<Arc<str>>,
@@ -139,7 +139,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// As [`run_agent_loop`](Self::run_agent_loop).
+    /// Returns the same errors as [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_direct_with_channel(
         &self,
         content: impl Into<Arc<str>>,
@@ -152,12 +152,12 @@ impl Gateway {
             .await
     }
 
-    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in a
-    /// session of its own, which is deleted afterwards.
+    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in its
+    /// own session, which is deleted afterwards.
     ///
     /// # Errors
     ///
-    /// As [`run_agent_loop`](Self::run_agent_loop).
+    /// Returns the same errors as [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_heartbeat(
         &self,
         content: impl Into<Arc<str>>,
@@ -207,7 +207,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn record_last_channel(&self, last_channel: &str) -> Result<()> {
         match &self.core.state {
             Some(state) => state.set_last_channel(last_channel).await,
@@ -219,7 +219,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn record_last_chat_id(&self, chat_id: &str) -> Result<()> {
         match &self.core.state {
             Some(state) => state.set_last_chat_id(chat_id).await,
@@ -227,7 +227,7 @@ impl Gateway {
         }
     }
 
-    /// The channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
     pub fn last_channel(&self) -> Option<Arc<str>> {
         self.core.state.as_ref()?.last_channel()
     }
@@ -236,8 +236,8 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// [`Tool`](crate::ErrorKind::Tool) if its name or its parameters are not valid, or if a tool
-    /// of that name was added before.
+    /// Returns [`Tool`](crate::ErrorKind::Tool) if the tool's name or its parameters are not valid,
+    /// or if a tool of that name was added before.
     pub fn register_tool(&self, tool: impl Tool) -> Result<()> {
         self.core.registered_tools.register(tool)
     }

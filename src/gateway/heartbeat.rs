@@ -13,9 +13,9 @@ const LOG: &str = "heartbeat.log";
 const NOTHING: &str = "HEARTBEAT_OK";
 const INTERVAL: Duration = Duration::from_secs(30 * 60);
 const MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
-/// The most bytes of the file that are read.
+/// The maximum number of bytes read of the file.
 const MAX_BYTES: usize = 64 * 1024;
-/// The length to which a text is logged, in characters.
+/// The maximum length of a logged text, in characters.
 const MAX_LOGGED: usize = 300;
 
 /// The file that is made if there is none.
@@ -81,7 +81,7 @@ pub struct Heartbeat {
 pub enum HeartbeatReply {
     /// The agent's answer, which is sent unless it is empty or `HEARTBEAT_OK`.
     Text(String),
-    /// The agent works on in the background and reports by itself.
+    /// The agent continues in the background and reports on its own.
     Async,
     /// The agent has sent its messages itself.
     Silent,
@@ -124,7 +124,7 @@ impl Heartbeat {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such zone.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such zone.
     pub fn zone(mut self, name: &str) -> Result<Self> {
         self.clock = self.clock.with_zone(name)?;
         Ok(self)
@@ -183,7 +183,7 @@ impl Heartbeat {
         Some(text.to_owned())
     }
 
-    /// The prompt of a check; `None` without tasks.
+    /// Returns the prompt of a check; `None` without tasks.
     async fn prompt(&self) -> Result<Option<String>> {
         let content = match self.workspace.read_range(FILE, 0, MAX_BYTES).await {
             Ok(content) => content,

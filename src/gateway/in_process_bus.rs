@@ -18,11 +18,12 @@ use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The most channels of published messages that have no consumer.
+/// The maximum number of channels with published messages and without a consumer.
 const MAX_CHANNELS: usize = 1_024;
-/// The bytes of all messages of a direction, each as JSON.
+/// The maximum size of all messages of a direction, in bytes of JSON.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The bytes of the messages of a channel, so that a few that are not consumed do not stop others.
+/// The maximum size of the messages of a channel, in bytes of JSON, so that a few unconsumed
+/// channels do not block others.
 const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 
 /// A bus inside one process. Its messages end with the process. Clones share it.

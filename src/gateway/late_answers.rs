@@ -28,14 +28,14 @@ fn answer_id(input_id: &str) -> Arc<str> {
     format!("answer:{input_id}").into()
 }
 
-/// The id in a session of an input that decides a call.
+/// Returns the id in a session of an input that decides a call.
 fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
     format!("decision:{call_id}:{input_id}").into()
 }
 
 impl Core {
     /// Determines the use of an input. One that is delivered again, also to another process, is
-    /// recognised by the ids that the session has.
+    /// recognized by the ids that the session has.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
         if options.no_history || options.report_depth > 0 {
             return Ok(InputUse::Input);

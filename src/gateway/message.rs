@@ -22,8 +22,7 @@ const MAX_ORIGIN: usize = 2 * MAX_NAME + 1;
 
 /// A message that a person wrote in a channel.
 ///
-/// As JSON, fields that are empty are left out, and each but `channel` and `chat_id` may be
-/// missing.
+/// As JSON, fields that are empty are omitted, and each but `channel` and `chat_id` may be missing.
 ///
 /// ```
 /// use agentcore::gateway::InboundMessage;

@@ -19,6 +19,6 @@ pub enum WhenBusy {
     #[default]
     Queue,
     /// The message is sent to the run, whose model reads it before its next turn. If the run ends
-    /// before that, the message begins a run of its own.
+    /// before that, the message begins its own run.
     Steer,
 }

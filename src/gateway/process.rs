@@ -101,7 +101,7 @@ impl Core {
             match summaries.maybe_summarize(&session, &state).await {
                 Ok(_) => TaskOutcome::Completed(String::new()),
                 Err(error) => {
-                    tracing::warn!("session {} was not summarised: {error}", session.id());
+                    tracing::warn!("session {} was not summarized: {error}", session.id());
                     TaskOutcome::Failed(error.to_string())
                 }
             }
@@ -152,7 +152,7 @@ impl Core {
         self.shared.drive(run, turn, options.send_response).await
     }
 
-    /// The text of the reply: the answer, or else the default response, which is stored.
+    /// Returns the text of the reply: the answer, or else the default response, which is stored.
     async fn reply(
         &self,
         output: &RunOutput,
@@ -216,7 +216,7 @@ fn has_background_work(output: &RunOutput) -> bool {
     results.any(|result| result.is_async)
 }
 
-/// The user's message: the text and the media.
+/// Returns the user's message: the text and the media.
 pub(super) fn input(options: &ProcessOptions) -> Content {
     let mut content = Content::from(&*options.user_message);
     for part in &options.media {

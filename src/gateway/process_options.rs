@@ -36,12 +36,12 @@ pub struct ProcessOptions {
     pub media: Vec<Part>,
     /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
     pub default_response: String,
-    /// True if a long history is summarised after the turn. Defaults to `false`.
+    /// True if a long history is summarized after the turn. Defaults to `false`.
     pub enable_summary: bool,
     /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
     /// to `false`.
     pub send_response: bool,
-    /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
+    /// True if the turn runs in its own session, `KEY:once:UUID`, which is deleted afterwards.
     /// Defaults to `false`.
     pub no_history: bool,
     /// The number of tasks, each begun because of the result of the one before, of which the input
@@ -73,7 +73,7 @@ impl ProcessOptions {
         }
     }
 
-    /// The options of the turn that a message begins.
+    /// Creates the options of the turn that a message begins.
     pub(super) fn of_message(message: &InboundMessage) -> Self {
         Self {
             sender_id: message.sender_id.clone(),

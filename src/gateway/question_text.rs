@@ -3,7 +3,7 @@
 use crate::sdk::PermissionRequest;
 use crate::tools::ask::Choice;
 
-/// The text of a question about a call.
+/// Returns the text of a question about a call.
 pub(super) fn permission_text(request: &PermissionRequest) -> String {
     let question = &request.question;
     if let Some(choice) = Choice::of_request(request) {
@@ -15,7 +15,7 @@ pub(super) fn permission_text(request: &PermissionRequest) -> String {
     }
 }
 
-/// The text of a question with its options, each with its number.
+/// Returns the text of a question with its options, each with its number.
 pub(super) fn choice_text(choice: &Choice) -> String {
     let mut text = choice.question.clone();
     for (index, option) in choice.options.iter().enumerate() {

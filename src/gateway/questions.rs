@@ -17,7 +17,7 @@ use super::message::InboundMessage;
 use super::newest_ids::NewestIds;
 use super::turn::Turn;
 
-/// The number of answers whose ids are kept.
+/// The maximum number of answers whose ids are kept.
 const MAX_ANSWERS: usize = 4_096;
 
 /// The questions that wait for a person, by session, the oldest first.
@@ -143,7 +143,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// The number of this asker, unique in its gateway.
+    /// Returns the number of this asker, unique in its gateway.
     pub(super) fn id(&self) -> u64 {
         self.id
     }

@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 use super::bus::{Delivery, Receipt};
 use super::newest_ids::NewestIds;
 
-/// The longest delay of a message that is given back: a year. A longer one may be beyond what the
-/// clock can name.
+/// The maximum delay of a returned message: a year. The clock may not be able to represent a longer
+/// one.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A message of a queue.
@@ -25,7 +25,7 @@ pub(super) trait Queued: Clone + Send + Sync + 'static {
     fn id(&self) -> &Arc<str>;
     /// The messages with the same key are delivered in order.
     fn key(&self) -> &str;
-    /// The bytes that the queue and a delivery keep of it.
+    /// Returns the bytes that the queue and a delivery keep of it.
     fn size(&self) -> usize;
     /// Checks the lengths of its id and its names.
     fn check(&self) -> Result<()>;

@@ -23,7 +23,7 @@ impl Served {
         self.first_agent().store()
     }
 
-    /// The agent, or the one that begins.
+    /// Returns the agent, or the one that begins.
     pub(super) fn first_agent(&self) -> &Agent {
         match self {
             Self::Agent(agent) => agent,
@@ -31,7 +31,7 @@ impl Served {
         }
     }
 
-    /// The handle of the run in progress in a session.
+    /// Returns the handle of the run in progress in a session.
     pub(super) fn handle_of(&self, session_id: &str) -> Option<RunHandle> {
         match self {
             Self::Agent(agent) => agent.handle(session_id),

@@ -12,9 +12,9 @@ use crate::message::{Content, EstimateCounter, Message, Messages, Role, TokenCou
 use crate::model::Compaction;
 use crate::session::{AgentState, Record, SessionStore};
 
-/// The most bytes of a file that is imported.
+/// The maximum size of an imported file, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The summary of messages that were left out without one.
+/// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 
 /// The sessions of a gateway by their keys, for programs that keep a history by hand.
@@ -63,11 +63,11 @@ impl SessionManager {
         }
     }
 
-    /// Returns the messages behind the summary; none if the session does not exist.
+    /// Returns the messages after the summary; none if the session does not exist.
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn get_history(&self, key: &str) -> Result<Messages> {
         let state = self.state(key).await?;
         let covered = state.compaction.as_ref();
@@ -80,7 +80,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     pub async fn get_summary(&self, key: &str) -> Result<Option<String>> {
         let compaction = self.state(key).await?.compaction;
         Ok(compaction.map(|compaction| compaction.summary))
@@ -90,9 +90,9 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] for a result, which belongs to a call (see
-    /// [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`], or the store's
-    /// error.
+    /// Returns [`ErrorKind::InvalidRequest`] if the role is that of a tool result, which belongs to
+    /// a call (see [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`] while
+    /// a run holds the session, or the store's error.
     pub async fn add_message(
         &self,
         key: &str,
@@ -115,7 +115,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`], or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
     pub async fn add_full_message(
         &self,
         key: &str,
@@ -134,7 +134,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`], or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
     pub async fn set_summary(&self, key: &str, summary: &str) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let state = self.state(key).await?;
@@ -151,7 +151,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`], or the store's error.
+    /// Returns [`ErrorKind::SessionBusy`] while a run holds the session, or the store's error.
     pub async fn truncate_history(&self, key: &str, keep_last: usize) -> Result<()> {
         let lease = self.store.lease(key).await?;
         let AgentState {
@@ -178,7 +178,7 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// None.
+    /// Never returns an error.
     pub async fn save(&self, _key: &str) -> Result<()> {
         Ok(())
     }
@@ -189,8 +189,8 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// The backend's error if the folder cannot be listed. The errors of single files are in the
-    /// result.
+    /// Returns the backend's error if the folder cannot be listed. The errors of single files are
+    /// in the result.
     pub async fn import_sessions(
         &self,
         workspace: &dyn Backend,
@@ -215,7 +215,7 @@ impl SessionManager {
         Ok(outcome)
     }
 
-    /// The key of a file's session, and true if it is new.
+    /// Returns the key of a file's session, and true if it is new.
     async fn import_file(
         &self,
         workspace: &dyn Backend,
@@ -241,7 +241,7 @@ impl SessionManager {
         }
     }
 
-    /// The state; an empty one if the session does not exist.
+    /// Returns the state; an empty one if the session does not exist.
     async fn state(&self, key: &str) -> Result<AgentState> {
         let stored = self.store.load(key).await?;
         Ok(stored.map(|stored| stored.state).unwrap_or_default())

@@ -118,8 +118,8 @@ impl Core {
     }
 }
 
-/// The settlement of a message whose reply could not be sent: another attempt, unless the bus would
-/// refuse each.
+/// Returns the settlement of a message whose reply could not be sent: another attempt, unless the
+/// bus would refuse each.
 fn after_refusal(input_id: &str, error: &Error) -> Settlement {
     if error.kind() == ErrorKind::InvalidRequest {
         let input_id = truncate(input_id, 64);

@@ -74,7 +74,7 @@ impl Shared {
         })
     }
 
-    /// The id of the next task of `spawn`.
+    /// Returns the id of the next task of `spawn`.
     pub(super) fn next_task_id(&self) -> Arc<str> {
         let number = self.spawned.fetch_add(1, Ordering::Relaxed) + 1;
         format!("subagent-{number}").into()

@@ -65,7 +65,7 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn load(workspace: impl Backend) -> Result<Self> {
         let values = match workspace.read_range(FILE, 0, MAX_BYTES).await {
             Ok(content) => serde_json::from_slice(&content).unwrap_or_else(|error| {
@@ -91,17 +91,17 @@ impl StateManager {
         self
     }
 
-    /// The channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
     pub fn last_channel(&self) -> Option<Arc<str>> {
         Some(lock(&self.values).last_channel.clone()).filter(|value| !value.is_empty())
     }
 
-    /// The id of the chat in which a person wrote last.
+    /// Returns the id of the chat in which a person wrote last.
     pub fn last_chat_id(&self) -> Option<Arc<str>> {
         Some(lock(&self.values).last_chat_id.clone()).filter(|value| !value.is_empty())
     }
 
-    /// The chat in which a person wrote last.
+    /// Returns the chat in which a person wrote last.
     pub fn last_conversation(&self) -> Option<Conversation> {
         let last = self.last_channel()?;
         let (channel, chat_id) = last.split_once(':')?;
@@ -112,7 +112,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
+    /// KiB together.
     pub async fn record(&self, channel: &str, chat_id: &str) -> Result<()> {
         let last_channel = format!("{channel}:{chat_id}");
         self.change(|values| {
@@ -126,7 +127,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
+    /// KiB together.
     pub async fn set_last_channel(&self, last_channel: &str) -> Result<()> {
         self.change(|values| values.last_channel = last_channel.into())
             .await
@@ -136,7 +138,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
+    /// KiB together.
     pub async fn set_last_chat_id(&self, chat_id: &str) -> Result<()> {
         self.change(|values| values.last_chat_id = chat_id.into())
             .await

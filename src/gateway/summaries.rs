@@ -17,11 +17,12 @@ use crate::session::AgentState;
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-/// The share of the window beyond which a session is summarised after a turn.
+/// The share of the window beyond which a session is summarized after a turn.
 const SHARE: f64 = 0.75;
-/// The share of the window beyond which it is summarised in a run.
+/// The share of the window beyond which it is summarized in a run.
 const SHARE_IN_RUN: f64 = 0.95;
-/// More old messages than this are summarised in two halves.
+/// The maximum number of old messages that are summarized at once; more are summarized in two
+/// halves.
 const MAX_BATCH: usize = 10;
 /// The note in a summary that leaves messages out.
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";
@@ -29,13 +30,13 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 /// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
 /// calls after each turn.
 ///
-/// A session is due when more than 20 messages are behind its last summary, or when they fill more
+/// A session is due when more than 20 messages are after its last summary, or when they fill more
 /// than three quarters of the context window, as [estimated](estimate_tokens) from their text. The
-/// last four messages stay as they are. More than ten old ones are summarised in two halves at
-/// once, and the two summaries are merged. A message over half the window is left out, with a note
+/// last four messages stay as they are. More than ten old ones are summarized in two halves at
+/// once, and the two summaries are merged. A message over half the window is omitted, with a note
 /// in the summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
-/// Clones share the list of the sessions that are being summarised.
+/// Clones share the list of the sessions that are being summarized.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -66,7 +67,7 @@ pub struct Summaries {
     max_messages: usize,
     keep_last: usize,
     timeout: Duration,
-    /// The sessions that are being summarised.
+    /// The sessions that are being summarized.
     active: Arc<Mutex<HashSet<Arc<str>>>>,
 }
 
@@ -83,7 +84,7 @@ impl Summaries {
         }
     }
 
-    /// Sets the model that summarises. Defaults to that of the session's agent.
+    /// Sets the model that summarizes. Defaults to that of the session's agent.
     #[must_use]
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
@@ -97,7 +98,7 @@ impl Summaries {
         self
     }
 
-    /// Sets the number of messages behind the last summary beyond which a session is due. Defaults
+    /// Sets the number of messages after the last summary beyond which a session is due. Defaults
     /// to 20.
     #[must_use]
     pub fn with_max_messages(mut self, count: usize) -> Self {
@@ -120,8 +121,8 @@ impl Summaries {
         self
     }
 
-    /// Summarises the session if it is due, and returns the new summary. Returns `None` if it is
-    /// not due, has nothing to summarise, or is being summarised already. `state` is that of the
+    /// Summarizes the session if it is due, and returns the new summary. Returns `None` if it is
+    /// not due, has nothing to summarize, or is being summarized already. `state` is that of the
     /// turn that has just ended.
     ///
     /// The session may be run meanwhile: a summary that is complete waits until none holds it.
@@ -130,8 +131,8 @@ impl Summaries {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Timeout`] after the time limit, else as [`Session::compact`], but for
-    /// `SessionBusy`. The session stays as it was.
+    /// Returns [`ErrorKind::Timeout`] after the time limit, and the errors of [`Session::compact`]
+    /// except `SessionBusy`. The session is unchanged after an error.
     ///
     /// # Cancel safety
     ///
@@ -220,9 +221,12 @@ impl Compactor for Summaries {
 
         let old_messages = &messages.as_slice()[start..cut_index];
         let sizes = tokens_of(old_messages).await?;
-        let fitting = old_messages.iter().zip(sizes);
-        let fitting = fitting.filter(|(_, tokens)| *tokens <= window / 2);
-        let fitting: Vec<Arc<Message>> = fitting.map(|(message, _)| message.clone()).collect();
+        let fitting: Vec<Arc<Message>> = old_messages
+            .iter()
+            .zip(sizes)
+            .filter(|(_, tokens)| *tokens <= window / 2)
+            .map(|(message, _)| message.clone())
+            .collect();
         let earlier_summary = current.map(|compaction| compaction.summary.clone());
         let summarizer = Summarizer {
             request: &request,
@@ -263,14 +267,14 @@ impl fmt::Debug for Summaries {
     }
 }
 
-/// A session that is being summarised, until it is dropped.
+/// A session that is being summarized, until it is dropped.
 struct Active {
     sessions: Arc<Mutex<HashSet<Arc<str>>>>,
     id: Arc<str>,
 }
 
 impl Active {
-    /// `None` if it is being summarised already.
+    /// `None` if it is being summarized already.
     fn begin(sessions: &Arc<Mutex<HashSet<Arc<str>>>>, id: &Arc<str>) -> Option<Self> {
         lock(sessions).insert(id.clone()).then(|| Self {
             sessions: sessions.clone(),
@@ -285,7 +289,8 @@ impl Drop for Active {
     }
 }
 
-/// A rough number of tokens: a third of the characters of the texts and of the arguments of calls.
+/// Returns a rough number of tokens: a third of the characters of the texts and of the arguments of
+/// calls.
 pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
     messages.iter().map(|message| message_tokens(message)).sum()
 }
@@ -300,7 +305,7 @@ fn tokens(text: &str) -> u64 {
     (text.chars().count() / 3) as u64
 }
 
-/// The estimate of each message. Long ones are counted on a thread for blocking work.
+/// Returns the estimate of each message. Long ones are counted on a thread for blocking work.
 async fn tokens_of(messages: &[Arc<Message>]) -> Result<Vec<u64>> {
     let count = |messages: &[Arc<Message>]| -> Vec<u64> {
         let messages = messages.iter();

@@ -41,7 +41,7 @@ pub(super) fn task_message(
     }
 }
 
-/// The number of tasks that led to a message of the channel `system`, at least one.
+/// Returns the number of tasks that led to a message of the channel `system`, at least one.
 pub(super) fn report_depth(message: &InboundMessage) -> u32 {
     let depth = message.metadata.get(DEPTH);
     depth
@@ -72,13 +72,11 @@ pub(super) fn input_of(message: &InboundMessage) -> Option<InboundMessage> {
     let (channel, chat_id) = origin(message)?;
     // Not the task, which could not answer the questions of the turn.
     let sender_id = message.metadata.get(SENDER).map_or("", String::as_str);
-    let input = InboundMessage::new(channel, chat_id, sender_id, message.content.clone());
-    let input = input.with_id(format!("{}:input", message.id));
-    let key = message.metadata.get(SESSION);
-    let input = match key {
-        Some(key) => input.with_session_key(key.as_str()),
-        None => input,
-    };
+    let mut input = InboundMessage::new(channel, chat_id, sender_id, message.content.clone())
+        .with_id(format!("{}:input", message.id));
+    if let Some(key) = message.metadata.get(SESSION) {
+        input = input.with_session_key(key.as_str());
+    }
     Some(input.completed())
 }
 

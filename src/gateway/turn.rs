@@ -48,7 +48,7 @@ impl Turn {
         })
     }
 
-    /// A turn of the same chat, for a task that outlives this one.
+    /// Returns a turn of the same chat, for a task that outlives this one.
     pub(super) fn for_task(&self) -> Arc<Self> {
         Arc::new(Self {
             shared: self.shared.clone(),
@@ -68,7 +68,7 @@ impl Turn {
         *self.session_key != *HEARTBEAT
     }
 
-    /// The turn of the run that made a call, or of a run above it.
+    /// Creates the turn of the run that made a call, or of a run above it.
     pub(super) fn of_call(cx: &ToolContext) -> Option<Arc<Self>> {
         let turn = cx.asking().value::<Arc<Self>>()?;
         Some(Arc::clone(&*turn))

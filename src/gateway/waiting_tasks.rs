@@ -11,7 +11,7 @@ use super::answers::late_decision;
 use super::process_options::ProcessOptions;
 use super::turn::Turn;
 
-/// A task of `spawn`: a subagent in a session of its own, for a conversation.
+/// A task of `spawn`: a subagent in its own session, for a conversation.
 pub(super) struct SpawnedTask {
     pub(super) turn: Arc<Turn>,
     pub(super) id: Arc<str>,

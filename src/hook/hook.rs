@@ -56,10 +56,10 @@ use super::stop_decision::StopDecision;
     note = "a hand-written `impl Hook for ..` needs `#[agentcore::async_trait]` above it"
 )]
 pub trait Hook: Send + Sync + 'static {
-    /// The hook's name, for errors and introspection.
+    /// Returns the hook's name, for errors and introspection.
     fn name(&self) -> &str;
 
-    /// The description for introspection.
+    /// Returns the description for introspection.
     fn description(&self) -> &str {
         ""
     }
@@ -70,25 +70,25 @@ pub trait Hook: Send + Sync + 'static {
         Phases::ALL
     }
 
-    /// The names of the tools that the hook registers: for introspection, for permission rules
-    /// ([`check_tools`](Self::check_tools)), and for the [`Prompter`](crate::model::Prompter),
-    /// which runs before they are registered.
+    /// Returns the names of the tools that the hook registers: for introspection, for permission
+    /// rules ([`check_tools`](Self::check_tools)), and for the
+    /// [`Prompter`](crate::model::Prompter), which runs before they are registered.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The compactor that shortens a long history, if the hook provides one. Asked once, when the
-    /// agent is built. Of several hooks, the compactor of the last one is used;
+    /// Returns the compactor that shortens a long history, if the hook provides one. Asked once,
+    /// when the agent is built. Of several hooks, the compactor of the last one is used;
     /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes precedence over all of
     /// them.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         None
     }
 
-    /// The absolute paths of files that the program made the agent's memory. Writing them needs no
-    /// question, even if permission rules protect files of their names. The rules of the runs above
-    /// a child run protect them, unless they are memory there as well. Asked once, when the agent
-    /// is built.
+    /// Returns the absolute paths of files that the program made the agent's memory. Writing them
+    /// needs no question, even if permission rules protect files of their names. The rules of the
+    /// runs above a child run protect them, unless they are memory there as well. Asked once, when
+    /// the agent is built.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }
@@ -99,7 +99,7 @@ pub trait Hook: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A [`Config`](crate::ErrorKind::Config) error if the hook refuses a tool that the agent does
+    /// Returns [`Config`](crate::ErrorKind::Config) if the hook refuses a tool that the agent does
     /// not have. The provided method returns `Ok`.
     fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
         Ok(())

@@ -133,8 +133,8 @@ impl<T: Step> Next<T> {
     ///
     /// # Errors
     ///
-    /// The error of an inner hook or of the call. [`ErrorKind::Hook`] for a second run of a tool
-    /// call whose tool is not idempotent.
+    /// Returns the error of an inner hook or of the call, and [`ErrorKind::Hook`] if a tool call is
+    /// run a second time and its tool is not idempotent.
     ///
     /// # Cancel safety
     ///
@@ -170,7 +170,7 @@ impl<T: Step> Next<T> {
         .await
     }
 
-    /// The context of the run. It stays usable after [`run`](Self::run).
+    /// Returns the context of the run. It stays usable after [`run`](Self::run).
     pub fn context(&self) -> &RunContext {
         &self.chain.context
     }

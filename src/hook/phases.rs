@@ -53,12 +53,12 @@ impl Phases {
         self.0 & other.0 == other.0
     }
 
-    /// The name of the first phase.
+    /// Returns the name of the first phase.
     pub(crate) fn name(self) -> &'static str {
         self.names().next().unwrap_or_default()
     }
 
-    /// The names of its phases, in the order they run.
+    /// Returns the names of its phases, in the order they run.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .into_iter()

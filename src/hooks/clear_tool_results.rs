@@ -78,7 +78,7 @@ impl ClearToolResults {
         self
     }
 
-    /// The result in short; `None` when it is short enough.
+    /// Returns the result in short; `None` when it is short enough.
     fn shortened(&self, message: &Message) -> Option<Message> {
         let text = message.text();
         if head(&text, self.longer_than).1 == 0 {

@@ -6,12 +6,12 @@ use crate::backend::{Backend, DirEntry, EntryKind, is_not_found};
 use crate::error::Result;
 use crate::util::hash::fnv1a;
 
-/// The number of characters of an id that become part of a name.
+/// The maximum number of characters of an id in a name.
 const MAX_ID_CHARS: usize = 64;
 const HASH_CHARS: usize = 16;
 const SUFFIX: &str = ".txt";
 
-/// The number of files, and of sessions, that one search for old results looks at.
+/// The maximum number of files, and of sessions, that one search for old results examines.
 const MAX_SWEPT: usize = 1_000;
 
 /// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so
@@ -69,7 +69,7 @@ pub(super) async fn remove_session(
 }
 
 /// Removes results of all sessions that were written before `limit`. A result whose modification
-/// time is unknown stays, and so do those beyond the number of files that are looked at.
+/// time is unknown stays, and so do those beyond the number of files that are examined.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,

@@ -21,9 +21,9 @@ const OVER: usize = 80_000;
 /// The approximate length of the marker between the two ends.
 const MARKER: usize = 100;
 
-/// The fewest and the most characters that stay at each end unless they are set.
-const FEWEST: usize = 200;
-const MOST: usize = 2_000;
+/// The default minimum and maximum number of characters that stay at each end.
+const MIN_END: usize = 200;
+const MAX_END: usize = 2_000;
 
 /// The file that keeps results out of version control, and its content.
 const IGNORE_FILE: &str = ".gitignore";
@@ -89,7 +89,7 @@ impl Eviction {
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
             let end_len = self.over.saturating_sub(MARKER) / 2;
-            let end_len = end_len.clamp(FEWEST, MOST);
+            let end_len = end_len.clamp(MIN_END, MAX_END);
             (end_len, end_len)
         })
     }
@@ -109,8 +109,8 @@ impl Eviction {
     }
 
     /// Replaces the text of a result by `excerpt`. Its parts for programs and people are cut in the
-    /// same way, and details that are still too long are left out: they would keep the whole text
-    /// in the conversation.
+    /// same way, and details that are still too long are omitted: they would keep the whole text in
+    /// the conversation.
     fn cut(&self, result: &mut ToolResult, excerpt: String, path: &str) {
         let mut excerpt = Some(excerpt);
         result.content.parts_mut().retain_mut(|part| match part {
@@ -169,7 +169,8 @@ impl Eviction {
 ///
 /// # Errors
 ///
-/// When the folder of results is a link, which may lead to a folder with an ignore file of its own.
+/// Returns an error if the folder of results is a link, which may lead to a folder with an ignore
+/// file of its own.
 async fn is_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<bool> {
     let root = backend.root().trim_end_matches('/');
     let real_root = backend.real_path("").await?;
@@ -205,7 +206,7 @@ async fn replace(backend: &dyn Backend, ignore: &str) -> Result<()> {
     backend.write(ignore, IGNORE).await
 }
 
-/// The text of a content with one text, which is left empty.
+/// Returns the text of a content with one text, which is left empty.
 fn take_text(content: &mut Content) -> String {
     let mut texts = content.parts_mut().iter_mut();
     texts

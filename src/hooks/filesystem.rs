@@ -36,14 +36,14 @@ const TOOLS: [&str; 7] = [
 /// The names of the path argument of `read_file`.
 const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 
-/// The default limit on the size of a file in the state, in bytes.
+/// The default maximum size of a file in the state, in bytes.
 const MAX_TRACKED: usize = 1024 * 1024;
 
-/// The limit on the size of all files in the state together, in bytes.
+/// The maximum size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
-/// The limit on the size of results in the state that could not be written, in bytes: they take
-/// memory, and are stored with the session.
+/// The maximum size of results in the state that could not be written, in bytes: they take memory,
+/// and are stored with the session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -64,7 +64,7 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// Each file that the agent writes or edits is kept in [`AgentState::files`]: its absolute path and
 /// its whole content, as the backend has it when the call has ended, with secrets redacted. It is
-/// stored with the session and outlives compaction. Three kinds of files are left out: those over 1
+/// stored with the session and outlives compaction. Three kinds of files are omitted: those over 1
 /// MiB ([`track_up_to`](Self::track_up_to) sets another limit) and those with which all files would
 /// have more than 32 MiB, with a warning, and those that are not UTF-8.
 ///
@@ -74,11 +74,11 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// into a file; its first and last 2,000 characters stay, and between them
 /// `... (truncated X characters; full result: PATH) ...`. The agent reads the parts of the file it
 /// needs, or searches it with `grep`. Texts in the result's `details` and `display` are cut in the
-/// same way; details that are still too long are left out.
+/// same way; details that are still too long are omitted.
 ///
-/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that
-/// excludes the whole folder; searches find it only when they name it. Such files are removed after
-/// 30 days: whenever a result is moved, a hook that has not looked for old files for a day does so.
+/// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, below a `.gitignore` that excludes
+/// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
+/// whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
 /// [`remove_results`](Self::remove_results) removes those of a session that has ended. A session
 /// can continue without them, but its agent can no longer read them.
@@ -113,7 +113,7 @@ pub struct FilesystemHook {
     eviction: Option<Eviction>,
     /// The time for which moved results are kept.
     retention: Duration,
-    /// The limits of commands in place of the backend's.
+    /// The limits of commands instead of the backend's.
     command_limits: CommandLimits,
     /// The time of the last search for old results.
     last_sweep: Arc<Mutex<Option<Instant>>>,
@@ -221,7 +221,7 @@ impl FilesystemHook {
     ///
     /// # Errors
     ///
-    /// When the backend cannot list or remove them.
+    /// Returns an error if the backend cannot list or remove them.
     pub async fn remove_results(&self, session: &str) -> Result<usize> {
         let Some(eviction) = &self.eviction else {
             return Ok(0);

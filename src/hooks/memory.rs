@@ -16,7 +16,7 @@ use super::prompt;
 use super::tag::escaped;
 
 const DEFAULT_PATH: &str = "AGENTS.md";
-/// The number of bytes of all files that are used at most.
+/// The maximum number of bytes used of all files together.
 const MAX_BYTES: usize = 256 * 1024;
 const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
@@ -29,7 +29,7 @@ const EDIT_TOOL: &str = "edit_file";
 /// what the agent writes into them shows in the next run. A file that is missing or empty is
 /// skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
 /// one that is not UTF-8, of which the invalid bytes are replaced. The files have 256 KiB together:
-/// one that is too large for what is left is cut, with a warning.
+/// one that is too large for the remaining space is cut, with a warning.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
 /// end it early: if a file contains such a tag, its `<` is written as `&lt;`.
@@ -111,7 +111,7 @@ impl MemoryHook {
         self
     }
 
-    /// The contents of the files that exist.
+    /// Returns the contents of the files that exist.
     async fn load(&self, cx: &RunContext) -> Vec<String> {
         let mut contents = Vec::new();
         let mut is_missing = true;
@@ -144,7 +144,7 @@ impl MemoryHook {
         contents
     }
 
-    /// The text of a file, of which at most `limit` bytes are used.
+    /// Returns the text of a file, of which at most `limit` bytes are used.
     fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8], limit: usize) -> String {
         let mut text_bytes = bytes;
         if bytes.len() > limit {

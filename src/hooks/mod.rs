@@ -14,7 +14,7 @@
 //! | [`CompactionHook`] | calls a function of yours when the history has grown too long | |
 //! | [`PermissionHook`] | holds a run to permission rules | |
 //! | [`inject_context`] | puts a message first in every request | |
-//! | [`session_hooks`] | loads and saves sessions in a store of its own | |
+//! | [`session_hooks`] | loads and saves sessions in its own store | |
 //! | [`UsageLogger`] | logs what a run has used | |
 //!
 //! They implement [`Hook`](crate::Hook) as hooks of your own do. Some also use parts of this crate

@@ -58,11 +58,11 @@ pub struct PermissionHook {
 }
 
 impl PermissionHook {
-    /// The rules of a configuration. Explanations name their source `configuration`.
+    /// Creates the rules of a configuration. Explanations name their source `configuration`.
     ///
     /// # Errors
     ///
-    /// When a rule could never match; the text names the rule and its place.
+    /// Returns an error if a rule could never match; the text names the rule and its place.
     pub fn new(mut config: PermissionConfig) -> Result<Self> {
         let mode = config.mode.take();
         let permissions = PermissionRules::new().config(&config, "configuration")?;

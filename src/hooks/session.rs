@@ -164,7 +164,7 @@ impl fmt::Debug for SessionHooks {
     }
 }
 
-/// The messages of both stores: what both have is one conversation, and stands once.
+/// Returns the messages of both stores: what both have is one conversation, and stands once.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
     let own = own.as_slice();
     let stored = stored.as_slice();

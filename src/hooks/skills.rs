@@ -39,11 +39,11 @@ const DEFAULT_PATH: &str = "skills";
 ///
 /// These problems are warnings of the run:
 ///
-/// * front matter that is not UTF-8, not closed or not valid: the skill is left out;
-/// * a name that an earlier skill has: the later one is left out;
+/// * front matter that is not UTF-8, not closed or not valid: the skill is omitted;
+/// * a name that an earlier skill has: the later one is omitted;
 /// * a name of more than 64 characters, which is cut;
 /// * no description, or one of more than 1024 characters, which is cut;
-/// * a list of more than 32 KiB: the last skills are left out.
+/// * a list of more than 32 KiB: the last skills are omitted.
 ///
 /// A name is shown as it is, on one line; without one, the folder's name is used.
 ///

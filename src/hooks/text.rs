@@ -2,7 +2,8 @@
 
 use crate::message::{Message, Part};
 
-/// The message with `text` in place of all its text and their citations; its other parts stay.
+/// Returns the message with `text` instead of all its text and their citations; its other parts
+/// stay.
 pub(super) fn with_text(message: &Message, text: String) -> Message {
     let mut message = message.clone();
     let parts = message.content_mut().parts_mut();

@@ -15,13 +15,13 @@ use crate::tool::{FuncTool, SideEffect, ToolError};
 use crate::util::text::truncate;
 
 const TOOL: &str = "write_todos";
-/// The most tasks of a list.
+/// The maximum number of tasks of a list.
 const MAX_TASKS: usize = 10_000;
-/// The most bytes of a title or an id.
+/// The maximum length of a title or an id, in bytes.
 const MAX_TEXT: usize = 4 * 1024;
-/// The most bytes of all titles and ids together.
+/// The maximum length of all titles and ids together, in bytes.
 const MAX_TOTAL: usize = 256 * 1024;
-/// The quoted part of an unknown status, in characters.
+/// The maximum length of the quoted part of an unknown status, in characters.
 const MAX_QUOTE: usize = 100;
 const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
     what is in progress and what is still to do.";
@@ -145,8 +145,8 @@ fn write_todos(name: &str) -> FuncTool {
     .idempotent()
 }
 
-/// The list of a call. The engine has checked it against the schema; a tool that is executed by
-/// hand receives it unchecked.
+/// Returns the list of a call. The engine has checked it against the schema; a tool that is
+/// executed by hand receives it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"].as_array();
     let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
@@ -209,8 +209,8 @@ fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
-/// The task's place in the list as its id, or the next number that is free. No later task can get a
-/// number below `free`.
+/// Returns the task's place in the list as its id, or the next number that is free. No later task
+/// can get a number below `free`.
 fn unused(at: usize, free: &mut usize, used: &mut BTreeSet<String>) -> String {
     let mut number = (at + 1).max(*free);
     while !used.insert(number.to_string()) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::message::Message;
 
-/// The results behind `answer` in the order of its calls, for wire formats without ids. Results of
-/// no call are last.
+/// Returns the results after `answer` in the order of its calls, for wire formats without ids.
+/// Results of no call are last.
 pub(crate) fn in_call_order<'a>(
     answer: Option<&Message>,
     results: &'a [Arc<Message>],
@@ -36,8 +36,8 @@ fn is_in_order(answer: &Message, results: &[Arc<Message>]) -> bool {
     })
 }
 
-/// The position of the call of each result: the first call with its id that no earlier result
-/// answers. `usize::MAX` without one.
+/// Returns the position of the call of each result: the first call with its id that no earlier
+/// result answers. `usize::MAX` without one.
 fn places(answer: &Message, results: &[Arc<Message>]) -> Vec<usize> {
     let mut open_calls: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (place, call) in answer.tool_calls().enumerate() {

@@ -42,8 +42,8 @@ impl ModelCheck {
     ///
     /// # Errors
     ///
-    /// The first problem, as [`Messages::validate_for_model`]. When it is in a message and not
-    /// merely a result that is still missing at the end, the next check starts from the front.
+    /// Returns the first problem, as [`Messages::validate_for_model`] does. Unless the problem is a
+    /// result that is still missing at the end, the next check starts from the first message.
     pub fn check(&mut self, messages: &Messages) -> Result<(), ValidationError> {
         let history = messages.as_slice();
         self.rewind(shared_prefix(&self.seen, history));
@@ -120,7 +120,7 @@ struct Walk {
     begun: bool,
     /// The calls of the last assistant message.
     turn: Turn,
-    /// The first result that stands behind that of a later call of its turn.
+    /// The first result that stands after that of a later call of its turn.
     unordered: Option<usize>,
 }
 
@@ -141,7 +141,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// The place of the call with this id.
+    /// Returns the place of the call with this id.
     fn place(&mut self, id: &Arc<str>) -> Option<usize> {
         let first_open = self.calls.get(self.first_open);
         if first_open.is_some_and(|(first_id, _)| first_id == id) {

@@ -19,7 +19,7 @@ impl Content {
         Self::default()
     }
 
-    /// The text parts, joined without a separator. Borrowed when there is one text part.
+    /// Returns the text parts, joined without a separator. Borrowed when there is one text part.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.0.iter().filter_map(Part::as_text);
         match (texts.next(), texts.next()) {
@@ -35,17 +35,17 @@ impl Content {
         }
     }
 
-    /// The number of bytes of text.
+    /// Returns the number of bytes of text.
     pub(crate) fn text_len(&self) -> usize {
         self.0.iter().filter_map(Part::as_text).map(str::len).sum()
     }
 
-    /// The calls among the parts.
+    /// Returns the calls among the parts.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.0.iter().filter_map(Part::as_tool_call)
     }
 
-    /// The citations of all texts, in order.
+    /// Returns the citations of all texts, in order.
     pub fn citations(&self) -> impl Iterator<Item = &Citation> {
         self.0.iter().flat_map(|part| match part {
             Part::Annotations(annotations) => annotations.citations.as_slice(),
@@ -74,12 +74,12 @@ impl Content {
         })
     }
 
-    /// The parts in order.
+    /// Returns the parts in order.
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
 
-    /// The parts, to change.
+    /// Returns the parts, to change.
     pub fn parts_mut(&mut self) -> &mut Vec<Part> {
         &mut self.0
     }

@@ -12,7 +12,7 @@ use super::message::Message;
 use super::size::message_size;
 use super::tokens::TokenCounter;
 
-/// The tokens of messages, counted as by [`count_each`].
+/// Returns the tokens of messages, counted as by [`count_each`].
 pub(crate) async fn count(counter: &Arc<dyn TokenCounter>, messages: &[Arc<Message>]) -> u64 {
     let mut total_tokens = 0;
     count_each(counter, messages, |_, tokens| {
@@ -35,7 +35,7 @@ pub(crate) async fn count_each(
             let counts = messages.iter().zip(counts);
             return counts.for_each(|(message, tokens)| add(message, tokens));
         }
-        // The runtime is shut down, and has no other thread any more.
+        // The runtime is shut down, and no longer has other threads.
     }
 
     for message in messages {
@@ -43,7 +43,7 @@ pub(crate) async fn count_each(
     }
 }
 
-/// The tokens of each message.
+/// Returns the tokens of each message.
 async fn count_apart(
     counter: Arc<dyn TokenCounter>,
     messages: Vec<Arc<Message>>,

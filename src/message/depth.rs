@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The deepest nesting of arrays and objects in arguments, details and blocks. A value without any
-/// has depth 0.
+/// The maximum nesting depth of arrays and objects in arguments, details and blocks. A value
+/// without any has depth 0.
 pub(crate) const MAX_JSON_DEPTH: usize = 100;
 
 /// Returns `true` if the value is nested deeper than [`MAX_JSON_DEPTH`].

@@ -32,14 +32,14 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// A message with this content.
+    /// Creates a message with this content.
     pub fn new(content: impl Into<Content>) -> Self {
         Self {
             content: content.into(),
         }
     }
 
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.tool_calls()
     }
@@ -60,26 +60,26 @@ pub enum Message {
 }
 
 impl Message {
-    /// A system message.
+    /// Creates a system message.
     pub fn system(content: impl Into<Content>) -> Self {
         Self::System(SystemMessage {
             content: content.into(),
         })
     }
 
-    /// A user message.
+    /// Creates a user message.
     pub fn human(content: impl Into<Content>) -> Self {
         Self::User(UserMessage {
             content: content.into(),
         })
     }
 
-    /// An assistant message.
+    /// Creates an assistant message.
     pub fn ai(content: impl Into<Content>) -> Self {
         Self::Assistant(AssistantMessage::new(content))
     }
 
-    /// An assistant message with tool calls after its text. An empty text adds no part.
+    /// Creates an assistant message with tool calls after its text. An empty text adds no part.
     pub fn ai_calling(text: impl Into<String>, calls: impl IntoIterator<Item = ToolCall>) -> Self {
         let text = text.into();
         let mut content = Content::new();
@@ -92,7 +92,7 @@ impl Message {
         Self::ai(content)
     }
 
-    /// The result of the call `id` of the tool `name`.
+    /// Creates the result of the call `id` of the tool `name`.
     pub fn tool(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -101,7 +101,7 @@ impl Message {
         Self::Tool(ToolResult::new(id, name, content))
     }
 
-    /// The role of the sender.
+    /// Returns the role of the sender.
     pub fn role(&self) -> Role {
         match self {
             Self::System(_) => Role::System,
@@ -111,7 +111,7 @@ impl Message {
         }
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &Content {
         match self {
             Self::System(message) => &message.content,
@@ -121,7 +121,7 @@ impl Message {
         }
     }
 
-    /// The content, mutably.
+    /// Returns the content, mutably.
     pub fn content_mut(&mut self) -> &mut Content {
         match self {
             Self::System(message) => &mut message.content,
@@ -136,12 +136,12 @@ impl Message {
         self.content().text()
     }
 
-    /// The calls among its parts. Only an assistant message may have any.
+    /// Returns the calls among its parts. Only an assistant message may have any.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content().tool_calls()
     }
 
-    /// The result, when this is a tool message.
+    /// Returns the result, when this is a tool message.
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Self::Tool(result) => Some(result),

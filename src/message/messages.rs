@@ -95,7 +95,7 @@ impl Messages {
     ///
     /// # Panics
     ///
-    /// When `index` is greater than the length, as [`Vec::insert`].
+    /// Panics if `index` is greater than the length, like [`Vec::insert`].
     pub fn insert(&mut self, index: usize, message: impl Into<Arc<Message>>) {
         Arc::make_mut(&mut self.0).insert(index, message.into());
     }
@@ -105,42 +105,42 @@ impl Messages {
         self.as_mut_vec()[index] = message;
     }
 
-    /// The message at `index`, to change.
+    /// Returns the message at `index`, to change.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Message> {
         Arc::make_mut(&mut self.0).get_mut(index).map(Arc::make_mut)
     }
 
-    /// The message at `index`.
+    /// Returns the message at `index`.
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.0.get(index).map(|message| &**message)
     }
 
-    /// The shared messages.
+    /// Returns the shared messages.
     pub fn as_slice(&self) -> &[Arc<Message>] {
         &self.0
     }
 
-    /// The shared messages, copied pointer by pointer.
+    /// Returns the shared messages, copied pointer by pointer.
     pub fn to_vec(&self) -> Vec<Arc<Message>> {
         self.0.to_vec()
     }
 
-    /// The messages in order.
+    /// Returns the messages in order.
     pub fn iter(&self) -> Iter<'_> {
         self.0.iter().map(|message| &**message)
     }
 
-    /// The last message.
+    /// Returns the last message.
     pub fn last(&self) -> Option<&Message> {
         self.0.last().map(|message| &**message)
     }
 
-    /// The text of the last message; empty when there is none.
+    /// Returns the text of the last message; empty when there is none.
     pub fn last_content(&self) -> Cow<'_, str> {
         self.last().map(Message::text).unwrap_or_default()
     }
 
-    /// The number of messages.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -150,27 +150,27 @@ impl Messages {
         self.0.is_empty()
     }
 
-    /// The messages of one role.
+    /// Returns the messages of one role.
     pub fn by_role(&self, role: Role) -> impl DoubleEndedIterator<Item = &Message> {
         self.iter().filter(move |message| message.role() == role)
     }
 
-    /// The user's messages.
+    /// Returns the user's messages.
     pub fn user_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.by_role(Role::User)
     }
 
-    /// The model's messages.
+    /// Returns the model's messages.
     pub fn assistant_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.by_role(Role::Assistant)
     }
 
-    /// The tool results.
+    /// Returns the tool results.
     pub fn tool_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.by_role(Role::Tool)
     }
 
-    /// The system messages.
+    /// Returns the system messages.
     pub fn system_messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.by_role(Role::System)
     }

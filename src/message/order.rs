@@ -58,9 +58,11 @@ mod tests {
     fn many_messages_in_a_row_are_merged() {
         const COUNT: usize = 150_000;
         let answer = Arc::new(Message::ai("a"));
-        let messages = std::iter::once(Message::human("q").into());
-        let messages = messages.chain((0..COUNT).map(|_| answer.clone()));
-        let messages: Vec<_> = messages.enumerate().collect();
+        let answers = (0..COUNT).map(|_| answer.clone());
+        let messages: Vec<_> = std::iter::once(Message::human("q").into())
+            .chain(answers)
+            .enumerate()
+            .collect();
         let mut changes = Vec::new();
         let ordered_messages = order(messages, &mut changes);
         assert_eq!(ordered_messages.len(), 2);

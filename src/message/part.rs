@@ -37,12 +37,12 @@ pub enum Part {
 }
 
 impl Part {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// The text, when this is a text part.
+    /// Returns the text, when this is a text part.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// The call, when this is one.
+    /// Returns the call, when this is one.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -154,7 +154,7 @@ impl Media {
         }
     }
 
-    /// The decoded content, when it is text.
+    /// Returns the decoded content, when it is text.
     pub(crate) fn text(&self) -> Option<String> {
         let MediaSource::Base64(data) = &self.source else {
             return None;

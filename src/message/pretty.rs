@@ -9,12 +9,12 @@ use super::messages::Messages;
 use super::part::{Media, MediaSource, Part};
 
 impl Messages {
-    /// The history as blocks of text with an empty line between them.
+    /// Returns the history as blocks of text with an empty line between them.
     ///
-    /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v`
-    /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures,
-    /// documents and recordings are named in brackets; thinking and citations are left out. The
-    /// last line ends with a newline.
+    /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v` prints
+    /// them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures, documents and
+    /// recordings are named in brackets; thinking and citations are omitted. The last line ends
+    /// with a newline.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};
@@ -92,7 +92,7 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
     Ok(())
 }
 
-/// The name, else where it is, else what it is.
+/// Returns the name, else where it is, else what it is.
 fn title(media: &Media) -> &str {
     match (&media.name, &media.source) {
         (Some(name), _) => name,

@@ -99,7 +99,7 @@ pub enum Repair {
 }
 
 impl Repair {
-    /// The index of the message before the repair.
+    /// Returns the index of the message before the repair.
     pub fn index(&self) -> usize {
         match self {
             Self::DroppedCall { index, .. }
@@ -154,12 +154,12 @@ impl Repairs {
         self.0.is_empty()
     }
 
-    /// The number of changes.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The changes.
+    /// Returns the changes.
     pub fn iter(&self) -> std::slice::Iter<'_, Repair> {
         self.0.iter()
     }
@@ -197,10 +197,10 @@ impl Messages {
     ///    result whose arguments are unreadable was cut off while it streamed, and is dropped.
     /// 3. A call whose id is empty or was used before gets a new one (`_2`), as does its result.
     /// 4. Results without a call, second results and messages without content are dropped. All
-    ///    other results are placed behind their calls, in the order of the calls, with the id and
+    ///    other results are placed after their calls, in the order of the calls, with the id and
     ///    the name of the call; an empty one gets the text `(no output)`. A call without a result
     ///    gets an error result.
-    /// 5. Neighbouring assistant messages are merged. An assistant message at the beginning is
+    /// 5. Adjacent assistant messages are merged. An assistant message at the beginning is
     ///    preceded by a new user message, because dropping it could drop its calls and results as
     ///    well.
     ///

@@ -16,7 +16,7 @@ use super::role::Role;
 /// The result for a call that has none.
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
 
-/// The repaired history and, in no particular order, the changes.
+/// Returns the repaired history and, in no particular order, the changes.
 pub(super) fn repair_messages(
     messages: &[Arc<Message>],
     pending: &[Arc<str>],
@@ -328,7 +328,7 @@ impl Repairer<'_> {
         }
     }
 
-    /// The result at `index`, with id and name of its call, and never empty.
+    /// Returns the result at `index`, with id and name of its call, and never empty.
     fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
         let Slot { call, repair, .. } = &self.slots[slot];
         let message = &mut self.messages[index];

@@ -54,7 +54,7 @@ impl ToolResult {
         }
     }
 
-    /// A successful result of `call`.
+    /// Creates a successful result of `call`.
     pub fn ok(call: &ToolCall, content: impl Into<Content>) -> Self {
         Self::new(call.id.clone(), call.name.clone(), content)
     }
@@ -72,8 +72,8 @@ impl ToolResult {
         }
     }
 
-    /// The same result with `[output suppressed by hook]` as its content and without details and
-    /// display; a failed one stays failed.
+    /// Returns the same result with `[output suppressed by hook]` as its content and without
+    /// details and display; a failed one stays failed.
     ///
     /// The replacement that a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that
     /// neither the model, readers, the store nor traces receive the tool's output. Progress that
@@ -101,7 +101,7 @@ impl ToolResult {
         self
     }
 
-    /// The text of a successful result; empty for a failed one.
+    /// Returns the text of a successful result; empty for a failed one.
     pub fn output(&self) -> String {
         if self.is_error {
             String::new()
@@ -110,7 +110,7 @@ impl ToolResult {
         }
     }
 
-    /// The text of a failed result without its `Error: `; `None` for a successful one.
+    /// Returns the text of a failed result without its `Error: `; `None` for a successful one.
     pub fn error(&self) -> Option<String> {
         if !self.is_error {
             return None;
@@ -134,7 +134,7 @@ impl ToolResult {
         }
     }
 
-    /// The four-field form, for peers that use it.
+    /// Returns the four-field form, for peers that use it.
     pub fn view(&self) -> ToolResultView {
         ToolResultView {
             tool_call_id: self.tool_call_id.clone(),

@@ -19,7 +19,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role's name on the wire.
+    /// Returns the role's name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",

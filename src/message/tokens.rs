@@ -8,8 +8,8 @@ use super::messages::Messages;
 use super::part::{Media, MediaSource, Part, ToolCall};
 
 impl Messages {
-    /// A rough count: for every message, and every call's arguments as the model wrote them, one
-    /// token for four bytes, rounded down.
+    /// Returns a rough count: for every message, and every call's arguments as the model wrote
+    /// them, one token for four bytes, rounded down.
     ///
     /// Calls built in code have no such text and count nothing. A run uses a [`TokenCounter`],
     /// which counts everything.
@@ -34,10 +34,10 @@ impl Messages {
 ///
 /// Only [`count_text`](TokenCounter::count_text) must be written; the rest builds on it.
 pub trait TokenCounter: Send + Sync {
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
-    /// The tokens of a message: its parts, and 4 for what frames them.
+    /// Returns the tokens of a message: its parts, and 4 for what frames them.
     fn count_message(&self, message: &Message) -> u64 {
         let parts = message.content().parts().iter();
         let parts = parts.map(|part| self.count_part(part));
@@ -47,10 +47,10 @@ pub trait TokenCounter: Send + Sync {
         total(parts.chain([name, PER_MESSAGE]))
     }
 
-    /// The tokens of one part. A picture counts 1,600. A document of text counts as its text; any
-    /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address or
-    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no
-    /// text, and citations count nothing.
+    /// Returns the tokens of one part. A picture counts 1,600. A document of text counts as its
+    /// text; any other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an
+    /// address or uploaded, whose length is not known, 3,000. A recording counts as a document that
+    /// is no text, and citations count nothing.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),
@@ -66,7 +66,7 @@ pub trait TokenCounter: Send + Sync {
         }
     }
 
-    /// The tokens of a call's arguments, as the model wrote them or else as JSON.
+    /// Returns the tokens of a call's arguments, as the model wrote them or else as JSON.
     fn count_args(&self, call: &ToolCall) -> u64 {
         match &call.raw_args {
             Some(raw) => self.count_text(raw),
@@ -74,7 +74,7 @@ pub trait TokenCounter: Send + Sync {
         }
     }
 
-    /// The tokens of a history.
+    /// Returns the tokens of a history.
     fn count_messages(&self, messages: &Messages) -> u64 {
         total(messages.iter().map(|m| self.count_message(m)))
     }
@@ -95,11 +95,12 @@ const PER_PAGE: u64 = 3_000;
 /// 500,000. Both are then wrong by the same factor.
 const PAGE_BYTES: u64 = 100_000;
 
-/// The most pages that count. Providers take few more in a request, and none beyond its window.
+/// The maximum number of pages that are counted. Providers accept few more in a request, and none
+/// beyond its window.
 const MAX_PAGES: u64 = 100;
 
-/// The estimated number of pages of a document, or of as many bytes of a recording. It is not read
-/// for that.
+/// Returns the estimated number of pages of a document, or of as many bytes of a recording. It is
+/// not read for that.
 fn pages(media: &Media) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => {

@@ -100,17 +100,17 @@ impl ValidationError {
         }
     }
 
-    /// The index of the message, unless the problem is the history as a whole.
+    /// Returns the index of the message, unless the problem is the history as a whole.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// The index of the message's call, counted from 0, when the problem is in one of them.
+    /// Returns the index of the message's call, counted from 0, when the problem is in one of them.
     pub fn call(&self) -> Option<usize> {
         self.call
     }
 
-    /// The problem.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
@@ -150,7 +150,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     ///
     /// ```
     /// use agentcore::Messages;
@@ -169,7 +169,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     pub fn validate_user_input(&self) -> Result<(), ValidationError> {
         if self.is_empty() {
             return Err(ValidationError::new(Problem::NoMessages));
@@ -205,7 +205,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// The first problem, with the index of its message.
+    /// Returns the first problem, with the index of its message.
     pub fn validate_for_model(&self) -> Result<(), ValidationError> {
         ModelCheck::once(self)
     }

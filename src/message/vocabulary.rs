@@ -7,8 +7,8 @@ use bpe_openai::Tokenizer;
 use super::tokens::TokenCounter;
 use crate::util::text::floor_char_boundary;
 
-/// The longest text that is counted as a whole. Counting takes time in proportion to the text, and
-/// the loop waits for it.
+/// The maximum size of a text that is counted as a whole, in bytes. Counting takes time in
+/// proportion to the text, and the loop waits for it.
 const MAX_COUNTED: usize = 256 * 1024;
 /// The samples of a longer text, and the bytes of each.
 const SAMPLES: usize = 16;

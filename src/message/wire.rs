@@ -26,7 +26,8 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// Of kind [`InvalidMessages`](ErrorKind::InvalidMessages), with the parser's error as source.
+    /// Returns [`InvalidMessages`](ErrorKind::InvalidMessages), with the parser's error as its
+    /// source, if the JSON is not such an array.
     ///
     /// ```
     /// use agentcore::Messages;
@@ -153,8 +154,8 @@ impl Serialize for Message {
     }
 }
 
-/// The number of calls with one id among the parts of a message that calls of its list are compared
-/// with. Ids are unique, but for what is damaged.
+/// The maximum number of calls with one id among the parts of a message that calls of its list are
+/// compared with. Ids are unique except in damaged messages.
 const MAX_SAME_ID: usize = 16;
 
 /// Splits the parts into the fields `content` and `tool_calls`.

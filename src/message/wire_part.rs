@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::annotations::{Annotations, Citation};
 use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 
-/// The parser's text without where in the input it was.
+/// Returns the parser's text without where in the input it was.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(offset) = text.rfind(" at line ") {

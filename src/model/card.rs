@@ -24,7 +24,8 @@ impl ModelCard {
         }
     }
 
-    /// The card of the model `name` at the provider of the model `id`, whose profile is `own`.
+    /// Creates the card of the model `name` at the provider of the model `id`, whose profile is
+    /// `own`.
     pub(crate) fn of(id: &str, own: &ModelProfile, name: Option<&str>) -> Self {
         let Some(name) = name else {
             return Self::new(id, *own);

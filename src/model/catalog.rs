@@ -11,10 +11,10 @@ use super::profile::ModelProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::regular_file::read_text;
 
-/// The built-in table; `data/README.md` has its source, licence and format.
+/// The built-in table; `data/README.md` has its source, license and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
 
-/// The most bytes of a table in a file.
+/// The maximum size of a file with a table, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Profiles of models, found by the ids that people and providers use for them.
@@ -43,7 +43,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// The built-in catalog. It is read on first use; a clone shares the table.
+    /// Returns the built-in catalog. It is read on first use; a clone shares the table.
     pub fn builtin() -> &'static Self {
         static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
             Catalog::from_json(BUILTIN).expect("the table was read when the crate was tested")
@@ -55,7 +55,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when the text is not such a table.
+    /// Returns [`ErrorKind::Config`] if the text is not such a table.
     pub fn from_json(text: &str) -> Result<Self> {
         let table: Table = serde_json::from_str(text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("model table: {error}")).with_source(error)
@@ -79,8 +79,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] with the file's name when it is not a regular file, cannot be read, is
-    /// longer than 16 MiB or is not such a table.
+    /// Returns [`ErrorKind::Config`], with the file's name, if it is not a regular file, cannot be
+    /// read, is longer than 16 MiB or has no such table.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_text(path, MAX_BYTES).map_err(|error| {
@@ -90,12 +90,12 @@ impl Catalog {
         Self::from_json(&text).map_err(|error| error.context(path.display()))
     }
 
-    /// The date of the newest table of this catalog; `None` if no table has one.
+    /// Returns the date of the newest table of this catalog; `None` if no table has one.
     pub fn as_of(&self) -> Option<Date> {
         self.tables.iter().filter_map(|table| table.as_of()).max()
     }
 
-    /// All models of this catalog, sorted by id: `provider:model` for those of a table, and
+    /// Returns all models of this catalog, sorted by id: `provider:model` for those of a table, and
     /// inserted ones as they were inserted, in lower case. A model that several tables contain is
     /// the one that takes precedence.
     pub fn models(&self) -> Vec<ModelCard> {
@@ -129,7 +129,7 @@ impl Catalog {
         self.tables.extend(other.tables);
     }
 
-    /// The profile of `model`.
+    /// Returns the profile of `model`.
     ///
     /// One provider's name in front (`anthropic:` or `anthropic/`) restricts the search to that
     /// provider. Upper and lower case are the same, and a date at the end (`-20250929`,
@@ -149,7 +149,7 @@ impl Catalog {
         Some(profile)
     }
 
-    /// The dates of `model`, and the model to use instead.
+    /// Returns the dates of `model`, and the model to use instead.
     pub(crate) fn ending(&self, model: &str) -> Option<&Ending> {
         let model = model.to_lowercase();
         let name = ModelName::new(&model);

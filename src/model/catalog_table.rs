@@ -54,7 +54,7 @@ impl<'a> ModelName<'a> {
         Self(text)
     }
 
-    /// The parts before and after the first `:` or `/`.
+    /// Returns the parts before and after the first `:` or `/`.
     pub(super) fn provider_and_id(&self) -> Option<(&'a str, &'a str)> {
         self.0.split_once([':', '/'])
     }
@@ -65,7 +65,7 @@ impl Table {
         self.as_of
     }
 
-    /// The models by `provider:id`, without their dates.
+    /// Returns the models by `provider:id`, without their dates.
     pub(super) fn models(&self) -> impl Iterator<Item = (String, ModelProfile)> {
         self.providers.iter().flat_map(|provider| {
             let name = provider.names.first().map_or("", String::as_str);
@@ -74,7 +74,8 @@ impl Table {
         })
     }
 
-    /// The profile whose pattern fits best, without the model's dates; of equals, the first.
+    /// Returns the profile whose pattern fits best, without the model's dates; of equals, the
+    /// first.
     pub(super) fn lookup(&self, name: &ModelName<'_>) -> Option<ModelProfile> {
         let (providers, id) = self.candidates(name);
         let undated = undated(id);
@@ -90,7 +91,7 @@ impl Table {
         best_match.map(|(_, profile)| profile)
     }
 
-    /// The dates of a model; those of its exact id, else those of its id without a date.
+    /// Returns the dates of a model; those of its exact id, else those of its id without a date.
     pub(super) fn ending(&self, name: &ModelName<'_>) -> Option<&Ending> {
         let (providers, id) = self.candidates(name);
         [id, undated(id)].into_iter().find_map(|id| {
@@ -129,7 +130,7 @@ enum Pattern {
 }
 
 impl Pattern {
-    /// The quality of the match: exact before partial, more text before less.
+    /// Returns the quality of the match: exact before partial, more text before less.
     fn fit(&self, id: &str, undated: &str) -> Option<(u8, usize)> {
         match self {
             Self::Exact(text) if id == text => Some((2, text.len())),
@@ -151,7 +152,7 @@ impl Pattern {
     }
 }
 
-/// The id without a date or `-latest` at its end.
+/// Returns the id without a date or `-latest` at its end.
 fn undated(id: &str) -> &str {
     const SHAPES: [&str; 3] = ["-dddddddd", "@dddddddd", "-dddd-dd-dd"];
     let has_shape = |tail: &[u8], shape: &[u8]| {

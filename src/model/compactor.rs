@@ -27,7 +27,7 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// A summary of the first `through_message` messages.
+    /// Creates a summary of the first `through_message` messages.
     pub fn new(summary: impl Into<String>, through_message: usize) -> Self {
         Self {
             summary: summary.into(),
@@ -69,7 +69,8 @@ pub struct CompactionRequest {
 }
 
 impl CompactionRequest {
-    /// A request outside any run, made by hand: the usage of [`call`](Self::call) is not recorded.
+    /// Creates a request outside any run, made by hand: the usage of [`call`](Self::call) is not
+    /// recorded.
     pub fn new(messages: impl Into<Messages>, model: impl Model) -> Self {
         Self {
             messages: messages.into(),
@@ -86,8 +87,9 @@ impl CompactionRequest {
     ///
     /// # Errors
     ///
-    /// The model's error, or [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if
-    /// the budget does not cover the call.
+    /// Returns the model's error, or
+    /// [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if the budget does not
+    /// cover the call.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,
@@ -150,7 +152,7 @@ pub trait Compactor: Send + Sync + 'static {
         profile: &ModelProfile,
     ) -> bool;
 
-    /// Returns `true` if a history with `messages` messages behind the last summary should be
+    /// Returns `true` if a history with `messages` messages after the last summary should be
     /// compacted, regardless of its tokens. Called before each model call. Returns `false` unless
     /// implemented.
     fn has_too_many(&self, _messages: usize) -> bool {

@@ -32,18 +32,19 @@ pub struct Date {
 }
 
 impl Date {
-    /// The date of a year, a month from 1 and a day from 1; `None` if the calendar has no such day.
+    /// Creates the date of a year, a month from 1 and a day from 1; `None` if the calendar has no
+    /// such day.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Self> {
         let exists = (1..=9999).contains(&year) && (1..=month_len(year, month)).contains(&day);
         exists.then_some(Self { year, month, day })
     }
 
-    /// The number of days from this date to `other`; negative if `other` is earlier.
+    /// Returns the number of days from this date to `other`; negative if `other` is earlier.
     pub fn days_until(self, other: Self) -> i64 {
         other.day_number() - self.day_number()
     }
 
-    /// The number of days since 1970-01-01.
+    /// Returns the number of days since 1970-01-01.
     fn day_number(self) -> i64 {
         // Years that start in March have the leap day at their end.
         let is_early = self.month <= 2;
@@ -53,7 +54,7 @@ impl Date {
         year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
     }
 
-    /// The date with this number of days since 1970-01-01, which is in the calendar.
+    /// Creates the date with this number of days since 1970-01-01, which is in the calendar.
     fn from_day_number(number: i64) -> Option<Self> {
         let (era_start, days_an_era) = (number + 719_468, 146_097);
         let day_of_era = era_start.rem_euclid(days_an_era);
@@ -72,7 +73,7 @@ impl Date {
     }
 }
 
-/// The number of days of a month; 0 if the year has no such month.
+/// Returns the number of days of a month; 0 if the year has no such month.
 fn month_len(year: u16, month: u8) -> u8 {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {

@@ -14,13 +14,13 @@ use super::stop_reason::StopReason;
 /// ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and the two
 /// `ToolCall` deltas are only shown; the kept version arrives as one whole `Part` or `ToolCall`
 /// when the piece is complete, so a half-streamed call never reaches the history. `Warning` may
-/// stand anywhere behind `Start`.
+/// stand anywhere after `Start`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
     /// The response begins.
     Start(Box<ResponseHead>),
-    /// A piece of text; neighbouring pieces form one part.
+    /// A piece of text; adjacent pieces form one part.
     Text(String),
     /// A piece of the model's reasoning, to show.
     Thinking(String),
@@ -63,7 +63,7 @@ pub enum ModelEvent {
 }
 
 impl ModelEvent {
-    /// A `Stop` with this reason.
+    /// Creates a `Stop` with this reason.
     pub fn stop(reason: StopReason) -> Self {
         Self::Stop {
             reason: Some(reason),
@@ -88,7 +88,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// A head with an id and a model.
+    /// Creates a head with an id and a model.
     pub fn new(id: impl Into<Arc<str>>, model: impl Into<Arc<str>>) -> Self {
         Self {
             id: id.into(),

@@ -82,7 +82,7 @@ impl ResponseFold {
         }
     }
 
-    /// The response folded so far: the partial answer of an interrupted stream.
+    /// Returns the response folded so far: the partial answer of an interrupted stream.
     pub fn partial(&self) -> &ModelResponse {
         &self.response
     }
@@ -100,11 +100,11 @@ impl ResponseFold {
         self.stopped
     }
 
-    /// The whole response.
+    /// Returns the whole response.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StreamTruncated`] when `Stop` was not received.
+    /// Returns [`ErrorKind::StreamTruncated`] if `Stop` was not received.
     pub fn finish(self) -> Result<ModelResponse> {
         if self.stopped {
             return Ok(self.response);
@@ -138,7 +138,7 @@ impl ResponseFold {
     }
 }
 
-/// The error of a stream without its last event.
+/// Returns the error of a stream without its last event.
 pub(crate) fn truncated_stream() -> Error {
     Error::new(
         ErrorKind::StreamTruncated,

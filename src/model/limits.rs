@@ -8,7 +8,7 @@ use crate::util::json::has_more_values;
 /// About the memory of a block without its content.
 const BLOCK: usize = 128;
 
-/// The most bytes of an id or a name that a model gives: they stand in every later request.
+/// The maximum length, in bytes, of an id or a name from a model: every later request repeats it.
 const MAX_NAME: usize = 1_024;
 
 /// The largest answer a model may give.

@@ -51,12 +51,12 @@ impl ResponseMeter {
         }
     }
 
-    /// The bytes of the answer so far.
+    /// Returns the bytes of the answer so far.
     pub(crate) fn bytes(&self) -> usize {
         self.used.bytes()
     }
 
-    /// The approximate memory of the answer so far, in bytes.
+    /// Returns the approximate memory of the answer so far, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.used.memory()
     }
@@ -65,8 +65,9 @@ impl ResponseMeter {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge). Of a text, what still
-    /// fits is left in `event` and belongs to the answer; any other event does not.
+    /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if a limit is
+    /// exceeded. A text is cut to the part that still fits, which belongs to the answer; any other
+    /// event does not belong to it.
     pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         let result = self.count_event(event);
         if result.is_err()
@@ -179,7 +180,7 @@ impl ResponseMeter {
         self.open_calls.remove(&index).map(|call| call.bytes)
     }
 
-    /// The bytes of a whole call, after its values were counted.
+    /// Returns the bytes of a whole call, after its values were counted.
     fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
         let size = JsonSize::of(&call.args);
         let args = match &call.raw_args {

@@ -90,7 +90,8 @@ pub trait Model: Send + Sync + 'static {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
     }
 
-    /// All models that may answer `request`: a budget reserves the cost of the most expensive one.
+    /// Returns all models that may answer `request`: a budget reserves the cost of the most
+    /// expensive one.
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
         vec![self.card(request)]
     }
@@ -100,8 +101,8 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// If the request is invalid or refused, or the connection fails before the first event. Later
-    /// failures are errors of the stream. The loop repeats the request if
+    /// Returns an error if the request is invalid or refused, or the connection fails before the
+    /// first event. Later failures are errors of the stream. The loop repeats the request if
     /// [`Error::is_retryable`](crate::Error::is_retryable) returns `true`.
     ///
     /// # Cancel safety
@@ -113,8 +114,9 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Those of the stream, and [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge)
-    /// beyond [`ModelRequest::response_limits`].
+    /// Returns the errors of the stream, and
+    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) beyond
+    /// [`ModelRequest::response_limits`].
     async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
         let mut meter = ResponseMeter::new(request.response_limits());
         let mut pace = Pace::default();
@@ -135,8 +137,8 @@ pub trait Model: Send + Sync + 'static {
         fold.finish()
     }
 
-    /// The number of tokens of the request's prompt, as the provider counts them; `None` if it has
-    /// no endpoint that counts. Defaults to `None`.
+    /// Returns the number of tokens of the request's prompt, as the provider counts them; `None` if
+    /// it has no endpoint that counts. Defaults to `None`.
     ///
     /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint;
     /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel` as
@@ -149,7 +151,7 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// Returns an error if the request fails.
     async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
         Ok(None)
     }

@@ -96,7 +96,7 @@ impl Prices {
         self
     }
 
-    /// The cost of one call of `usage`, in US dollars.
+    /// Returns the cost of one call of `usage`, in US dollars.
     ///
     /// Add up the costs of calls, not their usages: the price can depend on how long the prompt
     /// of a call was.

@@ -49,8 +49,8 @@ impl Default for ModelProfile {
 }
 
 impl ModelProfile {
-    /// The assumptions about a model that no table has: the default ones, without images for
-    /// OpenAI's open models, which many servers have under names of their own.
+    /// Creates the assumptions about a model that no table has: the default ones, without images
+    /// for OpenAI's open models, which many servers have under names of their own.
     pub(crate) fn assumed(id: &str) -> Self {
         Self::default().with_images(!id.contains("gpt-oss"))
     }
@@ -106,7 +106,7 @@ impl ModelProfile {
         self
     }
 
-    /// The cost of one call of `usage` in US dollars; `None` when the prices are unknown.
+    /// Returns the cost of one call of `usage` in US dollars; `None` when the prices are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         Some(self.prices?.cost(usage))
     }

@@ -57,9 +57,9 @@ impl<'a> PromptContext<'a> {
 /// ```
 #[async_trait]
 pub trait Prompter: Send + Sync + 'static {
-    /// The system prompt for this run. An error ends the run before any model call.
+    /// Returns the system prompt for this run. An error ends the run before any model call.
     ///
-    /// Called once a run, and once more when hooks register tools that they do not
+    /// Called once a run, and again when hooks register tools that they do not
     /// [announce](crate::Hook::tools): then with the names of all tools, and sections that hooks
     /// have changed meanwhile stay.
     async fn assemble(&self, cx: PromptContext<'_>) -> Result<SystemPrompt>;

@@ -11,8 +11,8 @@ use crate::util::sync::lock;
 /// A slot in which a provider keeps what it encoded, so that the next request of the same run
 /// encodes only what is new.
 ///
-/// Clones share the slot; a request made by hand has a slot of its own. Its content is a cache and
-/// may be lost at any time.
+/// Clones share the slot; a request made by hand has its own slot. Its content is a cache and may
+/// be lost at any time.
 #[derive(Clone, Default)]
 pub struct ProviderCache(Arc<Inner>);
 
@@ -67,7 +67,7 @@ impl ProviderCache {
         *lock(&self.0.slot) = Some(value);
     }
 
-    /// The tokens of `messages`, of which what was counted before is not counted again.
+    /// Returns the tokens of `messages`, of which what was counted before is not counted again.
     pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
         let mut counted = std::mem::take(&mut *lock(&self.0.counted));
         let tokens = counted.count(counter, messages.as_slice()).await;

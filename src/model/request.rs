@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools the model may call.
     pub tools: Arc<[ToolDefinition]>,
-    /// The tools that the provider runs itself. Those of other providers are left out, with a
+    /// The tools that the provider runs itself. Those of other providers are omitted, with a
     /// warning.
     pub hosted_tools: Arc<[HostedTool]>,
     /// The maximum number of tokens to generate; `None` means the profile's limit.
@@ -176,20 +176,21 @@ impl ModelRequest {
         (self.is_visible && !self.has_no_partials) || !self.taps.is_empty()
     }
 
-    /// The limits on the size of the answer. The loop and [`Model::call`](super::Model::call)
-    /// enforce them for every model. A provider that buffers data before it emits an event must
-    /// enforce them on that data.
+    /// Returns the limits on the size of the answer. The loop and
+    /// [`Model::call`](super::Model::call) enforce them for every model. A provider that buffers
+    /// data before it emits an event must enforce them on that data.
     pub fn response_limits(&self) -> ResponseLimits {
         self.limits.unwrap_or_default()
     }
 
-    /// The number of tokens of the prompt, as `counter` counts: messages, instructions and tools.
+    /// Returns the number of tokens of the prompt, as `counter` counts: messages, instructions and
+    /// tools.
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
         let messages = counter.count_messages(&self.messages);
         messages.saturating_add(self.overhead(counter))
     }
 
-    /// The tokens of the request other than those of its messages.
+    /// Returns the tokens of the request other than those of its messages.
     pub(crate) fn overhead(&self, counter: &dyn TokenCounter) -> u64 {
         request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
@@ -243,7 +244,7 @@ impl ModelRequest {
     }
 }
 
-/// The tokens of a request other than those of its messages.
+/// Returns the tokens of a request other than those of its messages.
 pub(crate) fn request_overhead(
     counter: &dyn TokenCounter,
     system: &SystemPrompt,

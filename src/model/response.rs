@@ -42,7 +42,7 @@ impl ModelResponse {
         }
     }
 
-    /// A response like this one, but of other content.
+    /// Returns a response like this one, but of other content.
     pub(crate) fn with_content(&self, content: Content) -> Self {
         Self {
             content,
@@ -56,17 +56,17 @@ impl ModelResponse {
         }
     }
 
-    /// The text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> Cow<'_, str> {
         self.content.text()
     }
 
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.tool_calls()
     }
 
-    /// The message to keep in the history.
+    /// Returns the message to keep in the history.
     pub fn message(&self) -> AssistantMessage {
         AssistantMessage::new(self.content.clone())
     }

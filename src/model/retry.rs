@@ -22,10 +22,10 @@ use crate::error::Error;
 pub struct RetryPolicy {
     /// The maximum number of retries of a call.
     pub max_retries: u32,
-    /// The longest wait before the first retry; it doubles each time.
+    /// The maximum wait before the first retry; it doubles with each retry.
     pub base: Duration,
-    /// The longest wait between two tries. A server that asks for more is not waited for: its
-    /// error is returned at once.
+    /// The maximum wait between two attempts. If a server asks for more, its error is returned at
+    /// once.
     pub max_wait: Duration,
 }
 
@@ -72,7 +72,7 @@ impl RetryPolicy {
         self
     }
 
-    /// The wait before retry number `retry` (from 1); `None` when there is none.
+    /// Returns the wait before retry number `retry` (from 1); `None` when there is none.
     pub(crate) fn wait(&self, error: &Error, retry: u32) -> Option<Duration> {
         if retry > self.max_retries || !error.is_retryable() {
             return None;

@@ -41,7 +41,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// The reason in the Messages API's spelling.
+    /// Returns the reason in the Messages API's spelling.
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",

@@ -92,25 +92,25 @@ impl SystemPrompt {
         }
     }
 
-    /// The section `id`.
+    /// Returns the section `id`.
     pub fn get(&self, id: &str) -> Option<&Section> {
         self.0.iter().find(|section| &*section.id == id)
     }
 
-    /// All sections in the order they are sent.
+    /// Returns all sections in the order they are sent.
     pub fn sections(&self) -> impl Iterator<Item = &Section> {
         self.of(Stability::Stable)
             .chain(self.of(Stability::Volatile))
     }
 
-    /// The sections of one kind, in order.
+    /// Returns the sections of one kind, in order.
     fn of(&self, stability: Stability) -> impl Iterator<Item = &Section> {
         self.0
             .iter()
             .filter(move |section| section.stability == stability)
     }
 
-    /// The text of one kind: its sections joined by an empty line.
+    /// Returns the text of one kind: its sections joined by an empty line.
     pub fn text_of(&self, stability: Stability) -> String {
         join(self.of(stability))
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) enum Kind {
     /// An address of the public internet.
     Public,
-    /// Inside an organisation: RFC 1918, shared (CGNAT) and unique local addresses.
+    /// Inside an organization: RFC 1918, shared (CGNAT) and unique local addresses.
     Private(&'static str),
     /// An address of any other special network, or one where clouds keep credentials.
     Special(&'static str),

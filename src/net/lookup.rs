@@ -9,11 +9,11 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::policy::{AddressPolicy, AddressRefused};
 use super::resolver::Resolver;
 
-/// The addresses of `host` that the policy allows, all of them if it is trusted.
+/// Returns the addresses of `host` that the policy allows, all of them if it is trusted.
 ///
 /// # Errors
 ///
-/// When none is left.
+/// Returns an error if no address is left.
 pub(crate) async fn addresses(
     policy: &AddressPolicy,
     resolver: &dyn Resolver,
@@ -56,7 +56,8 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// The resolver for requests to the host and port of `url`, which has passed the policy.
+    /// Creates the resolver for requests to the host and port of `url`, which has passed the
+    /// policy.
     pub(crate) fn new(policy: &AddressPolicy, resolver: Arc<dyn Resolver>, url: &Url) -> Self {
         Self {
             policy: policy.clone(),

@@ -9,7 +9,7 @@ use crate::util::text;
 
 use super::address::{Kind, kind};
 
-/// The longest URL, in bytes.
+/// The maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
 const WITH_USER: &str = "a URL with a user or password is not fetched";
@@ -103,7 +103,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is neither a host nor a host with a port.
+    /// Returns [`ErrorKind::Config`] if it is neither a host nor a host with a port.
     pub fn allow_host(mut self, host: &str) -> Result<Self> {
         let no_host = || {
             let text = format!("{host:?} is not a host; write example.com or example.com:8080");
@@ -135,7 +135,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the URL is refused; the text contains the reason.
+    /// Returns an error if the URL is refused; the text contains the reason.
     pub fn check_url(&self, url: &str) -> Result<(), AddressRefused> {
         self.parse(url).map(drop)
     }
@@ -144,7 +144,7 @@ impl AddressPolicy {
     ///
     /// # Errors
     ///
-    /// When the address is refused; the text contains the reason.
+    /// Returns an error if the address is refused; the text contains the reason.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), AddressRefused> {
         if self.addresses.contains(&address) {
             return Ok(());
@@ -158,7 +158,7 @@ impl AddressPolicy {
         }
     }
 
-    /// The URL in its normal form, if nothing about it is refused.
+    /// Returns the URL in its normal form, if nothing about it is refused.
     pub(crate) fn parse(&self, url: &str) -> Result<Url, AddressRefused> {
         let url = parse_url(url)?;
         self.check_host(&url)?;
@@ -303,7 +303,7 @@ fn parse_url(text: &str) -> Result<Url, AddressRefused> {
     }
 }
 
-/// The address that a host of a parsed URL is, if it is not a name.
+/// Returns the address that a host of a parsed URL is, if it is not a name.
 fn literal(host: &str) -> Option<IpAddr> {
     let bare_host = host
         .strip_prefix('[')
@@ -311,7 +311,7 @@ fn literal(host: &str) -> Option<IpAddr> {
     bare_host.unwrap_or(host).parse().ok()
 }
 
-/// The name without a trailing dot.
+/// Returns the name without a trailing dot.
 fn plain(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }

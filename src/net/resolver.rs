@@ -11,9 +11,9 @@ use tokio::task::spawn_blocking;
 
 use crate::util::sync::lock;
 
-/// The number of look-ups that run at once.
+/// The maximum number of concurrent look-ups.
 const MAX_LOOK_UPS: usize = 16;
-/// The number of them for names of one domain.
+/// The maximum number of concurrent look-ups of one domain's names.
 const MAX_OF_DOMAIN: usize = 4;
 
 static LOOK_UPS: LazyLock<Arc<Places>> =
@@ -73,7 +73,7 @@ impl Drop for DomainUse {
     }
 }
 
-/// The last two labels of a name.
+/// Returns the last two labels of a name.
 fn domain(host: &str) -> String {
     let host = host.strip_suffix('.').unwrap_or(host);
     let mut dots = memchr::memrchr_iter(b'.', host.as_bytes());
@@ -84,11 +84,12 @@ fn domain(host: &str) -> String {
 /// Finds the addresses of a host. They are checked before anything is connected to.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// The addresses of `host`, in the order in which to try them.
+    /// Returns the addresses of `host`, in the order in which to try them.
     ///
     /// # Errors
     ///
-    /// When the name cannot be resolved. The caller treats an empty list as an error as well.
+    /// Returns an error if the name cannot be resolved. The caller treats an empty list as an error
+    /// as well.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

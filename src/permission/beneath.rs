@@ -3,7 +3,7 @@
 use super::glob::{GlobToken, Match};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root, segment};
 
-/// The place of a pattern's paths beneath a folder.
+/// The place of a pattern's paths below a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Beneath {
     /// None lies there.
@@ -15,8 +15,8 @@ pub(crate) enum Beneath {
 }
 
 impl PathPattern {
-    /// The place of the pattern's paths beneath `path`. With `skips_hidden`, those with
-    /// a name that begins with a dot do not count.
+    /// The place of the pattern's paths below `path`. With `skips_hidden`, those with a name that
+    /// begins with a dot do not count.
     pub(crate) fn beneath(
         &self,
         path: &PathOf,

@@ -1,4 +1,4 @@
-//! Names in the words of programs that are not modelled.
+//! Names in the words of programs that are not modeled.
 
 use super::glob::{GlobToken, intersect, matches};
 use super::pattern::{CommandPattern, PatternWord};
@@ -8,7 +8,7 @@ use super::shell::{Part, SHELLS, SimpleCommand, Word};
 impl CommandPattern {
     /// Returns `true` if a word of the command may name the pattern's program, or if `is_fed`
     /// returns `true`: what feeds the command may name it. For a command of the program itself, the
-    /// words of the pattern may stand anywhere, and a subcommand that is not modelled may be
+    /// words of the pattern may stand anywhere, and a subcommand that is not modeled may be
     /// another name of any.
     pub(super) fn is_named_in(
         &self,

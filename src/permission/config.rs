@@ -46,7 +46,7 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is anything but the block.
+    /// Returns [`ErrorKind::Config`] if the value is not such a block.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json)
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
@@ -56,7 +56,7 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; the text names the rule and its place.
+    /// Returns an error if a rule could never match; the text names the rule and its place.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [

@@ -16,7 +16,7 @@ use super::repository::is_own;
 use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
 
-/// The most comparisons of a simple command with a rule that one decision makes.
+/// The maximum number of comparisons of a simple command with a rule in one decision.
 const MAX_COMPARISONS: usize = 200_000;
 
 /// The rules and settings that decisions are based on.

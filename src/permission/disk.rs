@@ -9,9 +9,9 @@ use std::rc::Rc;
 use super::glob::{GlobToken, matches};
 use super::paths::{Segment, text_of};
 
-/// The most entries of a folder that are read.
+/// The maximum number of entries read of a folder.
 const MAX_ENTRIES: usize = 4096;
-/// The work of one decision: comparisons of an entry with a rule.
+/// The maximum work of one decision: comparisons of an entry with a rule.
 const MAX_WORK: usize = 1 << 18;
 /// The work of reading one entry, or of opening a folder.
 const ENTRY_WORK: usize = 4;

@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The longest name of a host, in bytes.
+/// The maximum length of a host name, in bytes.
 const MAX_HOST: usize = 253;
-/// The longest label of a name, in bytes.
+/// The maximum length of a label of a host name, in bytes.
 const MAX_LABEL: usize = 63;
 
 /// The canonical form of a host: lower case, without trailing dots, names beyond ASCII as `xn--..`,

@@ -11,13 +11,16 @@ use crate::util::path::lexical;
 use super::paths::{MAX_DIRECTORIES, PathContext};
 use super::shell::{Analysis, Part, Use, Word};
 
-/// Paths of one command that are looked up; after more, a word may lead anywhere.
+/// The maximum number of paths of one command that are looked up; beyond it, a word may lead
+/// anywhere.
 const MAX_PATHS: usize = 1024;
-/// Links of one command that are followed.
+/// The maximum number of links of one command that are followed.
 const MAX_LINKS: usize = 16;
-/// Paths that one path leads to through links of the command; with more, it may lead anywhere.
+/// The maximum number of paths that one path leads to through links of the command; with more, it
+/// may lead anywhere.
 const MAX_TARGETS: usize = 16;
-/// The bytes of a path that is followed through links of the command: a kernel takes no more.
+/// The maximum length, in bytes, of a path that is followed through links of the command: the limit
+/// of kernels.
 const MAX_PATH_LEN: usize = 4096;
 
 /// The targets of the words of one command, each path looked up once.

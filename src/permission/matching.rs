@@ -324,7 +324,7 @@ impl<'a> Matcher<'a> {
         }
 
         match &self.rule.kind {
-            // Each agent that the call starts is allowed by itself.
+            // Each agent that the call starts is allowed separately.
             Kind::Named(_) if self.call.agents().next().is_some() => false,
             Kind::Named(pattern) => {
                 name_argument(self.call.args).is_some_and(|name| pattern.allows(&words_of(name)))

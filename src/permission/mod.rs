@@ -32,8 +32,8 @@
 //! because it would protect nothing: [`PermissionRules::unmatched`] lists such rules.
 //!
 //! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
-//! enforces the rules that deny a file or folder as far as it can: `PermissionRules::held` lists
-//! them.
+//! enforces the rules that deny a file or folder as far as it can:
+//! `PermissionRules::kernel_enforcement` lists them.
 //!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
 //! or a program's own configuration can do anything once it runs. `cargo test`, `make` and
@@ -61,11 +61,11 @@ mod command_paths;
 mod config;
 mod decide;
 mod disk;
+mod enforcement;
 mod expansions;
 mod explanation;
 mod glob;
 mod grants;
-mod held;
 mod host;
 mod links;
 mod matching;
@@ -89,9 +89,9 @@ mod url;
 mod yaml;
 
 pub use config::PermissionConfig;
-pub use explanation::Explanation;
 #[cfg(feature = "sandbox")]
-pub use held::HeldRule;
+pub use enforcement::RuleEnforcement;
+pub use explanation::Explanation;
 pub use rule::{Behavior, Rule};
 pub use rules_gate::PermissionRules;
 #[cfg(feature = "config")]

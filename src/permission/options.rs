@@ -1,4 +1,4 @@
-//! The normalisation of command options for deny and ask rules.
+//! The normalization of command options for deny and ask rules.
 
 use std::collections::BTreeSet;
 

@@ -52,7 +52,7 @@ pub(super) fn family(name: &str) -> Family {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] if it could never match.
+/// Returns [`ErrorKind::Config`] if the rule could never match.
 pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
     read(behavior, text).map_err(|why| {
         let text = format!("permission rule {text:?}: {why}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::paths::MAX_DIRECTORIES;
 use super::shell::{Analysis, Files, Part, SimpleCommand, Word};
 
-/// The parts of one word that are looked at; a word with more may name any file.
+/// The maximum number of parts of a word that are examined; a word with more may name any file.
 const MAX_PIECES: usize = 256;
 
 /// A word, or a part of one, that may name a file.

@@ -147,7 +147,7 @@ impl PathPattern {
         best_match.unwrap_or(Match::No)
     }
 
-    /// The path that the pattern matches with all beneath it, if it is one path.
+    /// The path that the pattern matches with all below it, if it is one path.
     pub(super) fn fixed_path(&self, context: &PathContext) -> Option<String> {
         let is_relative = !self.text.starts_with(['/', '~']);
         let is_unknown = is_relative && context.workspace.is_none()

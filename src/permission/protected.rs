@@ -8,7 +8,7 @@ use super::expansions::expansions;
 use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
-/// Protected whether they exist or not, with all beneath them, in any case of letters.
+/// Protected whether they exist or not, with all below them, in any case of letters.
 const PROTECTED: [&str; 31] = [
     // Git runs them, or what they name.
     "/**/.git/hooks",

@@ -19,7 +19,7 @@ use super::rule::{Behavior, Kind, Rule};
 /// The rules that may keep a file from being shown, and the call they are about.
 ///
 /// A search names its folder, not the files it will find there; its own path may be allowed and a
-/// file beneath it not.
+/// file below it not.
 pub(super) struct Readable {
     rules: Vec<Rule>,
     context: PathContext,

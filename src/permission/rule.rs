@@ -110,8 +110,8 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// A [`Config`](crate::ErrorKind::Config) error if it could never match; the text contains a
-    /// correction.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the rule could never match; the text
+    /// contains a correction.
     pub fn new(behavior: Behavior, text: &str) -> Result<Self> {
         parse::rule(Some(behavior), text)
     }
@@ -171,7 +171,7 @@ impl Rule {
         self.source.as_deref()
     }
 
-    /// Returns `true` if a word of the specifier is the path, alone or behind an option or a mark.
+    /// Returns `true` if a word of the specifier is the path, alone or after an option or a mark.
     pub(super) fn spells(&self, path: &str) -> bool {
         let mut words = self.specifier().unwrap_or_default().split_whitespace();
         words.any(|word| {

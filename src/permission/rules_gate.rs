@@ -20,11 +20,11 @@ use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::disk::Disk;
+use super::enforcement::denied_path;
+#[cfg(feature = "sandbox")]
+use super::enforcement::{RuleEnforcement, rule_enforcement};
 use super::explanation::Explanation;
 use super::grants::Grants;
-use super::held::denied_path;
-#[cfg(feature = "sandbox")]
-use super::held::{HeldRule, held_rules};
 use super::paths::{PathContext, PathPattern};
 use super::protected::ProtectedPaths;
 use super::readable::Readable;
@@ -97,7 +97,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn allow(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Allow, rule)?))
     }
@@ -106,7 +106,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn deny(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Deny, rule)?))
     }
@@ -115,7 +115,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// If the rule could never match.
+    /// Returns an error if the rule could never match.
     pub fn ask(self, rule: &str) -> Result<Self> {
         Ok(self.rule(Rule::new(Behavior::Ask, rule)?))
     }
@@ -124,7 +124,7 @@ impl PermissionRules {
     ///
     /// # Errors
     ///
-    /// When a rule could never match; none is added then.
+    /// Returns an error if a rule could never match; none is added then.
     pub fn config(mut self, config: &PermissionConfig, source: &str) -> Result<Self> {
         self.rules.extend(config.rules(source)?);
         self.mode = config.mode.or(self.mode);
@@ -249,24 +249,24 @@ impl PermissionRules {
         self.rules.iter().filter(is_unmatched).collect()
     }
 
-    /// The rules that deny files to commands, each with whether the kernel enforces it under this
-    /// sandbox. The others are enforced by the analysis of commands alone.
+    /// Returns the rules that deny files to commands, each with whether the kernel enforces it under
+    /// `sandbox`. The others are enforced only by the analysis of commands.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;
     /// use agentcore::permission::PermissionRules;
     ///
     /// let rules = PermissionRules::new().deny("Read(**/*.pem)")?;
-    /// let held = rules.held(&Sandbox::workspace("/srv/project"));
+    /// let enforcement = rules.kernel_enforcement(&Sandbox::workspace("/srv/project"));
     /// assert_eq!(
-    ///     held[0].to_string(),
+    ///     enforcement[0].to_string(),
     ///     "deny:Read(**/*.pem): not held by the kernel, the files it matches may be anywhere",
     /// );
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     #[cfg(feature = "sandbox")]
-    pub fn held(&self, sandbox: &Sandbox) -> Vec<HeldRule> {
-        held_rules(&self.rules, &self.context, sandbox)
+    pub fn kernel_enforcement(&self, sandbox: &Sandbox) -> Vec<RuleEnforcement> {
+        rule_enforcement(&self.rules, &self.context, sandbox)
     }
 
     /// The decision about a call in the configured mode, with its reason, without the grants of any

@@ -9,9 +9,9 @@ use super::glob::Match;
 use super::links::destination;
 use super::paths::{PathContext, PathOf, PathPattern};
 
-/// Entries that are looked at; a folder with more may hold any.
+/// The maximum number of entries that are examined; a folder with more may contain any.
 const MAX_ENTRIES: usize = 4096;
-/// The depth of folders that are looked at.
+/// The maximum depth of folders that are examined.
 const MAX_DEPTH: usize = 12;
 
 /// A walk of a program through folders, past paths that a pattern may match.
@@ -20,7 +20,7 @@ pub(super) struct Walk<'a> {
     pub(super) pattern: &'a PathPattern,
     pub(super) context: &'a PathContext,
     pub(super) disk: &'a Disk,
-    /// True if names that begin with a dot are left out.
+    /// True if names that begin with a dot are omitted.
     pub(super) skips_hidden: bool,
     /// True if the walk follows links.
     pub(super) follows_links: bool,
@@ -36,8 +36,8 @@ struct Folder {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. A
-    /// folder that this machine does not have holds nothing.
+    /// Returns `true` if a path the pattern matches lies below `folder`, or may lie there. A folder
+    /// that this machine does not have holds nothing.
     pub(super) fn may_find(self, folder: &str) -> bool {
         if !self.context.follows_links {
             return true;

@@ -26,7 +26,8 @@ const GENERAL: [&str; 9] = [
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`], with the name that was probably meant.
+/// Returns [`ErrorKind::Config`], with the name that was probably meant, if a rule names an unknown
+/// tool.
 #[cfg(feature = "config")]
 pub(crate) fn check_rule(rule: &Rule, names: &[&str]) -> Result<()> {
     KnownTools::new(names.iter().copied(), false).check(rule)
@@ -67,7 +68,8 @@ impl<'a> KnownTools<'a> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`], with the name that was probably meant.
+    /// Returns [`ErrorKind::Config`], with the name that was probably meant, if a rule names an
+    /// unknown tool.
     pub(super) fn check(&self, rule: &Rule) -> Result<()> {
         let Some(name) = self.unmatched_name(rule) else {
             return Ok(());

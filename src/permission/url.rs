@@ -9,7 +9,7 @@ use super::paths::lexical;
 pub(crate) enum UrlPattern {
     /// The host, or any below it; on one port, or on all.
     Domain { host: String, port: Option<u16> },
-    /// The whole URL. `*` matches any text within the host, and any text, slashes included, behind
+    /// The whole URL. `*` matches any text within the host, and any text, slashes included, after
     /// it.
     Glob {
         scheme: String,

@@ -10,9 +10,9 @@ use crate::util::yaml::duplicate_key;
 use super::config::PermissionConfig;
 use super::rule::{Behavior, Rule};
 
-/// The longest text that is read, in bytes.
+/// The maximum size of a text, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-/// The most scalars, lists and other parts of a text, aliases counted where they stand.
+/// The maximum number of scalars, lists and other parts of a text; each use of an alias counts.
 const MAX_EVENTS: usize = 10_000;
 
 /// The block with the place of each rule.
@@ -48,8 +48,9 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`], with the line and column, when it is anything but the block, or when
-    /// a rule could never match; when it is longer than 256 KiB or has more than some 10,000 rules.
+    /// Returns [`ErrorKind::Config`], with the line and the column, if the text is not such a
+    /// block, if a rule could never match, or if the text is longer than 256 KiB or has more than
+    /// about 10,000 rules.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
         if yaml.len() > MAX_BYTES {
             let size = yaml.len();

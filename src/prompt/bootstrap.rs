@@ -7,10 +7,10 @@ use super::context_builder::PromptPart;
 
 /// The files, in the order of the prompt.
 const FILES: [&str; 4] = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md"];
-/// The most bytes of these files together.
+/// The maximum size of these files together, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The texts of the files, each below its name.
+/// Returns the texts of the files, each below its name.
 pub(super) async fn read_files(workspace: &dyn Backend) -> Result<PromptPart> {
     let mut sections = Vec::new();
     let mut free_bytes = MAX_BYTES;

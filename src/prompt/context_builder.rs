@@ -29,9 +29,8 @@ const SEPARATOR: &str = "\n\n---\n\n";
 ///
 /// 1. the identity: name, system, workspace and rules, and the tools that the model can call;
 /// 2. the files `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md` of the workspace, of which
-///    missing ones are left out;
-/// 3. the skills beneath the folder `skills`, as [`SkillsHook`](crate::hooks::SkillsHook) finds
-///    them;
+///    missing ones are omitted;
+/// 3. the skills below the folder `skills`, as [`SkillsHook`](crate::hooks::SkillsHook) finds them;
 /// 4. the memory: `memory/MEMORY.md` and the notes of three days ([`MemoryStore`]).
 ///
 /// The second is [volatile](Stability::Volatile): the time, and the [`Conversation`] that the run
@@ -153,11 +152,11 @@ impl ContextBuilder {
     }
 
     /// Reads `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md`, each below its name. A file that
-    /// is missing or empty is left out. They have 256 KiB together; the rest is cut.
+    /// is missing or empty is omitted. They have 256 KiB together; the rest is cut.
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn load_bootstrap_files(&self) -> Result<String> {
         Ok(log_warnings(read_files(&*self.workspace).await?))
     }
@@ -187,8 +186,8 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock is
-    /// outside the calendar.
+    /// Returns the backend's error, and [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock
+    /// is outside the calendar.
     pub async fn build_system_prompt(
         &self,
         conversation: Option<&Conversation>,
@@ -209,7 +208,7 @@ impl ContextBuilder {
     /// Returns the messages of a request by hand: a system message with the
     /// [prompt](Self::build_system_prompt) and the summary of what came before, the history, and
     /// the message of the user with its media. Results at the beginning of the history, whose calls
-    /// it does not have, are left out.
+    /// it does not have, are omitted.
     ///
     /// An agent needs no such list: its engine adds the history and the summary.
     ///
@@ -231,7 +230,7 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// As [`build_system_prompt`](Self::build_system_prompt).
+    /// Returns the same errors as [`build_system_prompt`](Self::build_system_prompt).
     pub async fn build_messages(
         &self,
         history: &Messages,
@@ -273,7 +272,7 @@ impl ContextBuilder {
         messages.ai_calling(text, calls)
     }
 
-    /// The parts of the prompt that come from files, in its order.
+    /// Returns the parts of the prompt that come from files, in its order.
     pub(super) async fn read_parts(&self) -> [Result<PromptPart>; 3] {
         [
             read_files(&*self.workspace).await,
@@ -303,13 +302,13 @@ impl ContextBuilder {
         })
     }
 
-    /// The first section of the prompt.
+    /// Returns the first section of the prompt.
     pub(super) fn stable_section(&self, tools: &[ToolDefinition], files: &str) -> String {
         let identity = [self.identity(), identity::tools_section(tools)].join("\n\n");
         join_parts([identity.trim_end().to_owned(), files.to_owned()])
     }
 
-    /// The present time, for the second section.
+    /// Returns the present time, for the second section.
     pub(super) fn time(&self) -> Result<String> {
         self.memory.now()
     }

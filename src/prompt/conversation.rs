@@ -16,7 +16,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A chat of a channel.
+    /// Creates a chat of a channel.
     pub fn new(channel: impl Into<Arc<str>>, chat_id: impl Into<Arc<str>>) -> Self {
         Self {
             channel: channel.into(),

@@ -8,10 +8,10 @@ use crate::model::ToolDefinition;
 use super::conversation::Conversation;
 use super::skills::one_line;
 
-/// The most characters of the id of a channel or a chat.
+/// The maximum length of the id of a channel or a chat, in characters.
 const MAX_ID: usize = 200;
 
-/// The identity of an agent: its name, its system, its workspace and the rules it works by.
+/// Returns the identity of an agent: its name, its system, its workspace and the rules it works by.
 pub(super) fn identity(name: &str, root: &str, skill_folders: &[String]) -> String {
     let skills = skill_folders.iter();
     let skills: String = skills
@@ -31,7 +31,7 @@ pub(super) fn identity(name: &str, root: &str, skill_folders: &[String]) -> Stri
     )
 }
 
-/// The list of the tools; empty without tools.
+/// Returns the list of the tools; empty without tools.
 pub(super) fn tools_section(tools: &[ToolDefinition]) -> String {
     if tools.is_empty() {
         return String::new();
@@ -45,7 +45,7 @@ pub(super) fn tools_section(tools: &[ToolDefinition]) -> String {
     text
 }
 
-/// The list of the skills, which `elements` has; empty without skills.
+/// Returns the list of the skills, which `elements` has; empty without skills.
 pub(super) fn skills_section(elements: &str) -> String {
     if elements.is_empty() {
         return String::new();
@@ -56,7 +56,7 @@ pub(super) fn skills_section(elements: &str) -> String {
     )
 }
 
-/// The time, and the chat if there is one. Sections are joined by an empty line.
+/// Returns the time, and the chat if there is one. Sections are joined by an empty line.
 pub(super) fn session_section(time: &str, conversation: Option<&Conversation>) -> String {
     let mut text = format!("---\n\n## Current Time\n{time}");
     if let Some(conversation) = conversation {

@@ -21,7 +21,7 @@ pub(crate) struct LocalClock {
 }
 
 impl LocalClock {
-    /// The clock of the system, in its time zone.
+    /// Creates the clock of the system, in its time zone.
     pub(crate) fn system() -> Self {
         Self {
             clock: Arc::new(SystemTime::now),
@@ -48,24 +48,24 @@ impl LocalClock {
         Ok(self)
     }
 
-    /// The date of today.
+    /// Returns the date of today.
     pub(super) fn today(&self) -> Result<Date> {
         Ok(self.time()?.date())
     }
 
-    /// The local time, for the model: `2026-02-01 09:00 (Sunday)`.
+    /// Returns the local time, for the model: `2026-02-01 09:00 (Sunday)`.
     #[cfg(feature = "yaml")]
     pub(crate) fn now(&self) -> Result<String> {
         Ok(self.time()?.strftime("%Y-%m-%d %H:%M (%A)").to_string())
     }
 
-    /// The local time for logs: `2026-02-01 09:00:00`.
+    /// Returns the local time for logs: `2026-02-01 09:00:00`.
     #[cfg(feature = "gateway")]
     pub(crate) fn stamp(&self) -> Result<String> {
         Ok(self.time()?.strftime("%Y-%m-%d %H:%M:%S").to_string())
     }
 
-    /// The time in UTC: `2026-02-01T09:00:00Z`.
+    /// Returns the time in UTC: `2026-02-01T09:00:00Z`.
     #[cfg(feature = "gateway")]
     pub(crate) fn utc(&self) -> Result<String> {
         let time = self.time()?.with_time_zone(TimeZone::UTC);

@@ -14,11 +14,11 @@ use super::local_clock::LocalClock;
 
 const LONG_TERM: &str = "memory/MEMORY.md";
 const SEPARATOR: &str = "\n\n---\n\n";
-/// The most bytes of a file that are read.
+/// The maximum number of bytes read of a file.
 const MAX_BYTES: usize = 256 * 1024;
 /// The days of notes in the text for the prompt.
 const DAYS: u32 = 3;
-/// The most days of notes that are read.
+/// The maximum number of days whose notes are read.
 const MAX_DAYS: u32 = 366;
 
 /// Long-term memory and daily notes, in files of a workspace.
@@ -74,22 +74,22 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if there is no such zone.
+    /// Returns [`ErrorKind::Config`] if there is no such zone.
     pub fn with_zone(mut self, name: &str) -> Result<Self> {
         self.clock = self.clock.with_zone(name)?;
         Ok(self)
     }
 
-    /// The path of long-term memory.
+    /// Returns the path of long-term memory.
     pub fn long_term_file(&self) -> &'static str {
         LONG_TERM
     }
 
-    /// The path of today's notes.
+    /// Returns the path of today's notes.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`] if the clock is outside the calendar.
+    /// Returns [`ErrorKind::Other`] if the clock is outside the calendar.
     pub fn today_file(&self) -> Result<String> {
         Ok(file_of(self.clock.today()?))
     }
@@ -98,7 +98,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// Returns the backend's error.
     pub async fn read_long_term(&self) -> Result<String> {
         self.read(LONG_TERM).await
     }
@@ -107,7 +107,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error, and [`ErrorKind::InvalidRequest`] if the text has more than 256 KiB.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the text has more than 256
+    /// KiB.
     pub async fn write_long_term(&self, text: &str) -> Result<()> {
         check_size(text)?;
         self.backend.write(LONG_TERM, text.as_bytes()).await
@@ -117,7 +118,7 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// The backend's error, and that of [`today_file`](Self::today_file).
+    /// Returns the backend's error, and the errors of [`today_file`](Self::today_file).
     pub async fn read_today(&self) -> Result<String> {
         self.read(&self.today_file()?).await
     }
@@ -126,8 +127,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the notes of the
-    /// day would have more than 256 KiB.
+    /// Returns the same errors as [`read_today`](Self::read_today), and
+    /// [`ErrorKind::InvalidRequest`] if the notes of the day would have more than 256 KiB.
     pub async fn append_today(&self, text: &str) -> Result<()> {
         check_size(text)?;
         let _appending = self.appending.lock().await;
@@ -151,12 +152,12 @@ impl MemoryStore {
     }
 
     /// Reads the notes of the newest `days` days, today among them, the newest first, with a line
-    /// `---` between two days. Days without notes are left out, and days with which the text would
+    /// `---` between two days. Days without notes are omitted, and days with which the text would
     /// have more than 256 KiB. At most 366 days are read.
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today).
+    /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn recent_daily_notes(&self, days: u32) -> Result<String> {
         let mut notes = String::new();
         for day in self.clock.newest_days(days.min(MAX_DAYS))? {
@@ -172,30 +173,32 @@ impl MemoryStore {
         Ok(notes)
     }
 
-    /// The text for the system prompt: long-term memory and the notes of three days, each below its
-    /// heading; empty if there is neither.
+    /// Returns the text for the system prompt: long-term memory and the notes of three days, each
+    /// below its heading; empty if there is neither.
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today).
+    /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn memory_context(&self) -> Result<String> {
         let sections = [
             ("Long-term Memory", self.read_long_term().await?),
             ("Recent Daily Notes", self.recent_daily_notes(DAYS).await?),
         ];
-        let sections = sections.iter().filter(|(_, text)| !text.trim().is_empty());
-        let sections =
-            sections.map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()));
-        Ok(sections.collect::<Vec<_>>().join(SEPARATOR))
+        let parts: Vec<_> = sections
+            .iter()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()))
+            .collect();
+        Ok(parts.join(SEPARATOR))
     }
 
-    /// The present time in the zone of the notes.
+    /// Returns the present time in the zone of the notes.
     #[cfg(feature = "yaml")]
     pub(super) fn now(&self) -> Result<String> {
         self.clock.now()
     }
 
-    /// The files that [`memory_context`](Self::memory_context) reads.
+    /// Returns the files that [`memory_context`](Self::memory_context) reads.
     pub(crate) fn context_files(&self) -> Vec<String> {
         // Without a date there are no notes, and `memory_context` fails.
         let days = self.clock.newest_days(DAYS).unwrap_or_default();

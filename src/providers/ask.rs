@@ -1,4 +1,4 @@
-//! A request from its body to the events of the answer.
+//! Sending a request and decoding the events of its answer.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,40 +11,41 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
 use crate::util::blocking::blocking_if_large;
 
-use super::decode::{Decoder, Framing, Reading, Wanted, decode};
+use super::decode::{Framing, Reading, Wanted, decode};
+use super::decoder::Decoder;
 use super::http::{Endpoint, Reply, Secrets};
 
-/// A second body for a request that was refused, and the warning about it.
+/// A second body for a refused request, and the warning about it.
 pub(crate) struct Remedy {
     pub(crate) body: Bytes,
     pub(crate) warning: String,
 }
 
-/// Makes a second body for an error and the body that was refused, if that may help.
+/// Creates a second body from an error and the refused body, if another attempt may succeed.
 pub(crate) type MakeRemedy = Box<dyn FnOnce(&Error, &[u8]) -> Option<Remedy> + Send>;
 
-/// The inputs of a request that all providers send and read in the same way.
+/// The parts of a request that are the same for all providers.
 pub(crate) struct Asking<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) body: Bytes,
     pub(crate) framing: Framing,
     pub(crate) wanted: Wanted,
-    /// The warnings about the request. They are emitted behind the answer's first event.
+    /// The warnings about the request. They are emitted after the answer's first event.
     pub(crate) warnings: Vec<String>,
     /// The maximum length of a body, in bytes. A longer one is not sent.
     pub(crate) max_body: usize,
-    /// Called at most once, for an [`ErrorKind::InvalidRequest`] in place of an answer.
+    /// Called at most once, if the answer is an [`ErrorKind::InvalidRequest`].
     pub(crate) remedy: Option<MakeRemedy>,
 }
 
-/// Sends a request. `decoder` makes the reader of the answer from the request's id and the texts
-/// that must not appear in errors.
+/// Sends a request. `decoder` creates the answer's decoder from the request's id and the texts that
+/// must not appear in errors.
 ///
 /// The future holds nothing of the request except its body.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
+/// Returns [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
 /// [`Endpoint::post_stream`].
 pub(crate) fn ask<'a, D: Decoder>(
     asking: Asking<'a>,
@@ -91,8 +92,8 @@ fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
     ))
 }
 
-/// The remedy for a request that was refused; without one, the error. A long body is changed on a
-/// thread for blocking work.
+/// Returns the remedy for a refused request, or `error` if there is none. A long body is changed on
+/// a thread for blocking work.
 async fn remedy_for(error: Error, body: &Bytes, make: Option<MakeRemedy>) -> Result<Remedy> {
     let Some(make) = make.filter(|_| error.kind() == ErrorKind::InvalidRequest) else {
         return Err(error);
@@ -102,7 +103,7 @@ async fn remedy_for(error: Error, body: &Bytes, make: Option<MakeRemedy>) -> Res
     blocking_if_large(len, move || make(&error, &body).ok_or(error)).await?
 }
 
-/// The events of an answer with these warnings behind the first.
+/// Returns the events of an answer with these warnings after the first.
 fn with_warnings(events: ModelStream, mut warnings: Vec<String>) -> ModelStream {
     if warnings.is_empty() {
         return events;
@@ -123,7 +124,7 @@ fn with_warnings(events: ModelStream, mut warnings: Vec<String>) -> ModelStream 
 mod tests {
     use futures::TryStreamExt;
 
-    use super::super::decode::truncated;
+    use super::super::decoder::truncated;
     use super::super::events::Events;
     use super::*;
     use crate::model::{ModelRequest, StopReason};
@@ -163,7 +164,7 @@ mod tests {
         Reply::ndjson(["hello"])
     }
 
-    /// A remedy for refused signatures.
+    /// Returns a remedy for refused signatures.
     fn remedy() -> MakeRemedy {
         Box::new(|error, body| {
             let is_signature = error.text().contains("signature") && body == b"first";

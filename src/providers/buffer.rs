@@ -1,44 +1,45 @@
-//! Chunks of bytes, cut into frames.
+//! Cutting chunks of bytes into frames.
 
 use bytes::Bytes;
 use memchr::memchr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The longest event or line: 16 MiB. A server that sends no end would fill the memory otherwise.
+/// The maximum size of an event or a line: 16 MiB. Without it, a server that never ends one would
+/// fill the memory.
 pub(super) const FRAME_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The chunk at hand, and the beginning of a frame that earlier chunks left unfinished.
+/// The current chunk, and the beginning of a frame that earlier chunks left unfinished.
 ///
-/// A frame that lies wholly inside a chunk is read there. Only one that spans chunks is copied.
+/// A frame inside one chunk is read in place. Only a frame that spans chunks is copied.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     chunk: Bytes,
     pos: usize,
     rest: Vec<u8>,
-    /// `rest` is a whole frame that has been given out.
+    /// True if `rest` is a whole frame that has been returned.
     spent: bool,
 }
 
 impl Buffer {
-    /// Takes the next chunk in. The one before must have been used up.
+    /// Adds the next chunk. The previous one must have been consumed.
     pub(super) fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.pos == self.chunk.len());
         self.chunk = chunk;
         self.pos = 0;
     }
 
-    /// The rest of the chunk.
+    /// Returns the rest of the chunk.
     pub(super) fn ahead(&self) -> &[u8] {
         &self.chunk[self.pos..]
     }
 
-    /// The unfinished frame.
+    /// Returns the unfinished frame.
     pub(super) fn rest(&self) -> &[u8] {
         &self.rest
     }
 
-    /// Forgets the frame given out last, if it was a copied one.
+    /// Removes the frame that was returned last, if it was copied.
     pub(super) fn settle(&mut self) {
         if self.spent {
             self.rest.clear();
@@ -46,12 +47,12 @@ impl Buffer {
         }
     }
 
-    /// Passes over `len` bytes of the chunk.
+    /// Skips `len` bytes of the chunk.
     pub(super) fn skip(&mut self, len: usize) {
         self.pos += len;
     }
 
-    /// Passes over `len` bytes and gives them out.
+    /// Consumes `len` bytes of the chunk and returns them.
     pub(super) fn take(&mut self, len: usize) -> &[u8] {
         let start = self.pos;
         self.pos += len;
@@ -67,7 +68,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Gives the unfinished frame out as a whole one.
+    /// Returns the unfinished frame, which is complete now.
     pub(super) fn take_rest(&mut self) -> &[u8] {
         self.spent = true;
         &self.rest
@@ -95,8 +96,8 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-/// The end of the line that starts at `from`, and the start of the next one. `None` while the end
-/// has not arrived.
+/// Returns the end of the line that starts at `from`, and the start of the next one. `None` until
+/// the end has arrived.
 pub(super) fn line_feed(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let end = from + memchr(b'\n', &bytes[from..])?;
     Some((end, end + 1))

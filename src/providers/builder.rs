@@ -4,7 +4,7 @@
 macro_rules! connection_methods {
     ($model:ident) => {
         impl $model {
-            /// Sets a header of every request, in place of one with the same name.
+            /// Sets a header of every request, replacing any with the same name.
             #[must_use]
             pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
                 let endpoint = self.connection.endpoint;
@@ -12,23 +12,23 @@ macro_rules! connection_methods {
                 self
             }
 
-            /// Sets the limit for making a connection. Defaults to 10 seconds.
+            /// Sets the timeout for connecting. Defaults to 10 seconds.
             #[must_use]
             pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
                 self.connection.endpoint = self.connection.endpoint.connect_timeout(timeout);
                 self
             }
 
-            /// Sets the limit for the time in which no byte arrives. Defaults to 300 seconds, since
-            /// a server may load a model first, and some models think for minutes. The time of the
-            /// whole answer has no limit.
+            /// Sets the timeout for the next byte to arrive. Defaults to 300 seconds, since a
+            /// server may load a model first, and some models think for minutes. The time of the
+            /// whole answer is not limited.
             #[must_use]
             pub fn idle_timeout(mut self, timeout: std::time::Duration) -> Self {
                 self.connection.endpoint = self.connection.endpoint.idle_timeout(timeout);
                 self
             }
 
-            /// Sets limits, prices and abilities in place of those in the built-in table. The
+            /// Sets the limits, prices and capabilities, replacing those of the built-in table. The
             /// output limit is then sent with every request that sets none; the context window is
             /// not sent.
             #[must_use]
@@ -38,15 +38,15 @@ macro_rules! connection_methods {
                 self
             }
 
-            /// Sets the context window that the server really has, in tokens. It is not sent;
-            /// histories are shortened for it, and no answer is taken to be longer.
+            /// Sets the actual context window of the server, in tokens. It is not sent: histories
+            /// are compacted to fit it, and answers are assumed not to exceed it.
             #[must_use]
             pub fn context_window(mut self, tokens: u64) -> Self {
                 self.connection.profile = self.connection.profile.within(tokens);
                 self
             }
 
-            /// Sets the limit for the tokens of one answer, for requests that set none.
+            /// Sets the maximum number of tokens of one answer, for requests that set none.
             #[must_use]
             pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
                 self.connection.profile.max_output_tokens = max_tokens;
@@ -77,16 +77,16 @@ macro_rules! bearer_methods {
 macro_rules! openai_methods {
     ($model:ident, $path:literal) => {
         impl $model {
-            /// Sets the key. It is sent in the form that `bearer` or `key_header` has set; without
-            /// one, in the header `api-key` to Azure and as a bearer token to others.
+            /// Sets the key. It is sent as `bearer` or `key_header` specify; by default, in the
+            /// header `api-key` to Azure and as a bearer token to all others.
             #[must_use]
             pub fn key(mut self, key: impl Into<Secret>) -> Self {
                 self.connection = self.connection.with_key(&key.into());
                 self
             }
 
-            /// Sets the key, which is sent as a bearer token to every server: Azure takes the
-            /// tokens of Microsoft Entra ID in this way.
+            /// Sets the key, which is sent as a bearer token to every server. Azure accepts tokens
+            /// of Microsoft Entra ID in this form.
             #[must_use]
             pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
                 self.connection = self.connection.bearer(&token.into());
@@ -117,8 +117,8 @@ macro_rules! openai_methods {
             ///
             /// # Errors
             ///
-            /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config)
-            /// for an address that cannot be used.
+            /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+            /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
             pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
                 let connection = Connection::to_openai_from_env(model.into(), $path)?;
                 Ok(Self::with_connection(with_key_form_of_address(connection)))

@@ -1,4 +1,4 @@
-//! Tool calls put together from pieces, and ids for calls that have none.
+//! Assembling tool calls from pieces, and ids for calls that have none.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,17 +15,17 @@ use super::encode::History;
 use super::events::Events;
 use super::wholeness::Wholeness;
 
-/// The characters of a response's id in a made-up call id, which stays below the 40 characters that
-/// OpenAI allows.
+/// The number of characters of a response's id in a generated call id, which stays below the 40
+/// characters that OpenAI allows.
 const RESPONSE_LEN: usize = 24;
 
-/// Gives every call of one response an id that is used nowhere else in the history.
+/// Assigns every call of one response an id that is unique in the history.
 ///
-/// Some servers send no ids, some the same in every response. What is made up depends on the
-/// request and the response alone, so a replayed stream gives the same ids.
+/// Some servers send no ids, some the same ids in every response. A generated id depends only on
+/// the request and the response, so a replayed stream yields the same ids.
 pub(super) struct CallIds {
     history: History,
-    /// The provider's id of the response; may be empty.
+    /// The provider's id of the response, which may be empty.
     response: String,
     used: BTreeSet<Arc<str>>,
     numbered: Numbered,
@@ -41,14 +41,14 @@ impl CallIds {
         }
     }
 
-    /// Names the response, once it is known.
+    /// Sets the id of the response, once it is known.
     pub(super) fn set_response(&mut self, id: &str) {
         let legal = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
         self.response = id.chars().filter(legal).take(RESPONSE_LEN).collect();
     }
 
-    /// The id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`, `_3`, ...
-    /// behind it when that is taken.
+    /// Returns the id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`,
+    /// `_3`, ... appended if that is taken.
     pub(super) fn assign(&mut self, own: &str, index: usize) -> Arc<str> {
         let base: Cow<'_, str> = match own {
             "" => self.generated(index).into(),
@@ -64,7 +64,7 @@ impl CallIds {
 
     fn generated(&self, index: usize) -> String {
         match &*self.response {
-            // The length of the history stands for the response.
+            // The length of the history identifies the response.
             "" => format!("call_{}_{index}", self.history.len()),
             response => format!("call_{response}_{index}"),
         }
@@ -83,13 +83,13 @@ pub(super) struct Calls {
 
 #[derive(Default)]
 struct Slot {
-    /// The provider's id; may be empty.
+    /// The provider's id, which may be empty.
     own: String,
     name: String,
     args: String,
     wholeness: Wholeness,
     fields: Option<ProviderBlock>,
-    /// The id given out with `ToolCallStart`.
+    /// The id emitted with `ToolCallStart`.
     id: Option<Arc<str>>,
 }
 
@@ -99,7 +99,7 @@ impl Slot {
     }
 }
 
-/// A piece of a call as it arrived. What is not in it is `None` or empty.
+/// A piece of a call as it arrived. Missing fields are `None` or empty.
 pub(super) struct Piece<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
@@ -111,11 +111,12 @@ pub(super) struct Piece<'a> {
 }
 
 impl Calls {
-    /// Takes a piece in and shows what can be shown.
+    /// Adds a piece and emits the events that are complete.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] when there are too many calls, or too much of them.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if there are too many calls, or if they are too
+    /// large.
     pub(super) fn push(
         &mut self,
         piece: Piece<'_>,
@@ -130,7 +131,7 @@ impl Calls {
             ..
         } = piece;
 
-        // Either may come later than the call begins.
+        // Either may arrive after the call has begun.
         check_call(id, name)?;
         let at = match self.find(&piece, out.max_values()) {
             Some(at) => at,
@@ -160,8 +161,8 @@ impl Calls {
 
         slot.args.push_str(args);
 
-        // Without its name a call cannot be shown; it may come after the first arguments. The id
-        // is fixed once it has been shown.
+        // A call cannot be emitted without its name, which may arrive after the first arguments.
+        // The id is fixed once it has been emitted.
         if slot.name.is_empty() || slot.args.is_empty() {
             return Ok(());
         }
@@ -198,7 +199,7 @@ impl Calls {
         at
     }
 
-    /// The call that a piece belongs to; `None` begins a new one.
+    /// Returns the call that a piece belongs to; `None` if it begins a new one.
     fn find(&mut self, piece: &Piece<'_>, max_values: usize) -> Option<usize> {
         let Piece {
             index, id, name, ..
@@ -207,7 +208,7 @@ impl Calls {
             let at = *self.of_index.get(&index)?;
             let slot = &mut self.slots[at];
 
-            // Some servers number every call 0 and tell them apart by their ids alone.
+            // Some servers number every call 0 and distinguish them only by their ids.
             let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
             let begins = other_id && (!name.is_empty() || slot.is_whole(max_values));
             return (!begins).then_some(at);
@@ -228,12 +229,12 @@ impl Calls {
         (!other_id && !other_name).then_some(at)
     }
 
-    /// Gives the calls out, whole. With `cut_off`, the answer ran into its limit, and a call whose
-    /// arguments are incomplete is left out: it must not run.
+    /// Emits the complete calls. With `cut_off`, the answer reached its limit, and a call with
+    /// incomplete arguments is dropped: it must not run.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] for a call that never got a name, and
+    /// Returns [`ErrorKind::Protocol`] for a call that never got a name, and
     /// [`ErrorKind::ResponseTooLarge`] for arguments with too many values.
     pub(super) fn finish(
         &mut self,

@@ -13,14 +13,14 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 use super::json::{write, write_text};
 use super::lenient::Text;
 
-/// Between texts that become one.
+/// The separator of texts that are joined.
 pub(super) const GAP: &str = "\n\n";
 
-/// The text of a message that would have no content at all, which servers refuse.
+/// The text of a message without content, which servers would refuse.
 pub(super) const EMPTY: &str = "(empty)";
 
-/// The last `max_bytes` of a call's id: that of another provider may be longer than an API takes,
-/// and ids differ at their ends.
+/// Returns the last `max_bytes` of a call's id: the id of another provider may be longer than an
+/// API accepts, and ids differ at their ends.
 pub(super) fn id_end(id: &str, max_bytes: usize) -> &str {
     let excess = id.len().saturating_sub(max_bytes);
     let start = (excess..=id.len()).find(|offset| id.is_char_boundary(*offset));
@@ -33,12 +33,12 @@ pub(super) fn id_end(id: &str, max_bytes: usize) -> &str {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
-    /// The object, or its text: a piece of it, or the whole.
+    /// The object, or its text, whole or a piece of it.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// Appends the system prompt as a message; nothing when there is none.
+/// Appends the system prompt as a message, or nothing if there is none.
 pub(super) fn write_system(
     system: &SystemPrompt,
     lifted: &[Arc<Message>],
@@ -88,7 +88,7 @@ pub(super) fn write_tools(tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result
     write(out, &tools)
 }
 
-/// Reasoning as the field it came in, so that it can be sent back.
+/// Returns reasoning under the field that it arrived in, so that it can be sent back.
 pub(super) fn reasoning_part(provider: &str, field: &str, text: &str) -> Result<Part> {
     let mut raw = format!("{{\"{field}\":").into_bytes();
     write(&mut raw, text)?;

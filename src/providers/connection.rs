@@ -36,7 +36,7 @@ impl KeyForm {
         }
     }
 
-    /// The text in front of the key.
+    /// Returns the text before the key.
     fn prefix(&self) -> &'static str {
         match self {
             Self::Bearer => BEARER,
@@ -56,7 +56,7 @@ pub(super) enum KeyFormOrigin {
 /// A model's name, profile and server.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    /// The name with the provider's in front: `provider:model`.
+    /// The name with the provider's as prefix: `provider:model`.
     pub(super) id: Arc<str>,
     pub(super) model: Arc<str>,
     pub(super) profile: ModelProfile,
@@ -90,8 +90,8 @@ impl Connection {
         connection
     }
 
-    /// True for a model at OpenAI's own server whose output limit is known. The limit that is
-    /// assumed about another one would end the answer of a model that reasons.
+    /// Returns `true` for a model at OpenAI's own server whose output limit is known. The limit
+    /// assumed for other models would cut off the answer of a model that reasons.
     pub(super) fn limits_output_by_default(&self) -> bool {
         self.is_openai() && known_profile(&self.model).is_some()
     }
@@ -109,12 +109,12 @@ impl Connection {
         Ok(connection)
     }
 
-    /// True for OpenAI's own server.
+    /// Returns `true` for OpenAI's own server.
     pub(super) fn is_openai(&self) -> bool {
         host(self.endpoint.base()).eq_ignore_ascii_case(OPENAI_HOST)
     }
 
-    /// Sets the address in front of the path.
+    /// Sets the address before the path.
     pub(super) fn base_url(mut self, url: &str) -> Self {
         self.endpoint = self.endpoint.base_url(url);
         self
@@ -124,7 +124,7 @@ impl Connection {
     pub(super) fn provider(mut self, name: &str) -> Self {
         self.id = format!("{name}:{}", self.model).into();
         self.endpoint = self.endpoint.named(name);
-        // Limits and prices that were set by hand stay.
+        // Limits and prices that were set explicitly stay.
         let of_model = profile_of(&self.model);
         if self.profile == of_model {
             self.profile = Catalog::builtin().lookup(&self.id).unwrap_or(of_model);
@@ -132,7 +132,7 @@ impl Connection {
         self
     }
 
-    /// Sends `key` in `header`, behind `prefix`: `Bearer ` in `authorization`, or nothing.
+    /// Sends `key` in `header`, after `prefix`: `Bearer ` in `authorization`, or nothing.
     pub(super) fn key(mut self, header: &str, prefix: &str, key: &Secret) -> Self {
         self.endpoint = self.endpoint.secret_header(header, prefix, key);
         self
@@ -144,14 +144,14 @@ impl Connection {
             .with_key(key)
     }
 
-    /// Sends `key` in the form that was set: as a bearer token unless that is another.
+    /// Sends `key` in the form that was set, by default as a bearer token.
     pub(super) fn with_key(self, key: &Secret) -> Self {
         let form = self.key_form.clone();
         self.key(form.header(), form.prefix(), key)
     }
 
-    /// Sets the header of the key; `None` for a bearer token. A key that was set before moves
-    /// there.
+    /// Sets the header of the key; `None` for a bearer token. A key that was set before moves to
+    /// it.
     pub(super) fn with_key_header(self, name: Option<&str>, origin: KeyFormOrigin) -> Self {
         let form = name.map_or(KeyForm::Bearer, |name| KeyForm::Header(name.into()));
         self.with_key_form(form, origin)
@@ -178,33 +178,34 @@ impl Connection {
         self.with_key(&key)
     }
 
-    /// True if the model of a request accepts images.
+    /// Returns `true` if the model of a request accepts images.
     pub(super) fn takes_images(&self, request: &ModelRequest) -> bool {
         let card = ModelCard::of(&self.id, &self.profile, request.model.as_deref());
         card.profile.images
     }
 
-    /// The output limit of a request: its own, or the profile's if that is sent.
+    /// Returns the output limit of a request: its own, or the profile's if that is sent.
     pub(super) fn max_output_tokens(&self, request: &ModelRequest) -> Option<u32> {
         let default = self.limits_output.then_some(self.profile.max_output_tokens);
         request.max_output_tokens.or(default)
     }
 }
 
-/// The profile of the built-in table, else the assumptions about an unknown model.
+/// Returns the profile of the built-in table, or the assumptions about an unknown model.
 fn profile_of(model: &str) -> ModelProfile {
     known_profile(model).unwrap_or_else(|| ModelProfile::assumed(model))
 }
 
-/// The profile of the built-in table, also under the names that Bedrock gives OpenAI's models.
+/// Returns the profile of the built-in table, which is also found under Bedrock's names of OpenAI's
+/// models.
 fn known_profile(model: &str) -> Option<ModelProfile> {
     let catalog = Catalog::builtin();
     let profile = catalog.lookup(model);
     profile.or_else(|| catalog.lookup(own_name(model)))
 }
 
-/// The name that OpenAI gives the model, without the maker in front of it: `openai/` at gateways,
-/// `openai.` on Bedrock, where a region may stand before that.
+/// Returns OpenAI's name of the model, without the prefix of the vendor: `openai/` at gateways,
+/// `openai.` on Bedrock, where a region may precede it.
 pub(super) fn own_name(model: &str) -> &str {
     const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
     let regional = REGIONS
@@ -216,7 +217,7 @@ pub(super) fn own_name(model: &str) -> &str {
     name.unwrap_or(model)
 }
 
-/// The host in an address, without user and port.
+/// Returns the host in an address, without user and port.
 pub(super) fn host(base_url: &str) -> &str {
     let address = base_url
         .split_once("://")

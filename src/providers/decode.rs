@@ -1,6 +1,5 @@
-//! From a stream of bytes to a stream of events.
+//! Decoding a stream of bytes into a stream of events.
 
-use std::borrow::Cow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,19 +15,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
+use super::decoder::{Decoder, frame, last_frame, truncated, unreadable, with_advice};
 use super::events::Events;
 use super::frames::{Frames, IgnoredBytes, OPENING, check_document, is_event_stream, max_document};
 use super::http::{ByteStream, Secrets};
-use super::json::acceptable;
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
-use super::status;
 
 /// The time to wait for the end of the body once the answer is complete. A connection whose
 /// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
-/// The number of times that other tasks may run before a timer is set for [`DRAIN_TIME`].
+/// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`].
 const DRAIN_YIELDS: u32 = 8;
 
 /// The time without a byte after which a [complete](Decoder::is_complete) answer ends.
@@ -37,35 +35,9 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The number of chunks after the end of the answer that are read and discarded.
 const DRAIN_CHUNKS: usize = 16;
 
-/// The chunks, and the bytes of them, that are read at once without an event to give out.
+/// The maximum number of chunks, and of their bytes, that one poll reads without emitting an event.
 const QUIET_CHUNKS: usize = 4096;
 const QUIET_BYTES: usize = 1024 * 1024;
-
-/// A reader of the frames of a stream.
-pub(crate) trait Decoder: Send + Unpin + 'static {
-    /// One frame. `name` is the SSE event's type, or empty for a line.
-    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()>;
-
-    /// An answer that came as one JSON document instead of a stream.
-    fn document(&mut self, body: &str, out: &mut Events) -> Result<()>;
-
-    /// The stream has ended before [`is_done`](Self::is_done). Providers whose last event may be
-    /// missing complete the answer here.
-    ///
-    /// # Errors
-    ///
-    /// [`truncated`], unless the answer is complete all the same.
-    fn finish(&mut self, out: &mut Events) -> Result<()>;
-
-    /// True if the answer's last event, `Stop`, was emitted. Nothing after it is read.
-    fn is_done(&self) -> bool;
-
-    /// Returns `true` if the answer is complete should nothing more arrive. A broken connection
-    /// then ends it without an error, and so do two seconds of silence. `false` by default.
-    fn is_complete(&self) -> bool {
-        false
-    }
-}
 
 /// The framing of a byte stream.
 #[derive(Clone, Copy, Debug)]
@@ -76,40 +48,14 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// The error for a stream without its last event.
-pub(crate) fn truncated() -> Error {
-    Error::new(
-        ErrorKind::StreamTruncated,
-        "the stream ended before its last event; the answer is incomplete",
-    )
-}
-
-/// Adds advice to the error of a stream that breaks its protocol; returns others unchanged.
-fn with_advice(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Protocol => {
-            error.with_hint("check the base URL, or update the server or the proxy that sends this")
-        }
-        _ => error,
-    }
-}
-
-/// The error for a frame that cannot be read.
-pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
-    Error::new(
-        ErrorKind::Protocol,
-        format!("{what}: {}", status::excerpt(data, secrets)),
-    )
-}
-
-/// The form in which events are given out, and the limits on them.
+/// The form in which events are emitted, and their limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// True if neighbouring pieces of text that arrived together may become one event, and a call
+    /// True if adjacent pieces of text that arrived together may become one event, and a call
     /// that arrives whole needs no pieces.
     pub(crate) join: bool,
     pub(crate) limits: ResponseLimits,
-    /// The memory for frames that have not arrived whole.
+    /// The memory for incomplete frames.
     buffers: Option<BytePool>,
 }
 
@@ -134,7 +80,7 @@ impl Wanted {
 
 /// The inputs of reading an answer that do not depend on its decoder.
 pub(crate) struct Reading {
-    /// Stands in front of error texts.
+    /// The provider's name, which begins error texts.
     pub(crate) provider: Arc<str>,
     pub(crate) framing: Framing,
     pub(crate) wanted: Wanted,
@@ -142,7 +88,7 @@ pub(crate) struct Reading {
     pub(crate) secrets: Secrets,
 }
 
-/// The events of a recorded answer, with the decoder that is made for its secrets: none.
+/// Decodes a recorded answer, which has no secrets.
 pub(crate) fn recorded<D: Decoder>(
     provider: &str,
     framing: Framing,
@@ -159,7 +105,7 @@ pub(crate) fn recorded<D: Decoder>(
     decode(body.boxed(), decoder, reading)
 }
 
-/// The events of `body`.
+/// Decodes `body` into events.
 pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading) -> ModelStream {
     let Reading {
         provider,
@@ -196,7 +142,7 @@ struct Decoding<D> {
     frames: Frames,
     /// True if the current chunk may hold another whole frame.
     unread: bool,
-    /// The most bytes of an answer that is one document.
+    /// The maximum size of an answer that is one document, in bytes.
     max_document: usize,
     ignored_bytes: IgnoredBytes,
     decoder: D,
@@ -206,11 +152,11 @@ struct Decoding<D> {
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Option<Pin<Box<Sleep>>>,
-    /// The number of times that other tasks were let run before the timer is set.
+    /// The number of times that the task has yielded before it sets the timer.
     yields: u32,
     drained: usize,
     secrets: Secrets,
-    /// The memory of a frame that has not arrived whole.
+    /// The memory of an incomplete frame.
     share: Option<PoolShare>,
 }
 
@@ -223,8 +169,8 @@ impl<D: Decoder> Stream for Decoding<D> {
         loop {
             let is_done = this.decoder.is_done();
 
-            // `Stop`, the last event, waits until the body is at its end: whoever sees it may
-            // drop the stream, and with it the connection.
+            // `Stop`, the last event, waits for the end of the body: its reader may drop the
+            // stream, and with it the connection.
             if !(is_done && this.events.len() == 1 && this.body.is_some()) {
                 if let Some(event) = this.events.pop() {
                     return Poll::Ready(Some(Ok(event)));
@@ -245,7 +191,7 @@ impl<D: Decoder> Stream for Decoding<D> {
             }
 
             if chunks >= QUIET_CHUNKS || bytes >= QUIET_BYTES {
-                // Nothing but comments and the like, and all of it ready.
+                // Only comments and the like so far, all of them ready.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -285,7 +231,7 @@ impl<D: Decoder> Stream for Decoding<D> {
 }
 
 impl<D: Decoder> Decoding<D> {
-    /// Reads what is left of the body if that takes no time worth speaking of, then lets it go.
+    /// Reads the rest of the body for at most [`DRAIN_TIME`], then drops it.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(body) = self.body.as_mut() {
             match body.as_mut().poll_next(cx) {
@@ -321,20 +267,21 @@ impl<D: Decoder> Decoding<D> {
         timer.as_mut().poll(cx)
     }
 
-    /// Checks the bytes that were ignored, and those of a frame that has not arrived whole.
+    /// Checks the number of ignored bytes, and the memory of an incomplete frame.
     fn check_bytes(&mut self) -> Result<()> {
-        // What a chunk has is known when all of its frames are decoded.
+        // A chunk's ignored bytes are known once all of its frames are decoded.
         if !self.unread {
             self.ignored_bytes.check()?;
         }
         self.count_unfinished()
     }
 
-    /// Counts the frame that has not arrived whole.
+    /// Counts the memory of an incomplete frame.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] if those of all answers that share the memory do not fit.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if the bytes of all answers that share the memory do
+    /// not fit.
     fn count_unfinished(&mut self) -> Result<()> {
         let Some(share) = &mut self.share else {
             return Ok(());
@@ -359,7 +306,7 @@ impl<D: Decoder> Decoding<D> {
     fn chunk(&mut self, chunk: Bytes) -> Result<()> {
         match &mut self.frames {
             Frames::Unknown(held) => {
-                // Only white space is ever held.
+                // Only white space is held.
                 let Some(first) = chunk.iter().find(|b| !b.is_ascii_whitespace()) else {
                     check_document(held.len() + chunk.len(), self.max_document)?;
                     held.extend_from_slice(&chunk);
@@ -399,8 +346,8 @@ impl<D: Decoder> Decoding<D> {
         }
     }
 
-    /// Decodes whole frames of the chunk at hand: all of them when their events may be joined, or
-    /// else until there is an event, so that events do not pile up.
+    /// Decodes whole frames of the current chunk: all of them if events may be joined, and
+    /// otherwise until there is an event, so that events do not accumulate.
     fn pump(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
         while !decoder.is_done() && (events.joins() || events.len() == 0) {
@@ -440,7 +387,7 @@ impl<D: Decoder> Decoding<D> {
         Ok(())
     }
 
-    /// The body has ended.
+    /// Decodes the end of the body.
     fn end(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
         match &mut self.frames {
@@ -477,28 +424,5 @@ impl<D: Decoder> Decoding<D> {
         }
 
         decoder.finish(events)
-    }
-}
-
-/// Decodes a frame. Servers that cut text between the halves of a surrogate pair write each half as
-/// an escape that no JSON reader takes: a frame that cannot be read is tried again without them. A
-/// decoder must have read all such text before it acts on any of it.
-fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
-    out.check_event(data)?;
-    match decoder.event(name, data, out) {
-        Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {
-            Cow::Owned(mended) => decoder.event(name, &mended, out),
-            Cow::Borrowed(_) => Err(error),
-        },
-        decoded => decoded,
-    }
-}
-
-/// Decodes a frame without its end. One that cannot be read has been cut off.
-fn last_frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
-    match frame(decoder, name, data, out) {
-        Err(error) if error.kind() != ErrorKind::Protocol => Err(error),
-        Err(_) if decoder.is_complete() => Ok(()),
-        decoded => decoded.map_err(|error| truncated().with_source(error)),
     }
 }

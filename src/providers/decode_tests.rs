@@ -7,7 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
-use super::decode::{Decoder, Framing, Reading, Wanted, decode};
+use super::decode::{Framing, Reading, Wanted, decode};
+use super::decoder::Decoder;
 use super::events::Events;
 use super::http::Secrets;
 
@@ -86,7 +87,7 @@ async fn finished_events_return_their_memory() {
 
 const MIB: usize = 1024 * 1024;
 
-/// The events of an answer of at most 10 bytes: a chunk as often as given, and the end.
+/// Returns the events of an answer of at most 10 bytes: a chunk as often as given, and the end.
 async fn events_of(chunk: String, count: usize, framing: Framing) -> Vec<Result<ModelEvent>> {
     let chunks = vec![Bytes::from(chunk); count];
     let reading = Reading {

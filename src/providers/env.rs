@@ -5,7 +5,7 @@ use std::env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
 
-/// The variable's value; an empty one counts as unset.
+/// Returns the variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     env::var(name)
         .ok()
@@ -13,11 +13,11 @@ pub(crate) fn var(name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// The key in the variable `name`.
+/// Returns the key in the variable `name`.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Auth`] when it is not set; the text names it.
+/// Returns [`ErrorKind::Auth`] if the variable is not set; the text names it.
 pub(crate) fn key(provider: &str, name: &str) -> Result<Secret> {
     var(name).map(Secret::from).ok_or_else(|| {
         Error::new(

@@ -1,4 +1,4 @@
-//! The events that a decoder makes.
+//! The events that a decoder emits.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,16 @@ use crate::model::{ModelEvent, ResponseLimits, Used, check_call};
 pub(crate) struct Events {
     queue: VecDeque<ModelEvent>,
     join: bool,
-    /// The size of the parts and calls that the decoder collects: incomplete ones are in no event.
+    /// The size of the parts and calls that the decoder collects, since incomplete ones are in no
+    /// event yet.
     collected: Used,
-    /// True if content was added since it was last asked.
+    /// True if content was added since [`take_new_content`](Self::take_new_content).
     has_new_content: bool,
 }
 
 impl Events {
-    /// Creates an empty queue for an answer with these limits. With `join`, neighbouring pieces of
-    /// text become one event, and calls that arrive whole have no pieces.
+    /// Creates an empty queue for an answer with these limits. With `join`, adjacent pieces of text
+    /// become one event, and calls that arrive whole emit no pieces.
     pub(super) fn new(join: bool, limits: ResponseLimits) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -28,23 +29,23 @@ impl Events {
         }
     }
 
-    /// Returns `true` if a part of the answer was added since the last call: what a limit of the
-    /// answer counts. Usage, warnings and the like may be repeated for ever.
+    /// Returns `true` if content of the answer, which its limits count, was added since the last
+    /// call. Usage, warnings and the like may be repeated without end.
     pub(super) fn take_new_content(&mut self) -> bool {
         std::mem::take(&mut self.has_new_content)
     }
 
-    /// The number of events that were not taken yet.
+    /// Returns the number of events in the queue.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes the oldest event.
+    /// Removes and returns the oldest event.
     pub(super) fn pop(&mut self) -> Option<ModelEvent> {
         self.queue.pop_front()
     }
 
-    /// True if neighbouring pieces of text become one event, and whole calls have no pieces.
+    /// Returns `true` if adjacent pieces of text become one event, and whole calls emit no pieces.
     pub(super) fn joins(&self) -> bool {
         self.join
     }
@@ -73,7 +74,7 @@ impl Events {
         self.collected.add_json(json)
     }
 
-    /// The most JSON values in the answer.
+    /// Returns the maximum number of JSON values in the answer.
     pub(crate) fn max_values(&self) -> usize {
         self.collected.limits().max_values
     }
@@ -97,7 +98,7 @@ impl Events {
         self.queue.push_back(event);
     }
 
-    /// Adds a piece of text, to the piece before it if events are joined.
+    /// Adds a piece of text. If events are joined, it is appended to the previous piece.
     pub(crate) fn text(&mut self, text: impl AsRef<str> + Into<String>) {
         if text.as_ref().is_empty() {
             return;

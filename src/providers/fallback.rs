@@ -15,7 +15,7 @@ use crate::model::{
     ResponseHead, StopReason, erase,
 };
 
-/// A model that passes a request to the next of several models when one cannot answer.
+/// A model that passes a request on to the next of several models if one cannot answer.
 ///
 /// The next model is called if a model is unreachable (`Connect`, `Dns`, `Tls`, `Proxy`,
 /// `Timeout`), rejects the caller (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`,
@@ -24,12 +24,12 @@ use crate::model::{
 /// the next model would return them as well. If a part of an answer was emitted,
 /// [`ModelEvent::Restart`] discards it first.
 ///
-/// Every request begins with the first model. When all have failed, the last error is returned, or
-/// the first error if only that one is retryable. The id and the profile are those of the first
-/// model; [`ModelRequest::model`] applies to it alone. The usage of another model is recorded under
-/// that model, at its price. A budget reserves the cost of the most expensive model, so with a
-/// budget in USD the price of each must be known. If a model has failed in the middle of an answer,
-/// the next one is called only if the budget covers both.
+/// Every request starts with the first model. If all fail, the last error is returned, or the first
+/// error if only that one is retryable. The id and the profile are those of the first model;
+/// [`ModelRequest::model`] applies only to it. The usage of any other model is recorded under that
+/// model, at its price. A budget reserves the cost of the most expensive model, so the price of
+/// each model must be known if there is a budget in USD. If a model fails in the middle of an
+/// answer, the next one is called only if the budget covers both.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};
@@ -61,7 +61,7 @@ impl FallbackModel {
         Self { models, profile }
     }
 
-    /// Adds a model at the end.
+    /// Appends a model.
     #[must_use]
     pub fn then(mut self, model: impl Model) -> Self {
         if self.models.is_empty() {
@@ -110,7 +110,7 @@ impl Model for FallbackModel {
         cards
     }
 
-    /// Counts as the first model does.
+    /// Counts with the first model.
     async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>> {
         match self.models.first() {
             Some(model) => model.count_tokens(request).await,
@@ -163,7 +163,7 @@ fn allows_fallback(kind: ErrorKind) -> bool {
     )
 }
 
-/// The caches of the providers between requests: one for each model, in that of the request.
+/// The caches of the models between requests, stored in the cache of the request.
 struct Slots(Vec<ProviderCache>);
 
 struct Attempts {
@@ -223,7 +223,7 @@ impl Attempts {
         })))
     }
 
-    /// The state after a failure: the next attempt, or the error to return.
+    /// Returns the state after a failure: the next attempt, or the error to return.
     fn after(&mut self, error: Error) -> Result<State> {
         if allows_fallback(error.kind()) && self.has_next() {
             tracing::warn!(kind = ?error.kind(), "a model failed; the next one is called");
@@ -240,7 +240,7 @@ impl Attempts {
     }
 }
 
-/// Adds the model that answers to the head of the stream.
+/// Adds the answering model to the head of the stream.
 fn with_answering_model(stream: ModelStream, card: ModelCard) -> ModelStream {
     let mut card = Some(Box::new(card));
     let add_card = move |event: Result<ModelEvent>| {

@@ -7,8 +7,8 @@ use crate::error::Result;
 
 use super::json::write;
 
-/// Writes a JSON object. A field that the caller's `extra` has too is left out and written at the
-/// end with the caller's value; `null` there removes it.
+/// Writes a JSON object. A field that is also in the caller's `extra` is omitted and written at the
+/// end with the caller's value; `null` in `extra` removes it.
 pub(super) struct Fields<'a> {
     out: Vec<u8>,
     extra: &'a Map<String, Value>,
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         Self { out, extra }
     }
 
-    /// A field whose value is written already.
+    /// Writes a field whose value is JSON already.
     pub(super) fn raw(&mut self, name: &str, value: &[u8]) -> Result<()> {
         if !self.extra.contains_key(name) {
             self.name(name)?;
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// A field that is left out when there is no value.
+    /// Writes a field, or nothing if there is no value.
     pub(super) fn option<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<()> {
         match value {
             Some(value) => self.put(name, &value),
@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Adds the caller's fields. The object is still open.
+    /// Adds the caller's fields and returns the object without its closing brace.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         let extra = self.extra;
         for (name, value) in extra.iter().filter(|(_, value)| !value.is_null()) {

@@ -1,4 +1,4 @@
-//! The frames that a byte stream is cut into, and the size of an answer in one piece.
+//! The frames of a byte stream, and the limits on ignored bytes and on answers in one document.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::ResponseLimits;
@@ -6,61 +6,63 @@ use crate::model::ResponseLimits;
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 
-/// The bytes of a stream's beginning that are kept to recognise its framing.
+/// The number of bytes kept of a stream's beginning to recognize its framing.
 pub(super) const OPENING: usize = 800;
 
-/// The most times that a JSON document may be as large as the answer in it.
+/// The maximum ratio of the size of a JSON document to that of the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
-/// The size up to which a document is read however small the limit of an answer is: the answer in
-/// it is limited all the same.
+/// The size that a document may always have, whatever the limit of the answer; the answer in it is
+/// still limited.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
-/// The most times that the ignored bytes of a stream may be as many as those of the largest answer,
-/// and the number up to which they are read however small that is: a day of pings has a few MiB.
+/// The maximum ratio of the ignored bytes of a stream to those of the largest answer.
 const IGNORED_FACTOR: usize = 64;
+/// The number of ignored bytes that a stream may always have: a day of pings takes a few MiB.
 const FEW_IGNORED: usize = 64 * 1024 * 1024;
 
-/// The most bytes of one frame that do not count as ignored, though most of them may be.
+/// The maximum number of bytes of a frame with a part of the answer that do not count as ignored.
 const USEFUL_FRAME: usize = 64 * 1024;
 
-/// The bytes of a frame without its name and its data.
+/// The size of a frame without its name and its data, in bytes.
 const FRAME_FIELDS: usize = 32;
 
-/// The bytes of a stream that are no part of the answer: pings, comments, unknown events.
+/// The number of bytes that are not part of the answer: pings, comments, unknown events.
 #[derive(Debug)]
 pub(super) struct IgnoredBytes {
     count: usize,
-    most: usize,
+    limit: usize,
 }
 
 impl IgnoredBytes {
     pub(super) fn new(limits: ResponseLimits) -> Self {
         Self {
             count: 0,
-            most: limits
+            limit: limits
                 .max_bytes
                 .saturating_mul(IGNORED_FACTOR)
                 .max(FEW_IGNORED),
         }
     }
 
-    /// Adds bytes that have arrived. None of them is a part of the answer so far.
+    /// Adds bytes that have arrived. They count as ignored until a frame is removed.
     pub(super) fn add(&mut self, len: usize) {
         self.count = self.count.saturating_add(len);
     }
 
-    /// Removes a frame of this name and data that has a part of the answer.
+    /// Removes a frame with a part of the answer. `len` is the size of its name and its data.
     pub(super) fn remove_frame(&mut self, len: usize) {
         let len = len.saturating_add(FRAME_FIELDS).min(USEFUL_FRAME);
         self.count = self.count.saturating_sub(len);
     }
 
+    /// Checks the number of ignored bytes.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] if there are too many.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if there are too many.
     pub(super) fn check(&self) -> Result<()> {
-        if self.count <= self.most {
+        if self.count <= self.limit {
             return Ok(());
         }
         Err(Error::new(
@@ -69,7 +71,7 @@ impl IgnoredBytes {
                 "the stream has more than {} bytes that are no part of the answer, such as pings \
                  and unknown events; ask again, or raise max_bytes of the response limits, of \
                  which this is a multiple",
-                self.most
+                self.limit
             ),
         ))
     }
@@ -77,7 +79,7 @@ impl IgnoredBytes {
 
 /// The reader of the frames of one stream.
 pub(super) enum Frames {
-    /// No byte that decides has arrived; the bytes so far are kept.
+    /// No byte that determines the framing has arrived; the bytes so far are kept.
     Unknown(Vec<u8>),
     Sse(SseDecoder),
     Lines(LineDecoder),
@@ -85,7 +87,7 @@ pub(super) enum Frames {
 }
 
 impl Frames {
-    /// The bytes of the frame that has not arrived whole, or is being read.
+    /// Returns the size of the frame that is incomplete, or is being read.
     pub(super) fn unfinished_len(&self) -> usize {
         match self {
             Self::Unknown(bytes) | Self::Document(bytes) => bytes.len(),
@@ -95,7 +97,7 @@ impl Frames {
     }
 }
 
-/// True if an event stream may begin with `opening`: a field or a comment.
+/// Returns `true` if an event stream may begin with `opening`: a field or a comment.
 pub(super) fn is_event_stream(opening: &[u8]) -> bool {
     let opening = opening.trim_ascii_start();
     let opening = opening.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(opening);
@@ -106,7 +108,7 @@ pub(super) fn is_event_stream(opening: &[u8]) -> bool {
     })
 }
 
-/// The largest answer that may come as one JSON document, in bytes.
+/// Returns the maximum size of an answer that is one JSON document, in bytes.
 pub(super) fn max_document(limits: ResponseLimits) -> usize {
     let largest = limits.max_bytes.saturating_mul(DOCUMENT_FACTOR);
     largest.max(SMALL_DOCUMENT)

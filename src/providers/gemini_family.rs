@@ -9,7 +9,7 @@ pub(super) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3
 /// The control of a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thinking {
-    /// The model does not think, and refuses every setting.
+    /// The model does not think, and rejects every setting.
     None,
     /// A budget of tokens.
     Budget {
@@ -20,7 +20,7 @@ pub(super) enum Thinking {
     Levels(&'static [&'static str]),
 }
 
-/// The requests that a model takes.
+/// The requests that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) thinking: Thinking,
@@ -33,7 +33,7 @@ const FULL: &[&str] = &["minimal", "low", "medium", "high"];
 const FROM_LOW: &[&str] = &["low", "medium", "high"];
 const ENDS: &[&str] = &["minimal", "high"];
 
-/// The beginnings of names, the longest first, and the levels of the models.
+/// The prefixes of names, the longest first, and the levels of the models.
 const LEVELS: &[(&str, &[&str])] = &[
     ("gemini-3.1-flash-lite-image", ENDS),
     ("gemini-3.1-flash-image", ENDS),
@@ -44,8 +44,8 @@ const LEVELS: &[(&str, &[&str])] = &[
     ("gemini-3", FULL),
 ];
 
-/// The family of the model of this name. Models that are newer than the table have the levels that
-/// the newest known ones have.
+/// Returns the family of the model of this name. Models that are newer than the table have the
+/// levels of the newest known models.
 pub(super) fn family(model: &str) -> Family {
     let is_2_5 = model.contains("gemini-2.5");
     let is_older = model.contains("gemini-1")

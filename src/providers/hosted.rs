@@ -1,4 +1,4 @@
-//! Tools that a provider runs itself, in the list of tools of a request.
+//! The tools of a request that the provider runs itself.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,9 +8,9 @@ use crate::model::HostedTool;
 
 use super::json::write;
 
-/// The written list of tools with those of `provider` at its end, and a warning about those of
-/// other providers, which are left out; without a provider, all are. Without any tool the list is
-/// empty text, as `tools` is then.
+/// Returns the encoded list of tools with the hosted tools of `provider` appended, and a warning
+/// about those of other providers, which are omitted. Without a provider, all hosted tools are
+/// omitted. Without any tool, the list is empty text, like `tools`.
 pub(super) fn with_hosted<'a>(
     tools: &'a [u8],
     hosted: &[HostedTool],
@@ -38,7 +38,7 @@ pub(super) fn with_hosted<'a>(
     Ok((list.into(), warning))
 }
 
-/// The warning about tools that are not of the provider `own`; `None` without such tools.
+/// Returns the warning about tools of providers other than `own`; `None` if there are none.
 pub(super) fn left_out(hosted: &[HostedTool], own: Option<&str>) -> Option<String> {
     let providers: BTreeSet<_> = hosted.iter().map(|tool| &*tool.provider).collect();
     let mut others: Vec<_> = providers.into_iter().collect();

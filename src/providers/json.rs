@@ -53,7 +53,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
 ///
 /// # Errors
 ///
-/// If `json` is no object.
+/// Returns an error if `json` is not an object.
 pub(crate) fn fields_without<'a>(
     json: &'a str,
     names: &[&str],
@@ -172,7 +172,7 @@ pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// JSON with U+FFFD in place of what servers refuse in strings: NUL, and halves of surrogate pairs,
+/// JSON with U+FFFD instead of what servers refuse in strings: NUL, and halves of surrogate pairs,
 /// which only escapes can write.
 pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     const REPLACEMENT: &str = "\\ufffd";

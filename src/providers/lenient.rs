@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-/// Text: a string, a number as its digits, or an array of text parts joined. Anything else is
+/// A text: a string, a number as its digits, or an array of text parts, joined. Anything else is
 /// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
@@ -78,8 +78,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Appends text in any of the shapes of [`Text`]. Arrays may be nested a hundred levels deep: a
-/// text of its own for each level would be copied as often.
+/// Appends text in any of the shapes of [`Text`]. Arrays may be nested a hundred levels deep, and a
+/// separate text for each level would be copied as often.
 struct AppendText<'t>(&'t mut String);
 
 impl<'de> DeserializeSeed<'de> for AppendText<'_> {
@@ -148,12 +148,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// True if the value of a field is present and empty.
+/// Returns `true` if the value of a field is present and empty.
 pub(super) fn says_nothing(value: &RawValue) -> bool {
     matches!(value.get(), "\"\"" | "false" | "{}" | "[]")
 }
 
-/// A count: a number that is not negative, or its digits; anything else reads as nothing.
+/// A count: a number that is not negative, or its digits; anything else reads as absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -213,7 +213,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// An object, or nothing.
+/// An object; anything else reads as absent.
 #[derive(Debug, Default)]
 pub(super) struct Object<T>(pub(super) Option<T>);
 
@@ -266,7 +266,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A list: an array, a single object as an array of one, or nothing.
+/// A list: an array, or a single object as an array of one; anything else reads as empty.
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
@@ -309,8 +309,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// A list that nearly always has one item, which is kept in place: streams have one in every
-/// chunk.
+/// A list that nearly always has one item, which is stored inline: every chunk of a stream has one.
 #[derive(Debug)]
 pub(super) struct Few<T> {
     first: Option<T>,
@@ -322,7 +321,7 @@ impl<T> Few<T> {
         self.first.is_none()
     }
 
-    /// The item, if there is just one.
+    /// Returns the item, if there is exactly one.
     pub(super) fn only(&self) -> Option<&T> {
         self.first.as_ref().filter(|_| self.rest.is_empty())
     }

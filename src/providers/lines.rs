@@ -1,4 +1,4 @@
-//! One JSON value a line: what Ollama streams.
+//! Streams of one JSON value per line, as Ollama sends them.
 
 use bytes::Bytes;
 
@@ -6,16 +6,16 @@ use crate::error::Result;
 
 use super::buffer::{Buffer, check_len, line_feed, utf8};
 
-/// Cuts a byte stream into lines. Ends with LF or CRLF; empty lines are left out.
+/// Splits a byte stream into lines, which end with LF or CRLF. Empty lines are skipped.
 ///
-/// Feed a chunk, then take lines until there is none, then feed the next.
+/// Feed a chunk, then take lines until there is none, then feed the next chunk.
 #[derive(Debug, Default)]
 pub(crate) struct LineDecoder {
     buffer: Buffer,
 }
 
 impl LineDecoder {
-    /// The bytes of the line that has not arrived whole.
+    /// Returns the size of the incomplete line.
     pub(crate) fn unfinished_len(&self) -> usize {
         self.buffer.rest().len()
     }
@@ -24,7 +24,7 @@ impl LineDecoder {
         self.buffer.feed(chunk);
     }
 
-    /// The next line. An error ends the stream.
+    /// Returns the next line. An error ends the stream.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>> {
         loop {
             self.buffer.settle();
@@ -52,7 +52,7 @@ impl LineDecoder {
         }
     }
 
-    /// The last line, if it has no end.
+    /// Returns the last line, if it is unterminated.
     pub(crate) fn finish(&mut self) -> Result<Option<&str>> {
         self.buffer.settle();
         let line = utf8(self.buffer.take_rest())?.trim();

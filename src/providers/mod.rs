@@ -1,12 +1,12 @@
 //! Models behind HTTP APIs.
 //!
-//! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
-//!   from the environment, and [`resolve_with_window`] also asks a local server for the model's
-//!   context window.
+//! * [`resolve`] creates a model from a string such as `anthropic:claude-sonnet-5`, with its key
+//!   from the environment, and [`resolve_with_window`] also requests the model's context window
+//!   from a local server.
 //! * [`Anthropic`], [`OpenAi`], [`OpenAiResponses`], [`Gemini`] and [`Ollama`] have constructors
-//!   and setters for everything else, such as another server that speaks the same API.
-//!   [`OpenAiAuto`] chooses between OpenAI's two APIs.
-//! * [`FallbackModel`] asks another model when the first cannot answer.
+//!   and setters for everything else, such as another server with the same API. [`OpenAiAuto`]
+//!   chooses between OpenAI's two APIs.
+//! * [`FallbackModel`] calls another model when the first cannot answer.
 //!
 //! # Models
 //!
@@ -18,18 +18,19 @@
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |
 //! | open models behind Ollama | [`Ollama`] | thinking and its levels, the context window | forced tools, PDF, audio, token counts |
 //!
-//! Every decoder is tested with recorded and documented streams, whole, cut at every byte and ended
-//! after every byte. The requests of whole conversations go to servers that refuse what the real
-//! ones refuse: thinking behind another conversation, reasoning without its item, missing
-//! signatures. The requests to OpenAI, Anthropic and Google and their answers are compared with the
-//! types and clients of the official SDKs. A history written by any of these models is valid for
-//! any other. No test asks the providers' own servers unless a key is set.
+//! Every decoder is tested with recorded and documented streams: whole, split at every byte and
+//! truncated after every byte. The requests of whole conversations are sent to test servers that
+//! refuse what the real ones refuse: thinking after another conversation, reasoning without its
+//! item, missing signatures. The requests to OpenAI, Anthropic and Google and their answers are
+//! compared with the types and clients of the official SDKs. A history written by any of these
+//! models is valid for any other. No test sends requests to the providers' own servers unless a key
+//! is set.
 //!
 //! # Servers that speak Chat Completions
 //!
-//! [`OpenAi`] sends each server the fields that it takes: the prefix in [`resolve`] or the address
-//! chooses its [`Dialect`](openai::Dialect). An answer's reasoning and signatures go back to the
-//! server that gave them, and to no other.
+//! [`OpenAi`] sends each server the fields that it accepts: the prefix in [`resolve`] or the
+//! address selects its [`Dialect`](openai::Dialect). An answer's reasoning and signatures are sent
+//! back only to the server that they came from.
 //!
 //! | server | sent back | adapted | an error before sending | checked by |
 //! |---|---|---|---|---|
@@ -41,27 +42,27 @@
 //! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
 //! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
 //! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
-//! | Bedrock | `reasoning_content`, `reasoning` | hosted tools of Claude and their results are left out | efforts that a model lacks; images, PDF, recordings | strict server |
+//! | Bedrock | `reasoning_content`, `reasoning` | hosted tools of Claude and their results are omitted | efforts that a model lacks; images, PDF, recordings | strict server |
 //! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
 //!
 //! Strict servers are test servers that refuse what the real one refuses, according to its
-//! documentation or to reports of its users. Later system messages, those inside a history, become
-//! text of the user where templates of models take none.
+//! documentation or to reports of its users. Later system messages, which are those inside a
+//! history, become user messages where the templates of models accept none.
 //!
-//! An image, a document or a recording in a new input that the API or the model does not take is an
-//! error before sending. In older messages and in results of tools a text stands in its place: for
-//! an image, that it was left out, and its media type.
+//! An image, a document or a recording in a new input that the API or the model does not accept is
+//! an error before sending. In older messages and in results of tools, a text replaces it: for an
+//! image, that it was omitted, and its media type.
 //!
 //! # Requests
 //!
-//! Providers send one request and decode one stream; they never follow a redirect, and never retry,
-//! except once, with a body without the reasoning, or the level of thinking, that a server refused.
-//! All share one connection pool. A stream ends with an error when no byte arrives for some time;
-//! its total time has no limit, its size has those of
-//! [`ResponseLimits`](crate::model::ResponseLimits). An answer that is interrupted is an error,
-//! never a short answer. No key is part of an error, a log line or a `Debug` text.
+//! Providers send one request and decode one stream. They never follow a redirect, and retry only
+//! once, without the reasoning or the level of thinking that a server refused. All share one
+//! connection pool. A stream ends with an error if no byte arrives for the idle timeout; its total
+//! time is not limited, its size is limited by [`ResponseLimits`](crate::model::ResponseLimits). An
+//! interrupted answer is an error, never a short answer. Keys never appear in errors, log lines or
+//! `Debug` output.
 
 pub mod anthropic;
 mod ask;
@@ -73,6 +74,7 @@ mod connection;
 mod decode;
 #[cfg(test)]
 mod decode_tests;
+mod decoder;
 mod encode;
 pub(crate) mod env;
 mod events;

@@ -1,4 +1,4 @@
-//! Changes of single elements in a JSON object, without parsing the others.
+//! Changing single elements of a JSON object without parsing the others.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ pub(super) enum Change {
     Replace(Box<RawValue>),
 }
 
-/// The field `type` of an object; `None` if there is none, or it is no text.
+/// The field `type` of an object; `None` if there is none, or if it is not a string.
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Option<Cow<'a, str>>,
 }
 
-/// A field that stays, or the elements of the array that is changed.
+/// A field that stays, or the elements of the changed array.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Field<'a> {
@@ -32,18 +32,18 @@ enum Field<'a> {
     Elements(Vec<Cow<'a, RawValue>>),
 }
 
-/// The bytes of a text, which are not copied.
+/// Returns the bytes of a text without copying them.
 pub(super) fn bytes_of(text: Box<RawValue>) -> Bytes {
     String::from(Box::<str>::from(text)).into()
 }
 
-/// The type of an object.
+/// Returns the type of an object.
 pub(super) fn type_of(object: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Typed<'_>>(object.get()).ok()?.kind
 }
 
-/// The object in `text` with each element of the array `name` changed by `change`. An array that
-/// has no elements afterwards gets `filler`. `None` if nothing changes, or there is no such array.
+/// Returns the object in `text` with each element of the array `name` changed by `change`. An array
+/// that becomes empty receives `filler`. `None` if nothing changes, or if there is no such array.
 pub(super) fn change_elements<'a>(
     text: &'a [u8],
     name: &str,
@@ -70,12 +70,12 @@ pub(super) fn change_elements<'a>(
     if let (true, Some(filler)) = (new_elements.is_empty(), filler) {
         new_elements.push(Cow::Owned(to_raw_value(filler).ok()?));
     }
-    let fields = fields.into_iter();
-    let mut fields: BTreeMap<_, _> = fields
+    let mut new_fields: BTreeMap<_, _> = fields
+        .into_iter()
         .map(|(name, value)| (name, Field::Same(value)))
         .collect();
-    fields.insert(name.to_owned(), Field::Elements(new_elements));
-    to_raw_value(&fields).ok()
+    new_fields.insert(name.to_owned(), Field::Elements(new_elements));
+    to_raw_value(&new_fields).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Frames that differ from the one before in one value or two.
+//! Frames that differ from the previous one in only one or two values.
 //!
-//! Most frames of a stream have equal text around their piece of text: ids, the model's name,
-//! times. That text is read once, which leaves a small part of the work for a delta.
+//! Most frames of a stream have the same text around their delta: ids, the model's name, times.
+//! That text is parsed only once, which makes each delta cheap.
 
 use std::array;
 use std::borrow::Cow;
@@ -16,15 +16,15 @@ use super::json::Str;
 
 /// The text around `N` values in the frames of a stream.
 ///
-/// A frame with equal text around other values differs in those values alone, so the first one
-/// needs to be read as a whole and the second one does not.
+/// A frame with the same text around other values differs only in those values, so only the first
+/// one has to be parsed as a whole.
 #[derive(Debug)]
 pub(super) struct Repeated<const N: usize = 1> {
-    /// The text before each value, in the order of the frame. The first is empty while nothing is
-    /// known.
+    /// The text before each value, in the order of the frame. The first is empty until a frame is
+    /// learned.
     before: [String; N],
     after: String,
-    /// The place of each value in the order of the frame.
+    /// The position of each value in the order of the frame.
     places: [usize; N],
 }
 
@@ -39,8 +39,9 @@ impl<const N: usize> Default for Repeated<N> {
 }
 
 impl<const N: usize> Repeated<N> {
-    /// The JSON text of each value, if everything around them in `frame` is known. All values but
-    /// the frame's last must be strings or numbers. What is returned is not checked to be JSON.
+    /// Returns the JSON text of each value, if everything around them in `frame` is known. All
+    /// values except the frame's last must be strings or numbers. The returned text is not checked
+    /// to be JSON.
     pub(super) fn values<'a>(&self, frame: &'a str) -> Option<[&'a str; N]> {
         if self.before.first().is_none_or(String::is_empty) {
             return None;
@@ -59,9 +60,9 @@ impl<const N: usize> Repeated<N> {
         Some(self.places.map(|place| values[place]))
     }
 
-    /// Learns from a frame that was read whole and whose only news were `values`: JSON text that is
-    /// part of `frame`, or a string without escapes, without its quotes. Returns `false` for values
-    /// that are no parts of the frame, of which nothing is learned.
+    /// Learns from a frame that was parsed whole and whose only new parts were `values`: JSON text
+    /// that is part of `frame`, or a string without escapes, without its quotes. Returns `false`,
+    /// and learns nothing, if the values are not parts of the frame.
     pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
         let ranges = values.map(|value| place(frame, value));
         if ranges.iter().any(Option::is_none) {
@@ -90,13 +91,13 @@ impl<const N: usize> Repeated<N> {
 }
 
 impl Repeated {
-    /// The value, if everything around it in `frame` is known.
+    /// Returns the value, if everything around it in `frame` is known.
     pub(super) fn value<'a, T: Deserialize<'a>>(&self, frame: &'a str) -> Option<T> {
         let [json] = self.values(frame)?;
         serde_json::from_str(json).ok()
     }
 
-    /// The value as a string, if it is one and everything around it in `frame` is known.
+    /// Returns the value as a string, if it is one and everything around it in `frame` is known.
     pub(super) fn text<'a>(&self, frame: &'a str) -> Option<Cow<'a, str>> {
         let [json] = self.values(frame)?;
         string(json)
@@ -108,7 +109,8 @@ impl Repeated {
     }
 }
 
-/// The text of a JSON string. Most strings of streams are short: a parser costs more than they do.
+/// Returns the text of a JSON string without a parser, which costs more for the short strings of
+/// streams.
 pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     if is_plain(text) {
@@ -121,7 +123,7 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(text.0)
 }
 
-/// The length of the string or the number at the beginning of `json`.
+/// Returns the length of the string or the number at the beginning of `json`.
 fn scalar_len(json: &str) -> Option<usize> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'"') {
@@ -139,12 +141,12 @@ fn scalar_len(json: &str) -> Option<usize> {
     }
 }
 
-/// Returns `true` for the inside of a JSON string in which nothing is escaped.
+/// Returns `true` for the inside of a JSON string without escapes.
 fn is_plain(text: &str) -> bool {
     escaped_len(text) == text.len()
 }
 
-/// The text in the inside of a JSON string; `None` if that has escapes other than the common ones.
+/// Returns the text of the inside of a JSON string; `None` if it has other than the common escapes.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut remainder = text;
@@ -170,7 +172,8 @@ fn unescaped(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// The range of `value`, which is borrowed from `frame`, in it; of a string with its quotes.
+/// Returns the range of `value` in `frame`, which it is borrowed from. The range of a string
+/// includes its quotes.
 fn place(frame: &str, value: &str) -> Option<Range<usize>> {
     let start = (value.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
     let end = start + value.len();

@@ -13,14 +13,13 @@ use super::openai::{OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
 use super::servers::SERVERS;
 
-/// The number of characters of a name that an error quotes.
+/// The maximum number of characters of a name that an error quotes.
 const NAME_CHARS: usize = 100;
 
 /// Creates a model from its name and the environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 
-/// Every provider with an API of its own: its name before the colon, and the constructor of its
-/// models.
+/// Every provider with its own API: its name before the colon, and the constructor of its models.
 const PROVIDERS: &[(&str, FromEnv)] = &[
     ("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?))),
     ("openai", |name| Ok(Arc::new(OpenAiAuto::from_env(name)?))),
@@ -39,9 +38,9 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// OpenAI's two APIs as [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and
 /// `openai-responses:` choose one.
 ///
-/// Keys come from the environment: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY` or
-/// `GOOGLE_API_KEY`. So do other addresses: `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`,
-/// `GEMINI_BASE_URL`, `OLLAMA_HOST`.
+/// Keys are read from the environment variables `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
+/// `GEMINI_API_KEY` or `GOOGLE_API_KEY`, and other addresses from `ANTHROPIC_BASE_URL`,
+/// `OPENAI_BASE_URL`, `GEMINI_BASE_URL` and `OLLAMA_HOST`.
 ///
 /// ```
 /// use agentcore::providers::resolve;
@@ -54,16 +53,16 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
 /// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and
 /// `lmstudio:`. Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for
-/// another address. Azure needs both; at an address with `/openai/v1` a deployment with the name of
-/// one of OpenAI's models is asked by both APIs, as with `openai:`. Bedrock takes
-/// `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`, too; the last three are local and need neither.
+/// another address. Azure needs both; at an address with `/openai/v1`, a deployment with the name
+/// of one of OpenAI's models is called through both APIs, as with `openai:`. Bedrock also reads
+/// `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`; the last three are local and need neither.
 ///
-/// [`resolve_with_window`](super::resolve_with_window) also asks a local server for the context
-/// window of the model.
+/// [`resolve_with_window`](super::resolve_with_window) also requests the context window of the
+/// model from a local server.
 ///
 /// # Errors
 ///
-/// [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
+/// Returns [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
 /// provider's `from_env`, such as for a missing variable.
 pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let (provider, name) = provider_and_name(spec)?;
@@ -80,7 +79,7 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     }
 }
 
-/// The provider of a specification, which may be one that is not known, and the model's name.
+/// Returns the provider of a specification, which may be unknown, and the model's name.
 pub(super) fn provider_and_name(spec: &str) -> Result<(&str, &str)> {
     let spec = spec.trim();
     let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
@@ -102,7 +101,7 @@ pub(super) fn provider_and_name(spec: &str) -> Result<(&str, &str)> {
     Ok((provider, name))
 }
 
-/// The provider of a name without one.
+/// Returns the provider of a name without one.
 fn bare_provider(name: &str) -> Option<&'static str> {
     let is_o_series = || {
         let mut chars = name.chars();
@@ -119,7 +118,7 @@ fn bare_provider(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A name as an error quotes it: a long one is cut.
+/// Returns a name as an error quotes it: a long name is cut.
 fn quote(name: &str) -> String {
     format!("{:?}", truncate(name, NAME_CHARS))
 }

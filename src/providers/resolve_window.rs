@@ -14,16 +14,16 @@ use super::resolve::{provider_and_name, resolve};
 use super::responses::OpenAiResponses;
 use super::servers::SERVERS;
 
-/// The time limit of all questions to a server.
+/// The time limit of all requests to a server.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Creates the model that `spec` names, as [`resolve`] does, with the context window that its
 /// server reports: of `vllm:`, `llamacpp:`, `lmstudio:`, `ollama:`, and `openai:`, `openai-chat:`
-/// and `openai-responses:` at another address than OpenAI's own. Other servers are not asked.
+/// and `openai-responses:` at another address than OpenAI's own. Other servers receive no request.
 ///
-/// Takes two seconds at most. A server that cannot be reached, answers later, refuses the key or
-/// reports no window leaves the one that [`resolve`] gives the model; what is wrong is the error of
-/// the first request. Dropping the future ends the questions.
+/// Takes at most two seconds. If the server cannot be reached, answers too late, refuses the key or
+/// reports no window, the model has the window from [`resolve`], and its first request returns the
+/// error. Dropping the future cancels the requests.
 ///
 /// ```no_run
 /// # async fn example() -> agentcore::Result<()> {
@@ -35,7 +35,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// Those of [`resolve`].
+/// Returns the errors of [`resolve`].
 pub async fn resolve_with_window(spec: &str) -> Result<Arc<dyn Model>> {
     let model = resolve(spec)?;
     let (provider, name) = provider_and_name(spec)?;
@@ -45,7 +45,7 @@ pub async fn resolve_with_window(spec: &str) -> Result<Arc<dyn Model>> {
     }
 }
 
-/// The model with the window that its server reports; `None` where none does.
+/// Returns the model with the window that its server reports; `None` if it reports none.
 async fn with_window(provider: &str, name: &str) -> Result<Option<Arc<dyn Model>>> {
     if provider == "ollama" {
         let model = Ollama::new(name);

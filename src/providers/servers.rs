@@ -15,7 +15,7 @@ use super::responses::OpenAiResponses;
 /// The version of Azure's API for addresses of deployments.
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// A server with its address and the variables that it is set by.
+/// A server with its address and its environment variables.
 pub(super) struct Server {
     /// The name before the colon.
     pub(super) prefix: &'static str,
@@ -132,13 +132,13 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`] without a key, [`ErrorKind::Config`] without an address or for one that
-    /// cannot be used; the text names the variable.
+    /// Returns [`ErrorKind::Auth`] if there is no key, and [`ErrorKind::Config`] if there is no
+    /// address or it cannot be used; the text names the variable.
     pub(super) fn resolve(&self, name: &str) -> Result<Arc<dyn Model>> {
         (self.model)(self, name)
     }
 
-    /// True for a server that runs on the user's machines, with a window that it was started with.
+    /// Returns `true` for a server on the user's machines, whose window was set at its start.
     pub(super) fn is_local(&self) -> bool {
         !self.needs_key
     }
@@ -147,7 +147,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`](Self::resolve).
+    /// Returns the errors of [`resolve`](Self::resolve).
     pub(super) fn chat_model(&self, name: &str) -> Result<OpenAi> {
         self.chat(&self.base_url()?, name)
     }
@@ -181,9 +181,9 @@ impl Server {
     }
 }
 
-/// Creates the model of a deployment. An address without `/openai/v1` is that of the older API,
-/// which has the deployment in its path and no Responses API. In the other one a deployment with
-/// the name of one of OpenAI's models is asked by the API that each request needs.
+/// Creates the model of a deployment. An address without `/openai/v1` belongs to the older API,
+/// which has the deployment in its path and no Responses API. Through the newer one, a deployment
+/// with the name of one of OpenAI's models is called with the API that each request needs.
 fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
     let base_url = server.base_url()?;
     let base_url = base_url.trim_end_matches('/');
@@ -217,7 +217,7 @@ fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
 }
 
 /// Creates the model on the API that Bedrock has for it: Chat Completions for OpenAI's open models,
-/// the Responses API for its others, and that of Anthropic for Claude.
+/// the Responses API for its other models, and Anthropic's API for Claude.
 fn bedrock(server: &Server, name: &str) -> Result<Arc<dyn Model>> {
     let base_url = match (env::var(server.base_variable), env::var("AWS_REGION")) {
         (Some(base_url), _) => base_url,

@@ -1,10 +1,10 @@
-//! Server-sent events, as the WHATWG HTML standard parses them ("9.2.6 Interpreting an event
-//! stream"), with two differences: the last event counts even without its blank line, because
-//! some servers leave that out, and `id` and `retry` are ignored, because nothing is resumed.
+//! Server-sent events, parsed as in the WHATWG HTML standard ("9.2.6 Interpreting an event
+//! stream"), with two differences: the last event counts even without its blank line, because some
+//! servers omit it, and `id` and `retry` are ignored, because streams are not resumed.
 //!
-//! The decoder is our own because the libraries at hand allocate every event, set no limit to its
-//! size and drop the unterminated last one. This one lends events from the chunk they arrived in
-//! and copies only those that span two chunks or have several `data` lines.
+//! This decoder exists because the available libraries allocate every event, do not limit its size
+//! and drop an unterminated last event. It borrows events from the chunk that they arrived in and
+//! copies only those that span two chunks or have several `data` lines.
 
 use std::ops::Range;
 
@@ -17,22 +17,22 @@ use super::buffer::{Buffer, check_len, utf8};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The longest name that is remembered.
+/// The maximum length of a remembered name, in bytes.
 const KNOWN_NAME_LEN: usize = 64;
 
-/// One event, lent by its decoder.
+/// One event, borrowed from its decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// The event's type; `message` when the stream names none.
+    /// The event's type; `message` if the stream names none.
     pub name: &'a str,
     /// The `data` lines, joined by line feeds.
     pub data: &'a str,
 }
 
-/// Cuts a byte stream into server-sent events.
+/// Splits a byte stream into server-sent events.
 ///
-/// Feed a chunk, then take events until there is none, then feed the next. Chunks may be cut
-/// anywhere. Events longer than 16 MiB and data that is not UTF-8 are
+/// Feed a chunk, then take events until there is none, then feed the next chunk. Chunks may be
+/// split anywhere. Events longer than 16 MiB and data that is not UTF-8 are
 /// [`Protocol`](crate::ErrorKind::Protocol) errors, after which the decoder must not be used.
 ///
 /// ```
@@ -49,7 +49,7 @@ pub struct SseEvent<'a> {
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     buffer: Buffer,
-    /// True behind the place of a byte order mark.
+    /// True once the position of a byte order mark has passed.
     started: bool,
     /// True if a CR ended the last line, so that an LF directly after it belongs to it.
     after_cr: bool,
@@ -63,27 +63,27 @@ pub struct SseDecoder {
 }
 
 impl SseDecoder {
-    /// The bytes of the event that has not arrived whole.
+    /// Returns the size of the incomplete event.
     pub(crate) fn unfinished_len(&self) -> usize {
         self.buffer.rest().len()
     }
 
-    /// A decoder at the beginning of a stream.
+    /// Creates a decoder at the beginning of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next chunk in. All events of the chunk before must have been taken: what is left
-    /// of it is lost.
+    /// Adds the next chunk. All events of the previous chunk must have been taken; the rest of it
+    /// is discarded.
     pub fn feed(&mut self, chunk: impl Into<Bytes>) {
         self.buffer.feed(chunk.into());
     }
 
-    /// The next event that is complete.
+    /// Returns the next complete event.
     ///
     /// # Errors
     ///
-    /// See [`SseDecoder`].
+    /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>> {
         if !self.started && !self.pass_bom()? {
             return Ok(None);
@@ -130,11 +130,11 @@ impl SseDecoder {
         }
     }
 
-    /// The last event, when the stream ended without the blank line after it.
+    /// Returns the last event, if the stream ended without the blank line after it.
     ///
     /// # Errors
     ///
-    /// See [`SseDecoder`].
+    /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn finish(&mut self) -> Result<Option<SseEvent<'_>>> {
         self.buffer.settle();
         if self.buffer.rest().is_empty() {
@@ -145,8 +145,8 @@ impl SseDecoder {
         self.next_event()
     }
 
-    /// Passes the LF of a CRLF that was cut in two. In an unfinished event it is kept, because
-    /// without it a following LF would be taken for this one.
+    /// Skips the LF of a CRLF that was split. In an unfinished event it is kept, because otherwise
+    /// a following LF would be mistaken for it.
     fn pass_lf(&mut self) -> Result<()> {
         let Some(first) = self.buffer.ahead().first().filter(|_| self.after_cr) else {
             return Ok(());
@@ -191,7 +191,7 @@ impl SseDecoder {
         Ok(false)
     }
 
-    /// Passes a byte order mark, which may arrive in pieces. False while that is undecided.
+    /// Skips a byte order mark, which may arrive in pieces. Returns `false` until that is decided.
     fn pass_bom(&mut self) -> Result<bool> {
         let stored_len = self.buffer.rest().len();
         let ahead = self.buffer.ahead();
@@ -213,7 +213,7 @@ impl SseDecoder {
     }
 }
 
-/// The start of the line after the end at `end`, as far as `bytes` show it.
+/// Returns the start of the line after the end at `end`, as far as `bytes` reach.
 fn line_end(bytes: &[u8], end: usize) -> usize {
     let crlf = bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n');
     end + 1 + usize::from(crlf)
@@ -224,11 +224,11 @@ enum Scan {
     Incomplete { line_start: usize },
 }
 
-/// The places of the fields of a whole event.
+/// The positions of the fields of a whole event.
 struct Fields {
     name: Option<Range<usize>>,
     data: Option<Data>,
-    /// The event's length, its blank line included.
+    /// The event's length, including its blank line.
     len: usize,
     ends_with_cr: bool,
 }
@@ -239,8 +239,8 @@ enum Data {
 }
 
 impl Fields {
-    /// Reads the event at the beginning of `bytes`, if it is complete. Several `data` lines are
-    /// put together in `joined`.
+    /// Parses the event at the beginning of `bytes`, if it is complete. Several `data` lines are
+    /// joined in `joined`.
     fn scan(bytes: &[u8], joined: &mut Vec<u8>) -> Scan {
         let mut fields = Self {
             name: None,
@@ -294,7 +294,7 @@ impl Fields {
         }
     }
 
-    /// True if the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
+    /// Returns `true` if the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
     fn open_cr(&self, chunk_len: usize) -> bool {
         self.ends_with_cr && self.len == chunk_len
     }

@@ -1,4 +1,4 @@
-//! The tokens of a request, as a server counts them.
+//! Counting the tokens of a request with a server.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::error::Result;
 
 use super::http::Endpoint;
 
-/// The tokens of the request with this body, of which the server at `url` takes the fields in
-/// `counted`; `None` when it has no such address.
+/// Returns the number of tokens of the request with this body, of which the server at `url` accepts
+/// the fields in `counted`; `None` if it has no such address.
 ///
 /// # Errors
 ///
-/// Those of a request.
+/// Returns an error if the request fails.
 pub(super) async fn count_tokens(
     endpoint: &Endpoint,
     url: &str,

@@ -11,14 +11,14 @@ use super::calls::CallIds;
 use super::encode::History;
 use super::events::Events;
 
-/// The calls of one response whose server sends each in one piece.
+/// The calls of a response whose server sends each call in one piece.
 pub(super) struct WholeCalls {
     ids: CallIds,
     count: usize,
 }
 
 impl WholeCalls {
-    /// Creates an empty list. The ids of the calls in `history` are not used again.
+    /// Creates an empty list. The ids of the calls in `history` are not reused.
     pub(super) fn new(history: History) -> Self {
         Self {
             ids: CallIds::new(history),
@@ -26,12 +26,12 @@ impl WholeCalls {
         }
     }
 
-    /// Sets the provider's name of the response, which is part of the ids that are made up.
+    /// Sets the provider's id of the response, which is part of generated ids.
     pub(super) fn set_response(&mut self, id: &str) {
         self.ids.set_response(id);
     }
 
-    /// The number of calls so far.
+    /// Returns the number of calls so far.
     pub(super) fn len(&self) -> usize {
         self.count
     }
@@ -40,8 +40,8 @@ impl WholeCalls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call without a
-    /// name.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded, and [`ErrorKind::Protocol`]
+    /// if a call has no name.
     pub(super) fn push(
         &mut self,
         id: &str,

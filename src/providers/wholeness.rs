@@ -1,13 +1,13 @@
-//! Telling whether JSON text that arrives in pieces is a whole value.
+//! Detecting whether JSON text that arrives in pieces is a whole value.
 
 use serde::de::IgnoredAny;
 
 use crate::util::json::has_more_values;
 
-/// The longest number or literal that may be a whole value.
+/// The maximum length, in bytes, of a number or a literal that is recognized as a whole value.
 const SCALAR_LIMIT: usize = 64;
 
-/// The progress of reading a growing text. Each byte is read once, for any number of checks.
+/// The progress of scanning a growing text. Each byte is scanned once, for any number of checks.
 #[derive(Debug, Default)]
 pub(super) struct Wholeness {
     read: usize,
@@ -19,20 +19,20 @@ pub(super) struct Wholeness {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing but white space so far.
+    /// Only white space so far.
     #[default]
     Blank,
-    /// An object, an array or a string that has begun.
+    /// An unfinished object, array or string.
     Open,
     /// A number or a literal.
     Scalar,
-    /// A value that has ended, and whether it is valid.
+    /// A complete value, and whether it is valid.
     Ended(bool),
 }
 
 impl Wholeness {
-    /// True if `text`, of which earlier calls saw the beginning, is blank or one whole value. One
-    /// with more than `max_values` inside is not read and never whole.
+    /// Returns `true` if `text`, which extends the text of earlier calls, is blank or one whole
+    /// value. A value with more than `max_values` inside is not parsed and never whole.
     pub(super) fn check(&mut self, text: &str, max_values: usize) -> bool {
         let bytes = text.as_bytes();
         while let Some(byte) = bytes.get(self.read) {

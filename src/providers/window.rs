@@ -2,41 +2,41 @@
 
 use serde_json::Value;
 
-/// The figures that are accepted as a window, in tokens: they are reported by servers.
+/// The range of reported values that are accepted as a window, in tokens.
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
-/// The figure, if it may be a window in tokens.
+/// Returns the value, if it may be a window in tokens.
 pub(super) fn plausible(value: &Value) -> Option<u64> {
     value.as_u64().filter(|tokens| PLAUSIBLE.contains(tokens))
 }
 
-/// llama.cpp's `/props`: the window of one slot.
+/// Reads the window of one slot from llama.cpp's `/props`.
 pub(super) fn of_props(props: &Value) -> Option<u64> {
     let slot = plausible(&props["default_generation_settings"]["n_ctx"]);
     slot.or_else(|| plausible(&props["n_ctx"]))
 }
 
-/// The entry of a model in a list of models.
+/// Returns the entry of a model in a list of models.
 fn listed<'a>(models: &'a Value, model: &str) -> Option<&'a Value> {
     let mut entries = models["data"].as_array()?.iter();
     entries.find(|entry| entry["id"] == model)
 }
 
-/// vLLM's `/v1/models`. What other servers put there is often the size that the model was trained
-/// with, and not what the server gives it.
+/// Reads the window from vLLM's `/v1/models`. Other servers often report the size that the model
+/// was trained with there, not the one that they use.
 pub(super) fn of_models(models: &Value, model: &str) -> Option<u64> {
     plausible(&listed(models, model)?["max_model_len"])
 }
 
-/// LM Studio's `/api/v0/models`: the window that a model was loaded with. One that will be loaded
-/// for the request has at most what it was made for, and the assumed window if that is less.
+/// Reads the window of a loaded model from LM Studio's `/api/v0/models`. A model that is yet to be
+/// loaded has the assumed window, or the model's maximum if that is less.
 pub(super) fn of_lm_studio(models: &Value, model: &str, assumed: u64) -> Option<u64> {
     let own = listed(models, model)?;
     let most = || plausible(&own["max_context_length"]);
     plausible(&own["loaded_context_length"]).or_else(|| Some(most()?.min(assumed)))
 }
 
-/// Ollama's `/api/ps`: the window that a model was loaded with.
+/// Reads the window of a loaded model from Ollama's `/api/ps`.
 pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
     let latest = format!("{model}:latest");
     let is_own = |name: &Value| *name == model || (!model.contains(':') && *name == *latest);
@@ -45,8 +45,8 @@ pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
     plausible(&own["context_length"])
 }
 
-/// Ollama's `/api/show`: the window of a model that is loaded with `wanted` tokens, else with those
-/// of its file, else with `default`. None is larger than what the model was made for.
+/// Reads the window of a model from Ollama's `/api/show`: `wanted`, or else that of its model file,
+/// or else `default`, limited to the model's maximum.
 pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Option<u64> {
     let info = shown["model_info"].as_object()?;
     let mut lengths = info.iter();

@@ -14,7 +14,7 @@ use crate::util::sync::lock;
 
 use super::user::folder_of;
 
-/// The number of users' backends of the type `state`, which have files in memory.
+/// The maximum number of users' backends of the type `state`, which have files in memory.
 const MAX_STATE_BACKENDS: usize = 1_024;
 
 /// The agent and the user of a backend.
@@ -32,7 +32,7 @@ pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
 struct Stored {
     started: StartedBackend,
     config: BackendCfg,
-    /// The engine that was set in place of the configuration's.
+    /// The engine that replaces the configuration's.
     sandbox_url: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub enum ContainerAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BackendInfo {
-    /// The address of the engine that was set in place of the configuration's.
+    /// The address of the engine that replaces the configuration's.
     pub sandbox_url: Option<String>,
     /// The type: `local`, `state` or `docker`.
     pub backend_type: &'static str,
@@ -61,12 +61,12 @@ pub struct BackendInfo {
 }
 
 impl BackendStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts a backend for a user, in place of the one that the user of the agent had. Relative
+    /// Starts a backend for a user, replacing the one that the user had for the agent. Relative
     /// paths begin at `folder`, or at the working directory of the process.
     ///
     /// The files of a `local` backend are in `workdir/users/USER`, those of a container in
@@ -76,7 +76,7 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 256 bytes,
+    /// Returns [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 256 bytes,
     /// [`ErrorKind::QuotaExhausted`] if the store has 1,024 backends with files in memory and this
     /// would be another, and the errors of the backend.
     ///
@@ -113,7 +113,7 @@ impl BackendStore {
         Ok(backend)
     }
 
-    /// The backend of a user, which is started if there is none of this configuration.
+    /// Returns the backend of a user, which is started if there is none of this configuration.
     pub(super) async fn get_or_create(
         &self,
         agent: &str,
@@ -127,7 +127,7 @@ impl BackendStore {
         }
     }
 
-    /// The backend of a user.
+    /// Returns the backend of a user.
     pub fn get(&self, agent: &str, user: &str) -> Option<Arc<dyn Backend>> {
         self.stored(agent, user)
             .map(|stored| stored.started.backend)
@@ -139,11 +139,11 @@ impl BackendStore {
         lock(&self.0).remove(&(agent.into(), user.into())).is_some()
     }
 
-    /// The description of a user's backend. Returns `None` if there is none.
+    /// Returns the description of a user's backend. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// When the engine of its container does not answer.
+    /// Returns an error if the engine of its container does not answer.
     pub async fn info(&self, agent: &str, user: &str) -> Result<Option<BackendInfo>> {
         let Some(stored) = self.stored(agent, user) else {
             return Ok(None);
@@ -159,7 +159,8 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    /// Returns [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the
+    /// engine.
     pub async fn stop(&self, agent: &str, user: &str) -> Result<String> {
         self.act(agent, user, ContainerAction::Stop).await
     }
@@ -168,7 +169,7 @@ impl BackendStore {
     ///
     /// # Errors
     ///
-    /// As [`stop`](Self::stop).
+    /// Returns the same errors as [`stop`](Self::stop).
     pub async fn restart(&self, agent: &str, user: &str) -> Result<String> {
         self.act(agent, user, ContainerAction::Restart).await
     }

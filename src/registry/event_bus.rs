@@ -40,7 +40,7 @@ struct Client {
 }
 
 impl EventBus {
-    /// A bus without clients.
+    /// Creates a bus without clients.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,7 +66,7 @@ impl EventBus {
         EventSubscription(receiver)
     }
 
-    /// The number of clients.
+    /// Returns the number of clients.
     pub fn clients(&self) -> usize {
         let clients = lock(&self.0);
         let open = clients.iter().filter(|client| !client.sender.is_closed());
@@ -100,7 +100,7 @@ impl fmt::Debug for EventBus {
 pub struct EventSubscription(mpsc::Receiver<Arc<str>>);
 
 impl EventSubscription {
-    /// Waits for the next event. Returns `None` if the bus does not exist any more.
+    /// Waits for the next event. Returns `None` if the bus no longer exists.
     ///
     /// # Cancel safety
     ///

@@ -63,12 +63,12 @@ pub struct ToolInfo {
 }
 
 impl Instance {
-    /// The id of the template.
+    /// Returns the id of the template.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The id of the user.
+    /// Returns the id of the user.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -78,7 +78,7 @@ impl Instance {
         read(&self.current).agent.clone()
     }
 
-    /// A session of the user. Without an id it gets a random one.
+    /// Returns a session of the user. Without an id it gets a random one.
     ///
     /// A session of another user does not exist for it: its runs fail with
     /// [`SessionNotFound`](ErrorKind::SessionNotFound).
@@ -86,12 +86,13 @@ impl Instance {
         self.agent().session(id).owned_by(self.user.clone())
     }
 
-    /// The backend, if it has one, with the shared files of the configuration.
+    /// Returns the backend, if it has one, with the shared files of the configuration.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         read(&self.current).workspace.backend.clone()
     }
 
-    /// The configuration, if the template is one, with the backend that was set for the user.
+    /// Returns the configuration, if the template is one, with the backend that was set for the
+    /// user.
     pub fn config(&self) -> Option<Arc<AgentConfig>> {
         read(&self.current).config.clone()
     }
@@ -110,9 +111,9 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that cannot be
-    /// switched, such as `permissions`, and for one that is to be on and off; nothing has changed
-    /// then. The errors of [`AgentBuilder::build`].
+    /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that
+    /// cannot be switched, such as `permissions`, and for one that is both enabled and disabled.
+    /// Returns the errors of [`AgentBuilder::build`]. Nothing is changed after an error.
     pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
         let _change = self.changes.lock().await;
         for name in enable.iter().chain(disable) {
@@ -139,8 +140,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// Those of `set_hooks`, and [`ErrorKind::PermissionDenied`] for a switch that needs an admin;
-    /// nothing has changed then.
+    /// Returns the errors of [`set_hooks`](Self::set_hooks), and [`ErrorKind::PermissionDenied`]
+    /// for a switch that needs an admin. Nothing is changed after an error.
     pub async fn set_hooks_as_user(&self, enable: &[String], disable: &[String]) -> Result<()> {
         for name in enable.iter().chain(disable) {
             self.check_hook(name)?;
@@ -199,8 +200,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] for another mode, without a `url` for `remote`, and if the
-    /// template has no backend of the type `docker`; and the errors of the backend.
+    /// Returns [`ErrorKind::InvalidRequest`] for any other mode, for `remote` without a `url`, and
+    /// if the template has no backend of the type `docker`. Returns the errors of the backend.
     ///
     /// # Cancel safety
     ///
@@ -240,11 +241,11 @@ impl Instance {
         info.ok_or_else(|| invalid("the backend was removed"))
     }
 
-    /// The description of the backend. Returns `None` if there is none, and for a builder.
+    /// Returns the description of the backend. Returns `None` if there is none, and for a builder.
     ///
     /// # Errors
     ///
-    /// When the engine of its container does not answer.
+    /// Returns an error if the engine of its container does not answer.
     pub async fn backend_info(&self) -> Result<Option<BackendInfo>> {
         self.backends.info(&self.id, &self.user).await
     }
@@ -253,7 +254,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    /// Returns [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the
+    /// engine.
     pub async fn container(&self, action: ContainerAction) -> Result<String> {
         let status = self.backends.act(&self.id, &self.user, action).await?;
         let event = format!("container_status:{}", self.user);
@@ -261,13 +263,13 @@ impl Instance {
         Ok(status)
     }
 
-    /// The skills that the agent finds now. Empty for a builder.
+    /// Returns the skills that the agent finds now. Empty for a builder.
     pub async fn skills(&self) -> Vec<Skill> {
         let workspace = read(&self.current).workspace.clone();
         workspace.skills().await
     }
 
-    /// The tools that a run has, sorted by name.
+    /// Returns the tools that a run has, sorted by name.
     pub fn tools(&self) -> Vec<ToolInfo> {
         let info = self.agent().info();
         let builtin_names = available_builtin_names();
@@ -356,8 +358,8 @@ pub(super) async fn start_workspace(
     config.open_workspace(backend).await
 }
 
-/// The backend of a user for the description of an agent: one that is in use, or a folder. Files
-/// in memory and a container that are not in use are replaced by no files.
+/// Returns the backend of a user for the description of an agent: one that is in use, or a folder.
+/// Files in memory and a container that are not in use are replaced by no files.
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
     backends: &BackendStore,

@@ -12,7 +12,7 @@ use super::instance::Instance;
 /// The time after its last use when an instance may be dropped.
 const MAX_IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// The number of instances above which those that are not in use are dropped at once.
+/// The maximum number of instances; above it, unused ones are dropped at once.
 const MAX_INSTANCES: usize = 1_024;
 
 /// The interval of the searches for instances that were not used for [`MAX_IDLE`].
@@ -38,8 +38,8 @@ struct Entry {
 }
 
 impl Instances {
-    /// The cell of an instance, which is used now, and the cells that were taken out for it. Their
-    /// instances are dropped by the caller, outside of its lock.
+    /// Returns the cell of an instance, which is used now, and the cells that were removed for it.
+    /// Their instances are dropped by the caller, outside of its lock.
     pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
         let now = Instant::now();
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
@@ -47,7 +47,7 @@ impl Instances {
             last_use: now,
         });
         entry.last_use = now;
-        // The second reference to the cell keeps the entry from being taken out below.
+        // The second reference to the cell keeps the entry from being removed below.
         let cell = entry.cell.clone();
 
         let last_search = *self.last_search.get_or_insert(now);
@@ -58,7 +58,7 @@ impl Instances {
         (cell, Vec::new())
     }
 
-    /// The instance, if it is made. This is no use of it.
+    /// Returns the instance, if it is made. This is no use of it.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Instance>> {
         self.entries.get(key)?.cell.get().cloned()
     }

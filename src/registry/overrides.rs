@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// The hooks of an instance that its user has switched on or off, in place of the template's
+/// The hooks of an instance that its user has enabled or disabled, overriding the template's
 /// choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -48,7 +48,7 @@ struct Inner {
 }
 
 impl Registry {
-    /// A registry without templates.
+    /// Creates a registry without templates.
     pub fn new() -> Self {
         Self(Arc::new(Inner {
             templates: RwLock::default(),
@@ -106,7 +106,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Those of the function of [`models`](Self::models).
+    /// Returns the errors of the function set with [`models`](Self::models).
     pub fn model(&self, name: &str) -> Result<Arc<dyn Model>> {
         let parts = read(&self.0.parts).clone();
         (parts.make_model)(name)
@@ -117,12 +117,12 @@ impl Registry {
         &self.0.tools
     }
 
-    /// The backends of users.
+    /// Returns the backends of users.
     pub fn backends(&self) -> &BackendStore {
         &self.0.backends
     }
 
-    /// The events for clients that watch the registry: `agents_changed`, `tools_changed`,
+    /// Returns the events for clients that watch the registry: `agents_changed`, `tools_changed`,
     /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
     /// program that changes the [`tools`](Self::tools).
     pub fn events(&self) -> &EventBus {
@@ -133,9 +133,10 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part of the
-    /// addresses of a server, such as `stream`; [`ErrorKind::Conflict`] if there is a template with
-    /// this id; and those of [`AgentConfig::check`](crate::config::AgentConfig::check).
+    /// Returns [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part
+    /// of the addresses of a server, such as `stream`, [`ErrorKind::Conflict`] if there is a
+    /// template with this id, and the errors of
+    /// [`AgentConfig::check`](crate::config::AgentConfig::check).
     pub fn register_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
         {
@@ -150,12 +151,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a template, in place of the one with the same id if there is one. The instances of the
+    /// Adds a template, replacing the one with the same id if there is one. The instances of the
     /// earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new ones.
     ///
     /// # Errors
     ///
-    /// As [`register_template`](Self::register_template), but for the id being taken.
+    /// Returns the same errors as [`register_template`](Self::register_template), except that the
+    /// id may be taken.
     pub fn replace_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
         write(&self.0.templates).insert(id.into(), template);
@@ -168,7 +170,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`register_template`](Self::register_template), for the first agent that cannot be added.
+    /// Returns the same errors as [`register_template`](Self::register_template), for the first
+    /// agent that cannot be added.
     pub fn register_config(&self, config: &Config) -> Result<()> {
         for (id, agent) in config.agents() {
             self.register_template(id, agent.clone())?;
@@ -195,7 +198,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for the first tool that does not exist, with its place in the file.
+    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its place in the
+    /// file.
     pub fn check_tools(&self) -> Result<()> {
         let parts = read(&self.0.parts).clone();
         let registered = self.0.tools.common_names();
@@ -219,7 +223,7 @@ impl Registry {
         is_removed
     }
 
-    /// The descriptions of all templates, sorted by id.
+    /// Returns the descriptions of all templates, sorted by id.
     pub fn list(&self) -> Vec<TemplateInfo> {
         let templates = read(&self.0.templates);
         templates
@@ -228,12 +232,12 @@ impl Registry {
             .collect()
     }
 
-    /// The template with this id.
+    /// Returns the template with this id.
     pub fn get(&self, id: &str) -> Option<Template> {
         read(&self.0.templates).get(id).cloned()
     }
 
-    /// The description of a template.
+    /// Returns the description of a template.
     pub fn info(&self, id: &str) -> Option<TemplateInfo> {
         read(&self.0.templates)
             .get(id)
@@ -245,9 +249,9 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
-    /// user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024 users
-    /// have files in memory, and those of
+    /// Returns [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`]
+    /// if the user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024
+    /// users have files in memory, and the errors of
     /// [`AgentConfig::builder`](crate::config::AgentConfig::builder).
     ///
     /// # Cancel safety
@@ -293,7 +297,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is no such template, and the errors of the store.
+    /// Returns [`ErrorKind::NotFound`] if there is no such template, and the errors of the store.
     ///
     /// # Cancel safety
     ///
@@ -302,8 +306,8 @@ impl Registry {
         self.store_of(&self.template(agent)?).await
     }
 
-    /// The agent of a user, to be described: the one that exists, or one that is not kept, runs
-    /// nothing and has no files in a container or in memory.
+    /// Returns the agent of a user, to be described: the one that exists, or one that is not kept,
+    /// runs nothing and has no files in a container or in memory.
     pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         let template = self.template(agent)?;
@@ -385,7 +389,8 @@ impl Registry {
         }))
     }
 
-    /// The store of an agent's sessions. Agents whose configurations name the same one share it.
+    /// Returns the store of an agent's sessions. Agents whose configurations name the same one
+    /// share it.
     async fn store_of(&self, template: &Template) -> Result<Arc<dyn SessionStore>> {
         let default_store = || read(&self.0.default_store).clone();
         let config = match template {

@@ -21,7 +21,7 @@ pub enum Template {
 }
 
 impl Template {
-    /// The configuration, if it is one.
+    /// Returns the configuration, if it is one.
     pub fn config(&self) -> Option<&AgentConfig> {
         match self {
             Self::Config(config) => Some(config),
@@ -29,7 +29,7 @@ impl Template {
         }
     }
 
-    /// The description of the agents.
+    /// Returns the description of the agents.
     pub(super) fn info(&self, id: &str) -> TemplateInfo {
         match self {
             Self::Config(config) => TemplateInfo {

@@ -13,13 +13,13 @@ use crate::tool::{Tool, ToolSource, check_tool};
 use crate::util::json_size::{JsonSize, escaped_len};
 use crate::util::sync::lock;
 
-/// The number of tools that one user may register.
+/// The maximum number of tools that one user may register.
 const MAX_TOOLS: usize = 128;
 
-/// The size of the description and the parameters of a user's tool, in bytes of JSON.
+/// The maximum size of the description and the parameters of a user's tool, in bytes of JSON.
 const MAX_TOOL_BYTES: usize = 32 * 1024;
 
-/// The size of the tools of one user, counted in the same way.
+/// The maximum size of the tools of one user, in bytes of JSON.
 const MAX_USER_BYTES: usize = 1024 * 1024;
 
 type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;
@@ -66,17 +66,17 @@ struct Stored {
 }
 
 impl ToolStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Registers a tool for all users, in place of the one of the same name if there is one.
+    /// Registers a tool for all users, replacing the one of the same name if there is one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Tool`] if the name is not `[A-Za-z0-9_-]{1,64}` or the parameters are not an
-    /// object schema, and [`ErrorKind::Conflict`] if a tool of this crate has the name.
+    /// Returns [`ErrorKind::Tool`] if the name is not `[A-Za-z0-9_-]{1,64}` or the parameters are
+    /// not an object schema, and [`ErrorKind::Conflict`] if a tool of this crate has the name.
     pub fn register(&self, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         lock(&self.0.tools)
@@ -86,14 +86,14 @@ impl ToolStore {
         Ok(())
     }
 
-    /// Registers a tool for one user, in place of the user's tool of the same name if there is one.
+    /// Registers a tool for one user, replacing the user's tool of the same name if there is one.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register); [`ErrorKind::Conflict`] also if a tool for all users has
-    /// the name, and [`ErrorKind::InvalidRequest`] if the user has 128 tools, if the description
-    /// and the parameters have more than 32 KiB as JSON, and if those of all tools of the user
-    /// would have more than 1 MiB.
+    /// Returns the same errors as [`register`](Self::register), [`ErrorKind::Conflict`] also if a
+    /// tool for all users has the name, and [`ErrorKind::InvalidRequest`] if the user has 128
+    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if those of
+    /// all tools of the user would have more than 1 MiB.
     pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         let name = tool.name();
@@ -140,7 +140,7 @@ impl ToolStore {
         is_removed
     }
 
-    /// The tools of a user: those for all and the user's own, sorted by name.
+    /// Returns the tools of a user: those for all and the user's own, sorted by name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();
@@ -150,19 +150,20 @@ impl ToolStore {
         tools.into_values().collect()
     }
 
-    /// The names of the tools for all users, sorted.
+    /// Returns the names of the tools for all users, sorted.
     pub(super) fn common_names(&self) -> Vec<String> {
         let stored = lock(&self.0.tools);
         stored.common.keys().map(|name| name.to_string()).collect()
     }
 
-    /// The names of the tools of a user, sorted.
+    /// Returns the names of the tools of a user, sorted.
     pub fn names(&self, user: &str) -> Vec<String> {
         let tools = self.tools(user);
         tools.iter().map(|tool| tool.name().to_owned()).collect()
     }
 
-    /// The tools of a user, for [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
+    /// Returns the tools of a user, for
+    /// [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
     pub fn source(&self, user: impl Into<Arc<str>>) -> UserTools {
         UserTools {
             store: self.clone(),
@@ -184,12 +185,12 @@ fn check(tool: &dyn Tool) -> Result<()> {
     Ok(())
 }
 
-/// The size of the description and the parameters as JSON, in bytes.
+/// Returns the size of the description and the parameters as JSON, in bytes.
 fn size_of(tool: &dyn Tool) -> usize {
     escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
 }
 
-/// Checks that a user has room for one more tool, in place of the one of its name.
+/// Checks that a user may have one more tool, which replaces the one of the same name.
 fn check_room(tools: &SizedTools, name: &str, size: usize) -> Result<()> {
     if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
         return Err(invalid(format!(

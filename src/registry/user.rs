@@ -5,21 +5,21 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::quoted;
 
-/// The longest id of a user, in bytes.
+/// The maximum length of a user's id, in bytes.
 const MAX_USER: usize = 256;
 
-/// The longest id that is the name of its folder. Each byte becomes up to three, and file systems
-/// have names of 255.
+/// The maximum length, in bytes, of an id that becomes the name of its folder. Escaping triples it
+/// at most, and file systems limit names to 255 bytes.
 const MAX_PLAIN: usize = 64;
 
-/// The name of a user's folder and container: lower-case letters, digits, `-` and `.`, except at
-/// the beginning, stay; any other byte becomes `_` and two digits. So two users have different
-/// names, also where a file system does not distinguish upper and lower case. The name for an id
-/// of more than 64 bytes is `_long-` and its SHA-256.
+/// Returns the name of a user's folder and container: lower-case letters, digits, `-` and `.`,
+/// except at the beginning, stay; any other byte becomes `_` and two digits. So two users have
+/// different names, also where a file system does not distinguish upper and lower case. The name
+/// for an id of more than 64 bytes is `_long-` and its SHA-256.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if the id is empty or longer than 256 bytes.
+/// Returns [`ErrorKind::InvalidRequest`] if the id is empty or longer than 256 bytes.
 pub(super) fn folder_of(user: &str) -> Result<String> {
     if !(1..=MAX_USER).contains(&user.len()) {
         let text = format!(

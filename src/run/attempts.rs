@@ -23,7 +23,7 @@ pub(super) struct Attempts {
 }
 
 impl RunContext {
-    /// The number of this attempt to stream an answer in this turn, from 0.
+    /// Returns the number of this attempt to stream an answer in this turn, from 0.
     pub(crate) fn next_attempt(&self) -> u32 {
         self.0.attempts.count.fetch_add(1, Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl RunContext {
         *lock(&self.0.attempts.partial) = None;
     }
 
-    /// The first message of the attempt of this turn that the reader saw last.
+    /// Returns the first message of the attempt of this turn that the reader saw last.
     pub(crate) fn shown_attempt(&self) -> Option<Uuid> {
         *lock(&self.0.attempts.first_shown)
     }

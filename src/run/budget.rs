@@ -126,18 +126,18 @@ impl Budget {
         }))
     }
 
-    /// The amount spent in USD, children included; `None` when a price was unknown.
+    /// Returns the amount spent in USD, children included; `None` when a price was unknown.
     pub(crate) fn spent_usd(&self) -> Option<f64> {
         let amounts = lock(&self.0.amounts);
         (!amounts.unpriced).then_some(amounts.usd)
     }
 
-    /// The tokens used, children included.
+    /// Returns the tokens used, children included.
     pub fn spent_tokens(&self) -> u64 {
         lock(&self.0.amounts).tokens
     }
 
-    /// The remaining amount in USD, here and in every budget above; `None` without a limit.
+    /// Returns the remaining amount in USD, here and in every budget above; `None` without a limit.
     pub fn remaining_usd(&self) -> Option<f64> {
         self.chain()
             .filter_map(|node| {
@@ -147,7 +147,7 @@ impl Budget {
             .reduce(f64::min)
     }
 
-    /// The remaining tokens, here and in every budget above; `None` without a limit.
+    /// Returns the remaining tokens, here and in every budget above; `None` without a limit.
     pub fn remaining_tokens(&self) -> Option<u64> {
         self.chain()
             .filter_map(|node| {
@@ -157,12 +157,12 @@ impl Budget {
             .min()
     }
 
-    /// The earliest deadline, here or in any budget above.
+    /// Returns the earliest deadline, here or in any budget above.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.chain().filter_map(|node| node.deadline).min()
     }
 
-    /// The exit reason and its description, if a limit was reached.
+    /// Returns the exit reason and its description, if a limit was reached.
     pub(crate) fn exhausted(&self) -> Option<(ExitReason, String)> {
         if self
             .deadline()
@@ -213,7 +213,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if a run above may begin no more.
+    /// Returns [`ErrorKind::Config`] if a parent run may start no more runs.
     pub(crate) fn count_subagent(&self) -> Result<()> {
         // Budgets are always locked from the leaf to the root.
         let nodes: Vec<_> = self.chain().skip(1).collect();
@@ -266,7 +266,7 @@ impl Budget {
 }
 
 impl Amounts {
-    /// The number of output tokens that fit, at most `full`.
+    /// Returns the number of output tokens that fit, at most `full`.
     pub(super) fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
@@ -288,7 +288,7 @@ impl Amounts {
         output
     }
 
-    /// The sum of the used and the reserved tokens.
+    /// Returns the sum of the used and the reserved tokens.
     fn all_tokens(&self) -> u64 {
         let total = self.reserved_tokens.saturating_add(self.tokens.into());
         u64::try_from(total).unwrap_or(u64::MAX)

@@ -109,7 +109,7 @@ impl RunContext {
         }))
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.0.shared.session_id()
     }
@@ -119,7 +119,7 @@ impl RunContext {
         self.0.shared.run_id()
     }
 
-    /// The agent's name.
+    /// Returns the agent's name.
     pub fn agent(&self) -> &str {
         &self.0.settings.agent
     }
@@ -129,42 +129,43 @@ impl RunContext {
         self.0.settings.cwd.as_deref()
     }
 
-    /// The current turn: 1 during the first model call and the tool calls it asks for, 0 before.
+    /// Returns the current turn: 1 during the first model call and the tool calls it asks for, 0
+    /// before.
     pub fn turn(&self) -> u32 {
         self.0.turn.load(Ordering::Relaxed)
     }
 
-    /// The tokens of this run so far, without subagents.
+    /// Returns the tokens of this run so far, without subagents.
     pub fn usage(&self) -> Usage {
         lock(&self.shared().stats).usage
     }
 
-    /// The cost so far in USD, subagents included; `None` when some price is not known.
+    /// Returns the cost so far in USD, subagents included; `None` when some price is not known.
     pub fn cost(&self) -> Option<f64> {
         self.budget().spent_usd()
     }
 
-    /// The run's budget.
+    /// Returns the run's budget.
     pub fn budget(&self) -> &Budget {
         &self.0.budget
     }
 
-    /// The profile of the model in use: limits, prices, abilities.
+    /// Returns the profile of the model in use: limits, prices, abilities.
     pub fn profile(&self) -> ModelProfile {
         *lock(&self.0.model).profile()
     }
 
-    /// The model in use.
+    /// Returns the model in use.
     pub fn model(&self) -> Arc<dyn Model> {
         lock(&self.0.model).clone()
     }
 
-    /// The token counter, which estimates counts that the provider has not reported.
+    /// Returns the token counter, which estimates counts that the provider has not reported.
     pub fn token_counter(&self) -> &Arc<dyn TokenCounter> {
         &self.0.settings.counter
     }
 
-    /// The tools of this turn.
+    /// Returns the tools of this turn.
     pub fn tools(&self) -> TurnTools {
         lock(&self.0.tools).clone()
     }
@@ -174,7 +175,7 @@ impl RunContext {
         lock(&self.0.tools).get(name)
     }
 
-    /// The current permission mode.
+    /// Returns the current permission mode.
     pub fn permission_mode(&self) -> PermissionMode {
         *lock(&self.0.mode)
     }
@@ -187,12 +188,12 @@ impl RunContext {
         *gates = gates.and(Arc::new(gate));
     }
 
-    /// The sections of the system prompt.
+    /// Returns the sections of the system prompt.
     pub fn system(&self) -> SystemPromptHandle {
         SystemPromptHandle::new(self.clone())
     }
 
-    /// The value of type `T` that the caller gave to the run, or a hook or tool put there.
+    /// Returns the value of type `T` that the caller gave to the run, or a hook or tool put there.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.values().get()
     }
@@ -202,7 +203,7 @@ impl RunContext {
         self.0.state.with(|state| state.values.insert(value));
     }
 
-    /// All values of this run.
+    /// Returns all values of this run.
     pub fn values(&self) -> Values {
         self.0.state.with(|state| state.values.clone())
     }
@@ -211,7 +212,8 @@ impl RunContext {
     ///
     /// # Panics
     ///
-    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    /// Panics if called inside another `with_state` on the same thread, which would wait for
+    /// itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.view_state(true, f))
     }
@@ -255,12 +257,12 @@ impl RunContext {
     ///
     /// # Panics
     ///
-    /// When called inside `f` on the same thread, which would wait for itself.
+    /// Panics if called inside `f` on the same thread, which would wait for itself.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }
 
-    /// The recorder of the run, or else of the agent, if there is one.
+    /// Returns the recorder of the run, or else of the agent, if there is one.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
         self.0.settings.trace.as_ref()
     }
@@ -298,7 +300,7 @@ impl RunContext {
         }
     }
 
-    /// The cancellation for background work, which the end of the run triggers.
+    /// Returns the cancellation for background work, which the end of the run triggers.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
     }
@@ -311,7 +313,7 @@ impl RunContext {
         self.shared().end_wait();
     }
 
-    /// The backend that stores files and runs commands, if the agent has one.
+    /// Returns the backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<&Arc<dyn Backend>> {
         self.0.settings.backend.as_ref()
     }
@@ -321,13 +323,13 @@ impl RunContext {
         self.0.parent_call.as_deref()
     }
 
-    /// The run that the [parent](Self::parent) call belongs to, to look up what hooks left in its
-    /// [values](Self::values).
+    /// Returns the run that the [parent](Self::parent) call belongs to, to look up what hooks left
+    /// in its [values](Self::values).
     pub fn parent_run(&self) -> Option<&RunContext> {
         self.0.parent.as_ref().map(|call| call.run())
     }
 
-    /// The background tasks of the run, which outlive a turn.
+    /// Returns the background tasks of the run, which outlive a turn.
     pub fn tasks(&self) -> &BackgroundTasks {
         &self.0.shared.tasks
     }

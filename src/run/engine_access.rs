@@ -36,7 +36,7 @@ impl RunContext {
         &self.0.settings
     }
 
-    /// The parts of the run's agent, as the engine has given them.
+    /// Returns the parts of the run's agent, as the engine has given them.
     pub(crate) fn agent_parts(&self) -> &Arc<dyn Any + Send + Sync> {
         &self.0.agent_parts
     }
@@ -55,7 +55,7 @@ impl RunContext {
         &self.0.settings.granted_questions
     }
 
-    /// The request to the gates about a call.
+    /// Returns the request to the gates about a call.
     pub(crate) fn gate_request(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
         self.apply_requested_mode();
         let mode = self.permission_mode();
@@ -109,7 +109,7 @@ impl RunContext {
         self.0.state.with(f)
     }
 
-    /// A copy of the run's state, which shares its contents.
+    /// Returns a copy of the run's state, which shares its contents.
     pub(crate) fn state_copy(&self) -> AgentState {
         self.state(|state| state.clone())
     }

@@ -20,8 +20,8 @@ pub(crate) struct HighestPrice {
 }
 
 impl HighestPrice {
-    /// The highest price of the models; `None` if no price is known. A price that is negative or
-    /// not a number counts as unknown.
+    /// Returns the highest price of the models; `None` if no price is known. A price that is
+    /// negative or not a number counts as unknown.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
         let prices = cards.iter().filter_map(|card| card.profile.prices);
         let prices = prices.filter(Prices::are_sound);

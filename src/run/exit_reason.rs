@@ -74,7 +74,7 @@ impl ExitReason {
         self.subtype().is_success()
     }
 
-    /// The `subtype` of the result message.
+    /// Returns the `subtype` of the result message.
     pub(crate) fn subtype(self) -> ResultSubtype {
         match self {
             Self::EndTurn
@@ -93,9 +93,9 @@ impl ExitReason {
         }
     }
 
-    /// The `terminal_reason` of the result message. The wire has no words for a refusal and a loop
-    /// of equal calls; both stand as `model_error`. A run that was stopped while tools were running
-    /// has `aborted_tools`.
+    /// Returns the `terminal_reason` of the result message. The wire has no words for a refusal and
+    /// a loop of equal calls; both stand as `model_error`. A run that was stopped while tools were
+    /// running has `aborted_tools`.
     pub(crate) fn terminal_reason(self) -> &'static str {
         match self {
             Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",

@@ -6,7 +6,8 @@ use crate::message::ToolCall;
 use crate::tool::SessionGrants;
 use crate::util::sync::lock;
 
-/// The longest arguments of a call that are stored with the answer for a session, in bytes of JSON.
+/// The maximum size of a call's arguments that are stored with the answer for a session, in bytes
+/// of JSON.
 const MAX_GRANTED_ARGS: usize = 64 * 1024;
 
 /// The questions of hooks that were answered for a session. The runs of an agent share them by

@@ -127,12 +127,12 @@ impl RunHandle {
         Responder::of(&self.0)
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.0.session_id()
     }
 
-    /// The run's id, which its spans have as well.
+    /// Returns the run's id, which its spans have as well.
     pub fn run_id(&self) -> &Arc<str> {
         self.0.run_id()
     }
@@ -143,7 +143,7 @@ impl RunHandle {
         self.exit_reason()
     }
 
-    /// The reason the run ended; `None` while it is in progress, and when it was dropped.
+    /// Returns the reason the run ended; `None` while it is in progress, and when it was dropped.
     pub fn exit_reason(&self) -> Option<ExitReason> {
         lock(&self.0.end).as_ref().map(|end| end.0)
     }
@@ -153,17 +153,17 @@ impl RunHandle {
         lock(&self.0.end).as_ref().map(|end| end.1.clone())
     }
 
-    /// The usage of the run so far.
+    /// Returns the usage of the run so far.
     pub fn stats(&self) -> RunStats {
         lock(&self.0.stats).clone()
     }
 
-    /// The tokens of this run's own model calls so far.
+    /// Returns the tokens of this run's own model calls so far.
     pub fn total_usage(&self) -> Usage {
         lock(&self.0.stats).usage
     }
 
-    /// The cost of this run's own model calls so far, in USD. Unlike
+    /// Returns the cost of this run's own model calls so far, in USD. Unlike
     /// [`RunOutput::cost`](super::RunOutput::cost), it does not include subagents. `None` when some
     /// price is not known.
     pub fn total_cost_usd(&self) -> Option<f64> {
@@ -171,7 +171,8 @@ impl RunHandle {
         stats.by_model.values().map(|model| model.cost_usd).sum()
     }
 
-    /// The number of turns so far, counted as [`RunOutput::turns`](super::RunOutput::turns).
+    /// Returns the number of turns so far, counted as
+    /// [`RunOutput::turns`](super::RunOutput::turns).
     pub fn turn_count(&self) -> u32 {
         lock(&self.0.stats).turns
     }

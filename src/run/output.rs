@@ -42,7 +42,7 @@ pub struct RunOutput {
 }
 
 impl RunOutput {
-    /// The calls that wait for approval, of a run that ended with
+    /// Returns the calls that wait for approval, of a run that ended with
     /// [`AwaitingApproval`](ExitReason::AwaitingApproval).
     pub fn pending(&self) -> &[PendingCall] {
         &self.state.pending
@@ -50,8 +50,8 @@ impl RunOutput {
 }
 
 impl Error {
-    /// The result, so far, of the run that ended with this error: its history is valid, and the
-    /// session can be continued. `None` for errors from elsewhere.
+    /// Returns the result, so far, of the run that ended with this error: its history is valid, and
+    /// the session can be continued. `None` for errors from elsewhere.
     pub fn partial(&self) -> Option<&RunOutput> {
         self.attachment()
     }

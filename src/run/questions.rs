@@ -36,7 +36,7 @@ impl RunContext {
         self.answer(request, &self.asking(&call.id)).await
     }
 
-    /// The origin of the questions of a call.
+    /// Returns the origin of the questions of a call.
     pub(crate) fn asking(&self, call_id: &Arc<str>) -> Asking {
         let mut asking = Asking::new(self.session_id().clone(), call_id.clone());
         for run in std::iter::successors(Some(self), |run| run.parent_run()) {
@@ -48,7 +48,8 @@ impl RunContext {
         asking
     }
 
-    /// The answer to a question of this run or of one below it, within this run's time for it.
+    /// Returns the answer to a question of this run or of one below it, within this run's time for
+    /// it.
     pub(crate) async fn answer(&self, request: PermissionRequest, asking: &Asking) -> Answer {
         let answer = self.unbounded_answer(request, asking);
         match self.0.settings.ask_timeout {

@@ -25,7 +25,7 @@ pub(super) struct Queue(Mutex<State>);
 #[derive(Default)]
 struct State {
     messages: VecDeque<SdkMessage>,
-    /// True once `init` was put in front. Messages that are emitted before wait behind it.
+    /// True once `init` was put in front. Messages that are emitted earlier wait behind it.
     is_open: bool,
     /// True once the run has ended: its result is the last message.
     is_closed: bool,

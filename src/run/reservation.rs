@@ -36,12 +36,12 @@ impl Budget {
     /// Reserves the worst case of a call. `clock` is that of the run that makes the call.
     ///
     /// If it does not fit although a part of the budget is left, waits until other calls of the
-    /// tree are settled. If there are none, or the runs that make them are not polled, reserves
-    /// what is left and limits the length of the answer to it.
+    /// tree are settled. If there are none, or the runs that make them are not polled, reserves the
+    /// rest and limits the length of the answer to it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
+    /// Returns [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
     pub(crate) async fn reserve(
         &self,
         estimate: Estimate,

@@ -34,7 +34,7 @@ impl RunContext {
         drop(watchers);
     }
 
-    /// Reports a result that no hook changes any more.
+    /// Reports a result that no further hook changes.
     pub(crate) fn report_result(&self, result: &ToolResult) {
         let watchers = lock(&self.0.result_watchers.0).remove(&result.tool_call_id);
         for watcher in watchers.into_iter().flatten() {

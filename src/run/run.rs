@@ -137,7 +137,7 @@ impl Run {
         *lock(&self.shared.questions) = questions.clone();
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.shared.session_id()
     }
@@ -184,8 +184,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error); [`Error::partial`]
-    /// has its partial output. Every other end is `Ok`.
+    /// Returns an error if the run ends with [`ExitReason::Error`](super::ExitReason::Error);
+    /// [`Error::partial`] has its partial output. Every other end is `Ok`.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while self.next().await.is_some() {}
         self.into_output()
@@ -195,7 +195,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
+    /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if it has
+    /// not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
         if let Some(output) = self.output.take() {
             return *output;

@@ -50,7 +50,7 @@ impl CallClock {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// The time since the call's last progress; none while it waits for an answer.
+    /// Returns the time since the call's last progress; none while it waits for an answer.
     pub(crate) fn idle(&self) -> Duration {
         if self.asking.load(Ordering::Acquire) > 0 {
             return Duration::ZERO;
@@ -123,7 +123,7 @@ impl RunningCall {
         approved_question.take_if(is_same).is_some()
     }
 
-    /// The call that `cx` belongs to; `None` for a detached context.
+    /// Returns the call that `cx` belongs to; `None` for a detached context.
     pub(crate) fn of(cx: &ToolContext) -> Option<Arc<Self>> {
         let host: Arc<dyn Any + Send + Sync> = cx.host().clone();
         host.downcast().ok()
@@ -133,7 +133,7 @@ impl RunningCall {
         &self.run
     }
 
-    /// The id of the answer with the call, if it is known.
+    /// Returns the id of the answer with the call, if it is known.
     pub(crate) fn answer_id(&self) -> Option<String> {
         self.run.state(|state| {
             let has_call = |message: &Arc<Message>| {
@@ -145,7 +145,7 @@ impl RunningCall {
         })
     }
 
-    /// The child runs whose messages the call passes on.
+    /// Returns the child runs whose messages the call passes on.
     pub(crate) fn forwarded(&self) -> &ForwardedRuns {
         &self.forwarded
     }
@@ -156,7 +156,7 @@ impl RunningCall {
         EndGuard(self.clone())
     }
 
-    /// The call as its child runs name it.
+    /// Returns the call as its child runs name it.
     pub(crate) fn id(&self) -> ParentCall {
         ParentCall {
             session_id: self.run.session_id().clone(),
@@ -195,7 +195,7 @@ impl Drop for EndGuard {
 }
 
 impl CallClock {
-    /// A progress message of the call.
+    /// Returns a progress message of the call.
     pub(crate) fn progress(&self, run: &RunContext, call: &ToolCall) -> ToolProgress {
         let id = call.id.clone();
         let name = call.name.clone();

@@ -116,7 +116,7 @@ impl Shared {
         &self.run_id
     }
 
-    /// The envelope of a message of this run; its number is given when it is pushed.
+    /// Returns the envelope of a message of this run; its number is given when it is pushed.
     pub(crate) fn envelope(&self) -> Envelope {
         let mut envelope = Envelope::new(self.session_id.clone(), 0);
         envelope.parent_tool_use_id = self.parent_tool_use_id.clone();

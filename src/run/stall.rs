@@ -37,9 +37,9 @@ impl Holders {
         lock(&self.clocks).remove(&id.0);
     }
 
-    /// Completes when no holder is polled any more: each was woken and has not answered for
-    /// between one and two intervals of the waiting run's own time. Without this, a caller that
-    /// polls one child run only after another one could wait for ever.
+    /// Completes when no holder is being polled: each was woken and has not responded for between
+    /// one and two intervals of the waiting run's own time. Without this, a caller that polls one
+    /// child run only after another one could wait forever.
     pub(crate) async fn stalled(&self, clock: &PollClock) {
         let mut previous = None;
         loop {

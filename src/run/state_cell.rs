@@ -59,7 +59,7 @@ impl StateCell {
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     pub(super) todos: bool,
-    /// The paths that were written, changed or taken out, sorted.
+    /// The paths that were written, changed or removed, sorted.
     pub(super) files: Vec<String>,
 }
 

@@ -32,7 +32,7 @@ impl SystemPromptHandle {
         lock(self.0.system_slot()).remove(id)
     }
 
-    /// The present prompt.
+    /// Returns the present prompt.
     pub fn prompt(&self) -> SystemPrompt {
         lock(self.0.system_slot()).clone()
     }

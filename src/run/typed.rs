@@ -43,8 +43,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StructuredOutput`] when no answer matched within the allowed retries, and
-    /// whenever the run ends without an answer; [`Error::partial`] has its partial output.
+    /// Returns [`ErrorKind::StructuredOutput`] if no answer matched within the allowed retries, or
+    /// if the run ends without an answer; [`Error::partial`] has its partial output.
     pub fn output<T>(self) -> TypedRun<T>
     where
         T: DeserializeOwned + schemars::JsonSchema,
@@ -69,7 +69,7 @@ impl Run {
 }
 
 impl<T: DeserializeOwned> TypedRun<T> {
-    /// The run itself, to read its messages first.
+    /// Returns the run itself, to read its messages first.
     pub fn into_run(self) -> Run {
         self.run
     }

@@ -20,7 +20,7 @@ words! {
     AssistantErrorKind {
         /// The key is missing or was refused.
         AuthenticationFailed = "authentication_failed",
-        /// The organisation does not allow this sign-in.
+        /// The organization does not allow this sign-in.
         OauthOrgNotAllowed = "oauth_org_not_allowed",
         /// The account is on hold.
         AccountOnHold = "account_on_hold",
@@ -76,7 +76,7 @@ struct Wire {
 }
 
 impl AssistantEvent {
-    /// An answer.
+    /// Creates an answer.
     pub fn new(envelope: Envelope, message: ApiMessage) -> Self {
         Self {
             envelope,
@@ -88,12 +88,12 @@ impl AssistantEvent {
         }
     }
 
-    /// The text of the answer.
+    /// Returns the text of the answer.
     pub fn text(&self) -> Cow<'_, str> {
         self.message.message.text()
     }
 
-    /// The tool calls of the answer, in order.
+    /// Returns the tool calls of the answer, in order.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -175,7 +175,7 @@ struct ApiWire {
 }
 
 impl ApiMessage {
-    /// A message of `model`.
+    /// Creates a message of `model`.
     pub fn new(
         id: impl Into<Arc<str>>,
         model: impl Into<Arc<str>>,

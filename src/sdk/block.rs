@@ -25,8 +25,9 @@ pub(super) struct Block<'a> {
     annotations: Option<&'a Annotations>,
 }
 
-/// The parts as content blocks, without those that have no such form: blocks of other providers and
-/// files that were uploaded to them, recordings, and empty texts, which the API refuses.
+/// Returns the parts as content blocks, without those that have no such form: blocks of other
+/// providers and files that were uploaded to them, recordings, and empty texts, which the API
+/// refuses.
 pub(super) fn blocks(parts: &[Part]) -> impl Iterator<Item = Block<'_>> {
     let blocks = parts.iter().enumerate().map(|(index, part)| Block {
         part,

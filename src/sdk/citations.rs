@@ -13,8 +13,8 @@ struct Fields {
     citations: Vec<Value>,
 }
 
-/// The citations of a text: as they are if they came in this format, else each as the result of a
-/// web search.
+/// Returns the citations of a text: as they are if they came in this format, else each as the
+/// result of a web search.
 pub(crate) fn citation_values(annotations: &Annotations) -> Vec<Value> {
     let block = annotations.block.as_ref();
     let own_block = block.filter(|block| block.is_for(PROVIDER));
@@ -36,7 +36,8 @@ fn search_result(citation: &Citation) -> Value {
     })
 }
 
-/// The annotations of a text with this list of citations; `None` if the list is empty or none.
+/// Returns the annotations of a text with this list of citations; `None` if the list is empty or
+/// none.
 pub(crate) fn annotations(list: &RawValue) -> Option<Annotations> {
     let values: Vec<Value> = serde_json::from_str(list.get()).ok()?;
     if values.is_empty() {
@@ -55,7 +56,7 @@ pub(crate) fn annotations(list: &RawValue) -> Option<Annotations> {
     Some(annotations.with_block(block))
 }
 
-/// A citation of any type: pages and search results have a title, documents their own.
+/// Returns a citation of any type: pages and search results have a title, documents their own.
 fn source(value: &Value) -> Citation {
     let text = |names: &[&str]| {
         let mut values = names.iter().filter_map(|name| value[name].as_str());

@@ -46,7 +46,7 @@ impl Envelope {
         "parent_tool_use_id",
     ];
 
-    /// An envelope with a new random id.
+    /// Creates an envelope with a new random id.
     pub fn new(session_id: impl Into<Arc<str>>, seq: u64) -> Self {
         // Ids are names, not secrets, so the fast generator is sufficient: a system call for each
         // streamed delta would cost more than the delta.

@@ -198,7 +198,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word on the wire.
+            /// Returns the word on the wire.
             pub(super) fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)*

@@ -72,7 +72,7 @@ impl PartialEq for UnknownMessage {
 }
 
 impl SdkMessage {
-    /// The common fields.
+    /// Returns the common fields.
     pub fn envelope(&self) -> &Envelope {
         match self {
             Self::System(event) => &event.envelope,
@@ -86,7 +86,7 @@ impl SdkMessage {
         }
     }
 
-    /// The common fields, to change.
+    /// Returns the common fields, to change.
     pub(crate) fn envelope_mut(&mut self) -> &mut Envelope {
         match self {
             Self::System(event) => &mut event.envelope,
@@ -100,12 +100,12 @@ impl SdkMessage {
         }
     }
 
-    /// The message's own id.
+    /// Returns the message's own id.
     pub fn uuid(&self) -> Uuid {
         self.envelope().uuid
     }
 
-    /// The id of its session.
+    /// Returns the id of its session.
     pub fn session_id(&self) -> &str {
         &self.envelope().session_id
     }
@@ -115,12 +115,12 @@ impl SdkMessage {
         self.envelope().seq
     }
 
-    /// The tool call it happened in, for messages of a subagent.
+    /// Returns the tool call it happened in, for messages of a subagent.
     pub fn parent_tool_use_id(&self) -> Option<&str> {
         self.envelope().parent_tool_use_id.as_deref()
     }
 
-    /// The text of a [`Partial`](Self::Partial) message that is a piece of text.
+    /// Returns the text of a [`Partial`](Self::Partial) message that is a piece of text.
     pub fn text_delta(&self) -> Option<&str> {
         match self {
             Self::Partial(PartialEvent {
@@ -135,8 +135,8 @@ impl SdkMessage {
         }
     }
 
-    /// The text of a complete answer of the model; `None` for an answer without text or with white
-    /// space alone, such as one that only calls tools.
+    /// Returns the text of a complete answer of the model; `None` for an answer without text or
+    /// with white space alone, such as one that only calls tools.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Assistant(event) => Some(event.text()).filter(|text| !text.trim().is_empty()),
@@ -144,7 +144,7 @@ impl SdkMessage {
         }
     }
 
-    /// The result, when this is the end of the run.
+    /// Returns the result, when this is the end of the run.
     pub fn as_result(&self) -> Option<&ResultMessage> {
         match self {
             Self::Result(result) => Some(result),

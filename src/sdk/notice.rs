@@ -46,7 +46,7 @@ pub struct Init {
 }
 
 impl Init {
-    /// The start of a run of `model` with these tools in `cwd`, emitted by this crate.
+    /// Creates the start of a run of `model` with these tools in `cwd`, emitted by this crate.
     pub fn new<T: Into<Arc<str>>>(
         model: impl Into<Arc<str>>,
         cwd: impl Into<String>,
@@ -76,7 +76,7 @@ pub struct McpServerStatus {
 }
 
 impl McpServerStatus {
-    /// The status of the server `name`.
+    /// Creates the status of the server `name`.
     pub fn new(name: impl Into<Arc<str>>, status: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -161,7 +161,7 @@ pub struct CompactBoundary {
 }
 
 impl CompactBoundary {
-    /// A compaction of a history of `pre_tokens` tokens.
+    /// Creates a compaction of a history of `pre_tokens` tokens.
     pub(crate) fn new(trigger: CompactTrigger, pre_tokens: u64) -> Self {
         Self {
             trigger,
@@ -310,7 +310,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A notification.
+    /// Creates a notification.
     pub fn new(key: impl Into<Arc<str>>, text: impl Into<String>, priority: Priority) -> Self {
         Self {
             key: key.into(),

@@ -123,7 +123,7 @@ struct Wire {
 }
 
 impl PartialEvent {
-    /// A piece of an answer's first attempt.
+    /// Creates a piece of an answer's first attempt.
     pub fn new(envelope: Envelope, event: ApiStreamEvent) -> Self {
         Self {
             envelope,

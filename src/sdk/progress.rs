@@ -1,4 +1,4 @@
-//! Tool calls under way, and calls that wait for approval.
+//! Tool calls in progress, and calls that wait for approval.
 
 use std::sync::Arc;
 
@@ -190,7 +190,7 @@ pub struct ChoiceLabel {
 }
 
 impl ChoiceLabel {
-    /// An answer and its meaning.
+    /// Creates an answer and its meaning.
     pub fn new(label: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -215,7 +215,7 @@ struct RequestWire {
 }
 
 impl PermissionRequest {
-    /// A request about the call `tool_use_id`, to answer under `id`.
+    /// Creates a request about the call `tool_use_id`, to answer under `id`.
     pub fn new(
         envelope: Envelope,
         id: impl Into<Arc<str>>,

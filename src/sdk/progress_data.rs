@@ -28,7 +28,7 @@ enum Source {
 }
 
 impl ProgressData {
-    /// The payload of a call that begins.
+    /// Creates the payload of a call that begins.
     pub(crate) fn started(args: Arc<Value>) -> Self {
         Self::of(Source::Started { args })
     }

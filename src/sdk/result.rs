@@ -89,7 +89,7 @@ pub struct PermissionDenial {
 }
 
 impl PermissionDenial {
-    /// A denied call.
+    /// Creates a denied call.
     pub fn new(
         tool_name: impl Into<Arc<str>>,
         tool_use_id: impl Into<Arc<str>>,
@@ -129,7 +129,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// The tokens of `usage`, and what they cost.
+    /// Creates the tokens of `usage`, and what they cost.
     pub fn new(usage: Usage, cost_usd: Option<f64>) -> Self {
         Self {
             input_tokens: usage.input_tokens,

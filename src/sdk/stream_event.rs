@@ -74,7 +74,7 @@ impl StreamEvent {
     /// The run failed: `{"error": text}`.
     pub const ERROR: &'static str = "error";
 
-    /// An event without anything but its kind.
+    /// Creates an event without anything but its kind.
     pub fn new(event: impl Into<Cow<'static, str>>) -> Self {
         Self {
             event: event.into(),
@@ -114,7 +114,7 @@ impl StreamEvent {
 /// Turns the messages of one run into [`StreamEvent`]s.
 ///
 /// Every start has its end, also when the run is interrupted; both have the same name. Without
-/// partial messages each answer is one delta. Messages of subagents are left out, except their
+/// partial messages each answer is one delta. Messages of subagents are omitted, except their
 /// questions, unless [asked for](Self::with_subagents): the call that runs one is an ordinary tool
 /// call.
 ///
@@ -141,7 +141,7 @@ pub struct StreamEvents {
     is_open: bool,
     /// True once text of that answer was emitted.
     has_text: bool,
-    /// The calls under way.
+    /// The calls in progress.
     tools: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -165,7 +165,7 @@ impl StreamEvents {
         self
     }
 
-    /// The events of the next message of the run, often none.
+    /// Returns the events of the next message of the run, often none.
     pub fn push(&mut self, message: &SdkMessage) -> Vec<StreamEvent> {
         let mut out = Vec::new();
         if let SdkMessage::PermissionRequest(request) = message {

@@ -9,7 +9,7 @@ use super::message::SdkMessage;
 use super::stream_event::StreamEvent;
 use super::system::SystemKind;
 
-/// The number of subagents whose names are kept at the same time.
+/// The maximum number of subagents whose names are kept at the same time.
 const MAX_RUNNING: usize = 1_000;
 
 /// Turns the messages of subagents into events.

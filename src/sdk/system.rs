@@ -80,7 +80,7 @@ pub enum SystemKind {
     StateChanged {
         /// The whole task list, when it changed.
         todos: Option<Vec<Todo>>,
-        /// The paths of the files that were written, changed or taken out, when there are some.
+        /// The paths of the files that were written, changed or removed, if there are any.
         files: Option<Vec<String>>,
     },
     /// The answer starts over: its emitted messages are superseded. An extension.
@@ -100,7 +100,7 @@ pub enum SystemKind {
 }
 
 impl SystemKind {
-    /// The subtype on the wire.
+    /// Returns the subtype on the wire.
     pub(crate) fn subtype(&self) -> &str {
         match self {
             Self::Init(_) => "init",
@@ -121,7 +121,7 @@ impl SystemKind {
         }
     }
 
-    /// The fields on the wire, without those of the envelope.
+    /// Returns the fields on the wire, without those of the envelope.
     fn fields(&self) -> serde_json::Result<Value> {
         use serde_json::to_value;
         match self {
@@ -166,7 +166,7 @@ impl SystemKind {
 }
 
 impl SystemEvent {
-    /// An event of this kind.
+    /// Creates an event of this kind.
     pub fn new(envelope: Envelope, kind: SystemKind) -> Self {
         Self { envelope, kind }
     }

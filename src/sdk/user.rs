@@ -42,7 +42,7 @@ struct MessageWire {
 }
 
 impl UserEvent {
-    /// A user message, or the tool results of a turn.
+    /// Creates a user message, or the tool results of a turn.
     pub fn new<M: Into<Arc<Message>>>(
         envelope: Envelope,
         messages: impl IntoIterator<Item = M>,

@@ -29,7 +29,7 @@ impl Verb {
         }
     }
 
-    /// The name in an OpenAPI document.
+    /// Returns the name in an OpenAPI document.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -112,7 +112,7 @@ impl Operation {
         self
     }
 
-    /// Sets the type of a body that may be left out.
+    /// Sets the type of a body that may be omitted.
     pub(super) fn optional_body<T: JsonSchema>(mut self) -> Self {
         self.is_body_required = false;
         self.body::<T>()

@@ -51,7 +51,7 @@ impl App {
         Self(Arc::new(state))
     }
 
-    /// The instance of an agent that belongs to the user.
+    /// Returns the user's instance of an agent.
     pub(super) async fn instance(
         &self,
         agent: &str,
@@ -61,7 +61,7 @@ impl App {
         instance.map_err(of_agent)
     }
 
-    /// The agent of the user, to be described. Starts no container.
+    /// Returns the user's agent for a description, without starting its container.
     pub(super) async fn described(
         &self,
         agent: &str,
@@ -71,26 +71,27 @@ impl App {
         instance.map_err(of_agent)
     }
 
-    /// The store of an agent's threads.
+    /// Returns the store of an agent's threads.
     pub(super) async fn store(&self, agent: &str) -> Result<Arc<dyn SessionStore>, ApiError> {
         let store = self.registry.session_store(agent).await;
         store.map_err(of_agent)
     }
 
-    /// Returns `true` if a thread is the user's.
+    /// Returns `true` if a thread belongs to the user.
     pub(super) fn is_of(&self, state: &AgentState, caller: &Caller) -> bool {
         match &state.user_id {
             Some(user) => user == caller.id(),
-            // Written by a program without users, which a server without users continues.
+            // Such a thread was written by a program without users; a server without users
+            // continues it.
             None => matches!(self.auth, Auth::Token(_)) && **caller.id() == *LOCAL_USER,
         }
     }
 }
 
-/// The error of an agent that cannot be made.
+/// Returns the error of an agent that cannot be built.
 fn of_agent(error: Error) -> ApiError {
     match error.kind() {
-        // Such as a tool that is to be registered first.
+        // Such as a tool that must be registered first.
         ErrorKind::Config => ApiError::bad_request(error.to_string()),
         // Too many users have files in memory.
         ErrorKind::QuotaExhausted => {

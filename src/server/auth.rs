@@ -1,4 +1,4 @@
-//! The proof that a request may be served: a token, or the application's own login.
+//! Authentication of requests: a token, or the application's own login.
 
 use std::fmt;
 use std::hint::black_box;
@@ -14,10 +14,10 @@ use super::error::ApiError;
 use super::random::random_hex;
 use super::users::{FindUser, User};
 
-/// The maximum length of a user's id in bytes.
+/// The maximum length of a user's id, in bytes.
 const MAX_USER_ID: usize = 256;
 
-/// The way to find the user of a request.
+/// The authentication of requests.
 #[derive(Clone)]
 pub(super) enum Auth {
     /// The user `local`, for everyone with the token.
@@ -27,12 +27,12 @@ pub(super) enum Auth {
 }
 
 impl Auth {
-    /// A token of 256 random bits.
+    /// Creates a token of 256 random bits.
     pub(super) fn random() -> Self {
         Self::Token(Secret::new(random_hex::<32>()))
     }
 
-    /// Finds the user of a request.
+    /// Returns the user of a request.
     pub(super) fn user(&self, parts: &Parts) -> Result<User, ApiError> {
         let find = match self {
             Self::Token(token) => return check_token(token, parts).map(|()| User::local()),
@@ -40,8 +40,8 @@ impl Auth {
         };
         let user = find(parts).map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => ApiError::forbidden(error.to_string()),
-            // Without a challenge, since the login may be a cookie. The page distinguishes it
-            // from a missing token by that.
+            // Without a challenge, since the login may use a cookie. By that, the page
+            // distinguishes it from a missing token.
             _ => ApiError::new(StatusCode::UNAUTHORIZED, error.to_string()),
         })?;
         if user.id.is_empty() || user.id.len() > MAX_USER_ID || user.id.contains(char::is_control) {
@@ -80,7 +80,7 @@ fn check_token(token: &Secret, parts: &Parts) -> Result<(), ApiError> {
 
 const BEARER: &[u8] = b"bearer ";
 
-/// Compares two texts in a time that depends on the length of the first alone.
+/// Compares two texts in a time that depends only on the length of the first.
 fn is_equal(text: &[u8], secret: &[u8]) -> bool {
     if secret.is_empty() {
         return false;

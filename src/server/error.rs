@@ -13,24 +13,24 @@ use crate::util::secret::redacted;
 
 use super::runs::{ReaderRefusal, RunRefusal};
 
-/// The time after which a request that met a limit may be sent again.
+/// The time after which a request that exceeded a limit may be retried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The text about a thread that is held by a run which this process may not have.
+/// The error for a thread whose run may be in another process.
 const BUSY: &str = "the thread has a run already, maybe in another process; wait for its end, or \
                     copy the thread with /fork";
 
-/// The text about a thread that was deleted meanwhile.
+/// The error for a thread that has been deleted meanwhile.
 const GONE: &str = "the thread was not found; it may have expired or been deleted";
 
 /// The body of every error.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct ErrorReply {
-    /// The reason, for people.
+    /// The reason, as text for people.
     pub(super) error: String,
 }
 
-/// An error of a request: its status, and a text for people.
+/// The error of a request: a status and a text for people.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -65,24 +65,24 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, text)
     }
 
-    /// A request over a limit that others may free.
+    /// The error for a request that exceeds a limit which other requests may release.
     pub(super) fn too_many(text: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(RETRY_AFTER)
     }
 
-    /// A thread that does not exist, or belongs to another user.
+    /// Creates the error for a thread that does not exist or belongs to another user.
     pub(super) fn no_thread(id: &str) -> Self {
         Self::not_found(format!("thread {id:?} not found"))
     }
 
-    /// The thread of another user, where an id that is not in use begins a thread.
+    /// The error for the id of another user's thread in a request that may begin a thread.
     pub(super) fn foreign_thread(id: &str) -> Self {
         Self::not_found(format!(
             "thread {id:?} is not available; leave out the id for a new thread, or choose another"
         ))
     }
 
-    /// An error inside the server, whose cause is in the log.
+    /// Creates an internal error, whose cause is in the log.
     pub(super) fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -90,13 +90,12 @@ impl ApiError {
         )
     }
 
-    /// A request during the shutdown.
+    /// Creates the error for a request during the shutdown.
     pub(super) fn closing() -> Self {
         Self::from(RunRefusal::Closing)
     }
 
-    /// An error of the file system of the workspace with this root, whose place on the server is
-    /// left out.
+    /// Creates an error of the workspace's file system, without the path of its root on the server.
     pub(super) fn of_files(error: &Error, root: &str) -> Self {
         use std::error::Error as _;
         use std::io;
@@ -119,7 +118,7 @@ impl ApiError {
         }
     }
 
-    /// An error with the status of its kind and this text.
+    /// Creates an error with `text` and the status of the error's kind.
     fn of_kind(error: &Error, text: String) -> Self {
         let status = match error.kind() {
             ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,
@@ -135,7 +134,7 @@ impl ApiError {
         Self::new(status, text)
     }
 
-    /// The error that ended a run whose output was asked for.
+    /// Creates the error for a request that waited for the output of a failed run.
     pub(super) fn of_run(error: &Error) -> Self {
         let status = match error.kind() {
             ErrorKind::SessionBusy => return Self::busy(),
@@ -150,7 +149,7 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// A thread whose run, here or in another process, holds it.
+    /// Creates the error for a thread that a run holds, here or in another process.
     fn busy() -> Self {
         Self::conflict(BUSY).with_retry_after(RETRY_AFTER)
     }
@@ -171,9 +170,9 @@ impl ApiError {
     }
 }
 
-/// The text of an error about files, without the root of the workspace.
+/// Returns the text of an error about files, without the root of the workspace.
 fn without_root(text: &str, root: &str) -> String {
-    // The root of files in memory may be `/`, which is no place.
+    // The root of files in memory may be `/`, which reveals nothing.
     if root.len() < 2 {
         return text.to_owned();
     }
@@ -181,7 +180,7 @@ fn without_root(text: &str, root: &str) -> String {
     text.replace(&format!("{root}/"), "").replace(root, ".")
 }
 
-/// Returns `true` if the provider of the model, or the way to it, caused the error.
+/// Returns `true` if the model's provider, or the connection to it, caused the error.
 fn is_of_provider(kind: ErrorKind) -> bool {
     use ErrorKind::*;
     matches!(

@@ -10,7 +10,7 @@ use crate::registry::Registry;
 
 use super::runs::RunTable;
 
-/// A handle of a server: its agents, and its shutdown. Cheap to clone.
+/// A handle of a server, for its agents and its shutdown. Cheap to clone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,7 +51,7 @@ impl ServerHandle {
     }
 
     pub(super) fn set_runs(&self, runs: RunTable) {
-        // The router, which is made once, is the only caller.
+        // Only the router, which is built once, calls this.
         let _is_first = self.0.runs.set(runs);
     }
 
@@ -59,7 +59,7 @@ impl ServerHandle {
         self.0.is_closing.subscribe()
     }
 
-    /// The agents of the server, their tools and its event bus.
+    /// Returns the registry of the server's agents, with their tools and the event bus.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
     }
@@ -69,16 +69,16 @@ impl ServerHandle {
         *self.0.is_closing.borrow()
     }
 
-    /// Ends all runs and streams within `limit`. From now on, requests are answered with 503.
+    /// Ends all runs and streams within `limit`. All later requests are answered with 503.
     ///
     /// Calls with open questions wait for a later decision, other runs are interrupted, and all
     /// states are stored. Runs that take longer are dropped: their threads keep what was stored by
-    /// then. To be called before the connections are closed, as by the `shutdown` future of
-    /// [`Server::serve`](super::Server::serve), which does this itself.
+    /// then. Call this before the connections are closed, for example in the future passed to
+    /// `with_graceful_shutdown`. [`Server::serve`](super::Server::serve) does so itself.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, runs that have not ended by then continue to their own end.
+    /// If the future is dropped, runs that have not ended yet continue to their end.
     pub async fn shutdown(&self, limit: Duration) {
         self.0.is_closing.send_replace(true);
         if let Some(runs) = self.0.runs.get() {

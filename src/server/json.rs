@@ -17,17 +17,17 @@ use super::error::ApiError;
 use super::uploads::UploadPermit;
 use super::users::Caller;
 
-/// The time for a body, in addition to that for its bytes.
+/// The time for a body, in addition to the time for its bytes.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// The bytes of a body that must arrive in a second once [`BODY_TIME`] is over.
+/// The minimum rate of a body after [`BODY_TIME`], in bytes per second.
 const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 
-/// A body of JSON, within the limit of the size of bodies.
+/// A JSON body within the size limit of bodies.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A body of JSON whose type depends on other parts of the request.
+/// A JSON body whose type depends on other parts of the request.
 #[derive(Debug)]
 pub(super) struct RawBody(Bytes);
 
@@ -37,12 +37,12 @@ impl RawBody {
     }
 }
 
-/// A body of JSON, within the limits of the size and the number of uploads. The upload is in
-/// progress until the permit is dropped.
+/// A JSON body within the limits on the size and the number of uploads. The upload is in progress
+/// until the permit is dropped.
 #[derive(Debug)]
 pub(super) struct UploadBody<T>(pub(super) T, pub(super) UploadPermit);
 
-/// A body of JSON that may be left out.
+/// An optional JSON body.
 #[derive(Debug)]
 pub(super) struct OptionalBody<T>(pub(super) T);
 
@@ -72,7 +72,7 @@ impl<T: DeserializeOwned> FromRequest<App> for UploadBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        // The guard of all routes has put it there.
+        // Inserted by the guard of all routes.
         let caller = request.extensions().get::<Caller>();
         let permit = app.uploads.begin(caller.ok_or_else(ApiError::internal)?)?;
         let bytes = read_body(request, app.limits.upload_bytes, app.limits.header_timeout).await?;
@@ -94,8 +94,8 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalBody<T> {
     }
 }
 
-/// Checks that the body is declared as JSON. A page of another site cannot send that without being
-/// allowed to.
+/// Checks that the body is declared as JSON, which a page of another site cannot send without
+/// permission.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let value = headers.get(header::CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok());
@@ -112,8 +112,8 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Reads a body of at most `limit` bytes, each piece within `time`, and all of it within 60 s and
-/// the time that it takes at 64 KiB/s.
+/// Reads a body of at most `limit` bytes. Each piece must arrive within `time`, and the whole
+/// within 60 s plus the time that it takes at 64 KiB/s.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -157,7 +157,7 @@ fn too_large(limit: usize) -> ApiError {
     )
 }
 
-/// Reads JSON that is nested at most `max_depth` deep.
+/// Parses JSON that is nested at most `max_depth` deep.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
@@ -188,8 +188,8 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
     Ok(value)
 }
 
-/// The text about a key that a body does not have, which names the likely one. Returns `None` for
-/// another `cause`. The keys of the body are known from serde's text alone, between backticks.
+/// Returns the text about an unknown key, which suggests the likely one, or `None` if `cause` is
+/// another error. The keys of the body are known only from serde's text, between backticks.
 fn unknown_key(path: &str, cause: &str) -> Option<String> {
     let (key, expected) = cause.strip_prefix("unknown field `")?.split_once("`, ")?;
     let keys: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
@@ -250,7 +250,7 @@ mod tests {
         assert!(!is_deeper_than("[1],[1],[1]", 1));
     }
 
-    /// The outcome of a body of which a piece arrives every 5 seconds.
+    /// Returns the outcome of a body of which a piece arrives every 5 seconds.
     async fn read_slowly(pieces: usize, size: usize) -> Result<usize, ApiError> {
         let pieces = futures::stream::iter(0..pieces).then(move |_| async move {
             sleep(Duration::from_secs(5)).await;

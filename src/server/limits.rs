@@ -6,8 +6,8 @@ use super::runs::RunLimits;
 
 /// The limits of requests, connections and runs.
 ///
-/// Those of headers and connections apply in [`Server::serve`](super::Server::serve); in an
-/// application that nests the router they are the application's.
+/// The limits of headers and connections apply only to [`Server::serve`](super::Server::serve); an
+/// application that nests the router sets its own.
 ///
 /// ```
 /// use agentcore::server::{RunLimits, ServerLimits};
@@ -20,22 +20,23 @@ use super::runs::RunLimits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// The size of a request's body in bytes. 1 MiB by default.
+    /// The maximum size of a request's body, in bytes. Defaults to 1 MiB.
     pub body_bytes: usize,
-    /// The size of the body of an upload in bytes. 32 MiB by default. Sixteen uploads are read at
-    /// once, two of one user; further ones are a 429.
+    /// The maximum size of the body of an upload, in bytes. Defaults to 32 MiB. At most sixteen
+    /// uploads are read at once, and two of one user; further ones are a 429.
     pub upload_bytes: usize,
-    /// The nesting of JSON in a body. 128 by default.
+    /// The maximum nesting depth of JSON in a body. Defaults to 128.
     pub json_depth: usize,
-    /// The number of a request's headers. 64 by default.
+    /// The maximum number of headers of a request. Defaults to 64.
     pub headers: usize,
-    /// The size of a request's head in bytes. 16 KiB by default.
+    /// The maximum size of a request's head, in bytes. Defaults to 16 KiB.
     pub header_bytes: usize,
-    /// The time for a request's head to arrive, for a connection to begin the next request, and for
-    /// each piece of a body. 10 seconds by default. A whole body has 60 seconds, and one more for
-    /// each 64 KiB.
+    /// The timeout for the head of a request to arrive, for a connection to begin its next request,
+    /// and for each piece of a body. Defaults to 10 seconds. A whole body has 60 seconds, and one
+    /// more second for each 64 KiB.
     pub header_timeout: Duration,
-    /// The number of connections at once; further ones wait until one ends. 4,096 by default.
+    /// The maximum number of concurrent connections; further ones wait until one ends. Defaults to
+    /// 4,096.
     pub connections: usize,
     /// The limits of runs, their logs and their readers.
     pub runs: RunLimits,
@@ -57,21 +58,21 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
-    /// Sets the size of a request's body in bytes.
+    /// Sets the maximum size of a request's body, in bytes.
     #[must_use]
     pub fn with_body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
         self
     }
 
-    /// Sets the size of the body of an upload in bytes.
+    /// Sets the maximum size of the body of an upload, in bytes.
     #[must_use]
     pub fn with_upload_bytes(mut self, bytes: usize) -> Self {
         self.upload_bytes = bytes;
         self
     }
 
-    /// Sets the number of a request's headers, and the size of its head in bytes.
+    /// Sets the maximum number of headers of a request, and the maximum size of its head in bytes.
     #[must_use]
     pub fn with_headers(mut self, headers: usize, bytes: usize) -> Self {
         self.headers = headers;
@@ -79,14 +80,14 @@ impl ServerLimits {
         self
     }
 
-    /// Sets the time for a request's head to arrive.
+    /// Sets the timeout for the head of a request to arrive.
     #[must_use]
     pub fn with_header_timeout(mut self, time: Duration) -> Self {
         self.header_timeout = time;
         self
     }
 
-    /// Sets the number of connections at once.
+    /// Sets the maximum number of concurrent connections.
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = connections;

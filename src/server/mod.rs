@@ -1,6 +1,6 @@
 //! Agents over HTTP (feature `server`): routes, streams and a page.
 //!
-//! [`Server`] makes a router of axum 0.8 for an application, or serves by itself:
+//! [`Server`] builds an axum 0.8 router for an application, or serves on its own:
 //!
 //! ```no_run
 //! use agentcore::{Secret, server::Server};
@@ -26,22 +26,22 @@
 //! *reader* is a connection that follows a run.
 //!
 //! A run is one task that appends every message to a bounded log. Each connection reads the log
-//! with a cursor and an encoder of its own, in one of the formats of [`StreamFormat`]. So a run
-//! continues when its reader leaves, and a reader that returns with `Last-Event-ID` continues after
-//! that event.
+//! with its own cursor and encoder, in one of the formats of [`StreamFormat`]. A run therefore
+//! continues when its reader leaves, and a reader that reconnects with `Last-Event-ID` continues
+//! after that event.
 //!
 //! # Routes
 //!
-//! A part in brackets may be left out: without `{id}/` the agent is `default`. Bodies are
-//! `application/json`, errors are `{"error": text}`. A key that a body does not have is a 400,
-//! except in the bodies of AG-UI and the AI SDK. `/openapi.json` describes all routes.
+//! Parts in brackets are optional: without `{id}/` the agent is `default`. Bodies are
+//! `application/json`, errors are `{"error": text}`. An unknown key in a body is a 400, except in
+//! the bodies of AG-UI and the AI SDK. `/openapi.json` describes all routes.
 //!
 //! | route | method | |
 //! |---|---|---|
 //! | `/agents/`, `/agents/{id}` | GET, POST, DELETE | the agents; adding and removing is for admins |
 //! | `/agents/[{id}/]invoke` | POST | runs an agent and returns its output |
 //! | `/agents/[{id}/]stream` | POST | runs an agent and streams its messages |
-//! | `/agents/[{id}/]resume` | POST | decides about calls that wait |
+//! | `/agents/[{id}/]resume` | POST | decides pending calls |
 //! | `/agents/hitl/{id}` | POST | answers a question while its run waits |
 //! | `/agents/{id}/threads` | GET | the user's threads |
 //! | `/agents/{id}/threads/{t}` | GET, DELETE | a thread |
@@ -57,31 +57,31 @@
 //!
 //! # Threads
 //!
-//! `thread_id` in the body of a run continues a thread. Without one, the server makes a thread with
-//! an id that cannot be guessed: it is in the header `x-thread-id` of a stream, in the first event
-//! of the format `events` and in `done`, as `session_id` in `sdk`, and in the reply to `invoke`. A
-//! client may choose the id of a new thread, but all users of a store share its ids, and the id of
+//! `thread_id` in the body of a run continues a thread. Without one, the server creates a thread
+//! with an unguessable id: it is in the header `x-thread-id` of a stream, in the first event of the
+//! format `events` and in `done`, as `session_id` in `sdk`, and in the reply to `invoke`. A client
+//! may choose the id of a new thread, but all users of a store share one set of ids: the id of
 //! another user's thread is a 404.
 //!
 //! Threads belong to a user, not to an agent: agents that share a store ([`Server::store`],
-//! `sessions` of a configuration) share the threads of each user, and the list of one has those of
-//! all. A run of another agent continues the same conversation with its own tools and permissions.
-//! Only the agent that has asked about a call can resume it; another answers 409.
+//! `sessions` of a configuration) share the threads of each user, and the list of each agent
+//! includes those of all. A run of another agent continues the same conversation with its own tools
+//! and permissions. Only the agent that asked about a call can resume it; any other answers 409.
 //!
 //! # Stopping and reconnecting
 //!
 //! `POST /agents/{id}/threads/{t}/interrupt` stops the run of a thread; closing its stream does not
-//! ([`OnDisconnect`]). The stream ends with `error` then, whose `reason` is `aborted_streaming` or
-//! `aborted_tools`; with any other `reason` the run has failed or has reached a limit.
+//! ([`OnDisconnect`]). The stream then ends with an `error` whose `reason` is `aborted_streaming`
+//! or `aborted_tools`; any other `reason` means that the run failed or reached a limit.
 //!
 //! `GET /agents/{id}/threads/{t}/events` opens the stream of the run again. With `Last-Event-ID`,
-//! the id of the last event that was received, it continues there. If the log no longer has that
-//! event, or the value is no id, it begins with the event `state` (in AG-UI: snapshots), which
-//! replaces all that was received; the events of the run follow.
+//! the id of the last event that was received, the stream continues there. If the log no longer has
+//! that event, or the value is not an id, the stream begins with the event `state` (in AG-UI:
+//! snapshots), which replaces everything received so far; the events of the run follow.
 //!
 //! # Approvals
 //!
-//! For a call that needs approval, the stream has an `on_permission_request` (`sdk`:
+//! For a call that needs approval, the stream emits an `on_permission_request` (`sdk`:
 //! `permission_request`), and the run waits for [`Server::ask_wait`]. Until then,
 //! `POST /agents/hitl/{id}` with the `id` of the question answers it:
 //!
@@ -93,18 +93,18 @@
 //! {"picked": [0], "text": "or in one's own words"}
 //! ```
 //!
-//! Afterwards, or at once in the formats of AG-UI and the AI SDK, the call is stored and the run
-//! ends. `POST /agents/resume` decides about the call within 24 hours, also after a restart, with
-//! the `id` and the `args_hash` from `pending` of the thread or of the run's reply:
+//! After that time, or at once in the formats of AG-UI and the AI SDK, the call is stored and the
+//! run ends. `POST /agents/resume` decides the call within 24 hours, even after a restart, with the
+//! `id` and the `args_hash` from `pending` of the thread or of the run's reply:
 //!
 //! ```json
 //! {"thread_id": "th_1", "decisions": [{"id": "pending_1", "args_hash": "9f0a", "decision": "allow"}]}
 //! ```
 //!
 //! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
-//! routes read `answer` and `decision` alike. In a list of threads, `pending` is the number of
-//! calls that wait. `interrupted` of a run's reply is true if the run ended so; `interrupted` of a
-//! thread is true only if its last run was cut off, as by the end of its process.
+//! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
+//! pending calls. `interrupted` is true in the reply of a run that was interrupted, and in a thread
+//! only if its last run was cut off, such as by the end of its process.
 //!
 //! # Security
 //!
@@ -114,7 +114,7 @@
 //! * Requests to a foreign host, or from a page of a foreign origin, are a 403, so that no other
 //!   site reaches the server through a browser ([`Server::allow_host`], [`Server::allow_origin`]).
 //! * Bodies, headers, connections, runs and streams are limited ([`ServerLimits`]).
-//! * Tools that clients register are called only at public addresses ([`Server::callbacks`]).
+//! * Tools registered by clients are called only at public addresses ([`Server::callbacks`]).
 //!
 #![doc = include_str!("../../docs/replicas.md")]
 

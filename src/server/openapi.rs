@@ -34,7 +34,7 @@ const BODY_ERRORS: &[(u16, &str)] = &[
 /// The type of streams.
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The document.
+/// Returns the document.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
@@ -86,7 +86,7 @@ fn describe(operation: &Operation, generator: &mut SchemaGenerator, error: &Valu
     description
 }
 
-/// The name of an operation: its method and path in words.
+/// Returns the name of an operation: its method and path in words.
 fn operation_id(operation: &Operation) -> String {
     let mut id = operation.verb.as_str().to_owned();
     for part in operation.path.split('/') {
@@ -131,7 +131,7 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
     parameters
 }
 
-/// The schema of each event of a stream.
+/// Returns the schema of each event of a stream.
 fn event_schema() -> Value {
     json!({
         "type": "object",

@@ -1,6 +1,6 @@
 //! The hosts and origins whose requests are served. Without this check, a page of another site
-//! could reach the server through the browser of its user: by a request across sites, or by a name
-//! that it lets resolve to this machine.
+//! could reach the server through its user's browser: with a cross-site request, or through a name
+//! that resolves to this machine (DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -27,7 +27,8 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    /// Checks the host and the origin of a request. Returns the origin if it is another site.
+    /// Checks the host and the origin of a request. Returns the origin if it belongs to another
+    /// site.
     pub(super) fn check(&self, parts: &Parts) -> Result<Option<HeaderValue>, ApiError> {
         let host = host_of(parts)?;
         if !self.allows_host(&host) {
@@ -74,12 +75,12 @@ impl Origins {
         let Ok(address) = literal.parse::<IpAddr>() else {
             return false;
         };
-        // A page cannot make a browser send an address in place of the name it was loaded from.
+        // A page cannot make a browser send an address instead of the name that it was loaded from.
         address == self.bound || address.is_loopback() || self.bound.is_unspecified()
     }
 }
 
-/// The host that a request names, in lower case.
+/// Returns the host that a request names, in lower case.
 fn host_of(parts: &Parts) -> Result<String, ApiError> {
     let value = single(&parts.headers, &header::HOST)?;
     let host = match (parts.uri.authority(), value) {
@@ -111,7 +112,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The reply to a browser that asks what a page of an allowed origin may send.
+/// Returns the reply to a preflight request of a page of an allowed origin.
 pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let is_preflight =
         method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -125,7 +126,7 @@ pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
     })
 }
 
-/// Lets a page of an allowed origin read the response.
+/// Adds the headers that let a page of an allowed origin read the response.
 pub(super) fn share(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,4 +1,4 @@
-//! The connections of a server that listens by itself.
+//! The connections of a server on its own.
 
 use std::fmt;
 use std::io;
@@ -24,13 +24,13 @@ use super::handle::ServerHandle;
 use super::limits::ServerLimits;
 use super::write_timeout::WriteTimeout;
 
-/// The time within which the runs end in a shutdown; connections have the rest of 10 seconds.
+/// The time that runs have to end in a shutdown; connections have the rest of 10 seconds.
 const RUNS_TIME: Duration = Duration::from_secs(8);
 
-/// The time within which the connections end once the runs have.
+/// The time that connections have to end after the runs.
 const CONNECTIONS_TIME: Duration = Duration::from_millis(1_500);
 
-/// The pause after a connection could not be accepted, as without file descriptors.
+/// The pause after a failure to accept a connection, such as for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The size of a connection's buffer, unless heads may be larger.
@@ -71,20 +71,21 @@ impl Listening {
         })
     }
 
-    /// The address that the server is bound to, with the port that the system chose for port 0.
+    /// Returns the address that the server is bound to, with the port that the system chose for
+    /// port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The handle of the server.
+    /// Returns a handle of the server.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
-    /// The address of the page with the token in its fragment, which browsers do not send. Without
-    /// a token if the application finds the users.
+    /// Returns the address of the page with the token in its fragment, which browsers do not send.
+    /// There is no token if the application has its own login.
     ///
-    /// The text gives the rights of the server's user: print it, but do not log it.
+    /// Whoever has the address has all rights of the server's user: print it, but do not log it.
     pub fn url_with_token(&self) -> String {
         let address = self.address;
         match &self.token {
@@ -98,11 +99,11 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// None at this time: a connection that fails ends alone.
+    /// Currently never returns an error: the failure of a connection ends only that connection.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, all connections are closed at once. The runs continue to their own
+    /// If the future is dropped, all connections are closed at once. The runs continue to their
     /// end.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let graceful = GracefulShutdown::new();

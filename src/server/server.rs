@@ -33,19 +33,19 @@ use super::traces::TraceLog;
 use super::uploads::Uploads;
 use super::users::User;
 
-/// The port, unless another is set.
+/// The default port.
 const PORT: u16 = 8000;
 
-/// The time within which a question is answered while its run waits.
+/// The default time that a run waits for the answer to a question.
 const ASK_WAIT: Duration = Duration::from_secs(30);
 
-/// The time within which a call that waits can be decided about.
+/// The time within which a pending call can be decided.
 const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The interval of the comments that keep an idle stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// A server of agents over HTTP: a router for an application, or a server of its own.
+/// A server of agents over HTTP: a router for an application, or a server on its own.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -64,7 +64,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// The page is at `/ai` then, without a slash at its end, and the routes at `/ai/agents/..`.
+/// The page is then at `/ai`, without a trailing slash, and the routes are at `/ai/agents/..`.
 #[must_use]
 pub struct Server {
     address: IpAddr,
@@ -79,17 +79,17 @@ pub struct Server {
     models: BTreeSet<String>,
     on_disconnect: OnDisconnect,
     ask_wait: Duration,
-    /// The first error of a setter that returns none.
+    /// The first error of a setter that does not return a `Result`.
     error: Option<Error>,
 }
 
 impl Server {
-    /// A server without agents, on port 8000 of the loopback address, with a random token.
+    /// Creates a server without agents, on port 8000 of the loopback address, with a random token.
     pub fn new() -> Self {
         Self::with_registry(Registry::new())
     }
 
-    /// A server of the agents of a registry, such as one with models of the application's own
+    /// Creates a server of the agents of a registry, such as one with the application's own models
     /// ([`Registry::models`]).
     ///
     /// ```
@@ -150,8 +150,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Those of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an id that is
-    /// taken.
+    /// Returns the errors of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an
+    /// id that is taken.
     pub fn config(self, path: impl AsRef<Path>) -> Result<Self> {
         let config = Config::load(path)?;
         self.agents(&config)
@@ -161,7 +161,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
+    /// Returns [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
     pub fn agents(self, config: &Config) -> Result<Self> {
         self.registry.register_config(config)?;
         Ok(self)
@@ -207,8 +207,8 @@ impl Server {
         self
     }
 
-    /// Sets the store of the sessions of agents without one of their own. Defaults to memory, for
-    /// an hour after the last use.
+    /// Sets the session store of all agents that have none of their own. Defaults to a store in
+    /// memory that removes a session an hour after its last use.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.registry = self.registry.store(store);
         self
@@ -221,26 +221,26 @@ impl Server {
         self
     }
 
-    /// Sets the function that finds the user of a request: the application's login, in place of a
-    /// token. It runs for every request and must not block. If it returns an error, the response is
-    /// a 401 with the text of the error, or a 403 if the error's kind is
+    /// Sets the function that finds the user of a request: the application's login, which replaces
+    /// the token. It runs for every request and must not block. If it returns an error, the
+    /// response is a 401 with the text of the error, or a 403 if the error's kind is
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied).
     ///
-    /// A login with a cookie is that of the application: its own routes set the cookie, and a layer
-    /// around the router reads it and puts the user into the extensions of the request. The page
-    /// sends the cookies of its origin, and after a 401 it shows the text of the error. It sends
-    /// `Authorization: Bearer TEXT` as well if its address ends in `#token=TEXT`, for logins
-    /// without cookies.
+    /// A login with a cookie belongs to the application: its own routes set the cookie, and a layer
+    /// around the router reads it and inserts the user into the extensions of the request. The page
+    /// sends the cookies of its origin, and shows the text of the error after a 401. For logins
+    /// without cookies, it also sends `Authorization: Bearer TEXT` if its address ends in
+    /// `#token=TEXT`.
     ///
-    /// All users of a store share the ids of threads: one that another user has is a 404. A client
-    /// should let the server make the ids, which cannot be guessed.
+    /// All users of a store share the ids of threads: the id of another user's thread is a 404.
+    /// Clients should let the server generate the ids, which cannot be guessed.
     ///
     /// ```
     /// use agentcore::server::{Server, User};
     /// use agentcore::{Error, ErrorKind};
     ///
     /// let server = Server::new().users(|parts| {
-    ///     // Put there by a layer of the application that knows its sessions.
+    ///     // Inserted by a layer of the application.
     ///     let user = parts.extensions.get::<User>().cloned();
     ///     user.ok_or_else(|| Error::new(ErrorKind::Auth, "log in first"))
     /// });
@@ -257,7 +257,7 @@ impl Server {
         self
     }
 
-    /// Sets the addresses that tools registered over HTTP may be called at. Defaults to the public
+    /// Sets the addresses at which tools registered over HTTP may be called. Defaults to the public
     /// internet, ports 80 and 443. For callbacks on this machine, allow their address with
     /// [`AddressPolicy::allow_address`].
     pub fn callbacks(mut self, policy: AddressPolicy) -> Self {
@@ -273,46 +273,46 @@ impl Server {
     }
 
     /// Adds a host whose requests are served, such as `agents.example.org`, in addition to the
-    /// address that the server is bound to, `localhost` and the loopback addresses. Without a port
-    /// it includes every port.
+    /// address that the server is bound to, `localhost` and the loopback addresses. Without a port,
+    /// every port is allowed.
     pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
         self.hosts.push(host.as_ref().to_ascii_lowercase());
         self
     }
 
-    /// Adds an origin whose pages may send requests, such as `https://app.example.org`. There is no
-    /// wildcard.
+    /// Adds an origin whose pages may send requests, such as `https://app.example.org`. Wildcards
+    /// are not supported.
     pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
         self.origins.push(origin.as_ref().to_ascii_lowercase());
         self
     }
 
-    /// Sets the action on a run whose readers have all left. Defaults to
-    /// [`OnDisconnect::Detach`].
+    /// Sets the action for a run whose readers have all left. Defaults to [`OnDisconnect::Detach`].
     pub fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
         self.on_disconnect = on_disconnect;
         self
     }
 
-    /// Sets the time that a run waits for the answer to a question. Then the run ends, and the call
-    /// is stored for a later decision. Defaults to 30 seconds.
+    /// Sets the time that a run waits for the answer to a question. After it, the run ends and the
+    /// call is stored for a later decision. Defaults to 30 seconds.
     pub fn ask_wait(mut self, time: Duration) -> Self {
         self.ask_wait = time;
         self
     }
 
-    /// The handle of the server.
+    /// Returns a handle of the server.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
-    /// Makes the router of all routes, to be nested in an application of axum 0.8.
+    /// Builds the router of all routes, to be nested in an axum 0.8 application.
     ///
     /// # Errors
     ///
-    /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
-    /// registered. [`Config`](crate::ErrorKind::Config) without [`token`](Self::token) and
-    /// [`users`](Self::users): only [`listen`](Self::listen) can return a random token.
+    /// Returns the first error of the setters: an agent id that is invalid or taken, or a tool that
+    /// cannot be registered. Returns [`Config`](crate::ErrorKind::Config) if neither
+    /// [`token`](Self::token) nor [`users`](Self::users) is set: only [`listen`](Self::listen) can
+    /// return a random token.
     pub fn router(self) -> Result<Router> {
         if self.auth.is_none() {
             let text = "a router needs a login; call `Server::token` or `Server::users` first";
@@ -321,7 +321,7 @@ impl Server {
         self.into_parts().map(|(router, _)| router)
     }
 
-    /// Binds the address, for a server of its own.
+    /// Binds the address, for a server on its own.
     ///
     /// ```no_run
     /// use agentcore::server::Server;
@@ -335,8 +335,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address cannot be
-    /// bound.
+    /// Returns the first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address
+    /// cannot be bound.
     ///
     /// # Cancel safety
     ///
@@ -348,16 +348,16 @@ impl Server {
         Listening::bind(address, router, limits, handle, token).await
     }
 
-    /// Serves until `shutdown` completes: [`listen`](Self::listen) and [`Listening::serve`]. Writes
-    /// the address of the page to the standard error, with the token if it is a random one.
+    /// Serves until `shutdown` completes: [`listen`](Self::listen), then [`Listening::serve`].
+    /// Writes the address of the page to standard error, with the token if it is random.
     ///
     /// # Errors
     ///
-    /// As [`listen`](Self::listen).
+    /// Returns the same errors as [`listen`](Self::listen).
     ///
     /// # Cancel safety
     ///
-    /// As [`Listening::serve`].
+    /// The same as [`Listening::serve`].
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let is_random = self.auth.is_none();
         let listening = self.listen().await?;

@@ -12,17 +12,17 @@ use tokio::time::timeout;
 use super::runs::Reader;
 use super::stream::StreamFormat;
 
-/// A comment, which readers pass over: proxies close connections that are silent for long.
+/// A comment, which readers ignore: proxies close connections that are idle for long.
 const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// The header with the id of the thread, which a client needs to stop the run or to come back.
+/// The header with the id of the thread, which a client needs to stop the run or to reconnect.
 pub(super) const THREAD_ID: HeaderName = HeaderName::from_static("x-thread-id");
 
-/// The response with the stream of a run.
+/// Returns the response with the stream of a run.
 pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration) -> Response {
-    // Ids of threads from clients are checked, and those of the server are hexadecimal.
+    // Ids chosen by clients are checked, and those of the server are hexadecimal.
     let thread_id = HeaderValue::from_str(reader.thread_id());
-    // A line of JSON has no comments.
+    // JSON lines have no comments.
     let comment = match format {
         StreamFormat::Ndjson => None,
         _ => Some(COMMENT),
@@ -46,7 +46,7 @@ pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration)
     response
 }
 
-/// The response with a stream of server-sent events that are written already.
+/// Returns the response with a stream of encoded server-sent events.
 pub(super) fn of_events(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
@@ -60,7 +60,7 @@ pub(super) fn of_events(
     response(StreamFormat::Events, pieces)
 }
 
-/// The response with a stream of a format.
+/// Returns the response with a stream of a format.
 pub(super) fn response(
     format: StreamFormat,
     pieces: impl Stream<Item = Bytes> + Send + 'static,

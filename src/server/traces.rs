@@ -7,10 +7,10 @@ use std::time::SystemTime;
 use crate::trace::MemoryRecorder;
 use crate::util::sync::lock;
 
-/// The number of traces of one user.
+/// The maximum number of traces of one user.
 const PER_USER: usize = 100;
 
-/// The number of traces of all users.
+/// The maximum number of traces of all users.
 const IN_ALL: usize = 2_000;
 
 /// The trace of one run.
@@ -30,7 +30,7 @@ pub(super) struct Trace {
 pub(super) struct TraceLog(Mutex<VecDeque<Trace>>);
 
 impl TraceLog {
-    /// Adds the trace of a run that begins.
+    /// Adds the trace of a run that starts.
     pub(super) fn add(&self, trace: Trace) {
         let mut traces = lock(&self.0);
         let is_of_user = |other: &Trace| other.user == trace.user;
@@ -38,7 +38,8 @@ impl TraceLog {
             let oldest = traces.iter().position(is_of_user);
             oldest.and_then(|index| traces.remove(index));
         } else if traces.len() >= IN_ALL {
-            // From the user with the most, so that none can remove the traces of all others.
+            // Removed from the user with the most traces, so that no user can evict those of all
+            // others.
             let oldest = Self::busiest(&traces);
             oldest.and_then(|index| traces.remove(index));
         }
@@ -61,14 +62,14 @@ impl TraceLog {
         });
     }
 
-    /// The newest traces of a user, the newest first.
+    /// Returns the newest traces of a user, the newest first.
     pub(super) fn list(&self, user: &str, limit: usize) -> Vec<Trace> {
         let traces = lock(&self.0);
         let traces = traces.iter().rev().filter(|trace| *trace.user == *user);
         traces.take(limit).cloned().collect()
     }
 
-    /// The trace of a run of a user.
+    /// Returns the trace of a user's run.
     pub(super) fn get(&self, user: &str, id: &str) -> Option<Trace> {
         let traces = lock(&self.0);
         let mut traces = traces.iter().rev();

@@ -9,17 +9,17 @@ use crate::util::sync::lock;
 use super::error::ApiError;
 use super::users::Caller;
 
-/// The number of uploads at once, whose bodies are in memory.
+/// The maximum number of concurrent uploads, whose bodies are in memory.
 const MAX_UPLOADS: usize = 16;
 
-/// The number of uploads of one user at once.
+/// The maximum number of concurrent uploads of one user.
 const MAX_USER_UPLOADS: usize = 2;
 
-/// The numbers of the uploads in progress. Clones are the same.
+/// The number of uploads in progress of each user. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Uploads(Arc<Mutex<HashMap<Arc<str>, usize>>>);
 
-/// The right to one upload, which ends when this is dropped.
+/// The permit for one upload, released on drop.
 #[derive(Debug)]
 pub(super) struct UploadPermit {
     uploads: Uploads,
@@ -27,7 +27,7 @@ pub(super) struct UploadPermit {
 }
 
 impl Uploads {
-    /// Begins an upload of a user.
+    /// Starts an upload of a user.
     pub(super) fn begin(&self, caller: &Caller) -> Result<UploadPermit, ApiError> {
         let mut counts = lock(&self.0);
         if counts.get(caller.id()).copied().unwrap_or(0) >= MAX_USER_UPLOADS {

@@ -27,14 +27,14 @@ pub(super) const LOCAL_USER: &str = "local";
 pub struct User {
     /// The id. Not empty, at most 256 bytes.
     pub id: Arc<str>,
-    /// True if the user may add and remove agents, move their backends, switch on hooks that an
-    /// agent has off and any hook of a builder, list the threads of others and turn permissions
+    /// True if the user may add and remove agents, move their backends, enable hooks that an agent
+    /// has disabled, switch any hook of a builder, list the threads of others and turn permissions
     /// off.
     pub is_admin: bool,
 }
 
 impl User {
-    /// A user without the rights of an admin.
+    /// Creates a user without the rights of an admin.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self {
             id: id.into(),
@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// A user with the rights of an admin.
+    /// Creates a user with the rights of an admin.
     pub fn admin(id: impl Into<Arc<str>>) -> Self {
         Self {
             id: id.into(),
@@ -50,7 +50,7 @@ impl User {
         }
     }
 
-    /// The user of a server without logins: `local`, an admin.
+    /// Creates the user of a server without logins: `local`, an admin.
     pub(super) fn local() -> Self {
         Self::admin(LOCAL_USER)
     }
@@ -59,7 +59,7 @@ impl User {
 /// Finds the user of a request.
 pub(super) type FindUser = dyn Fn(&Parts) -> Result<User> + Send + Sync;
 
-/// The user of the request at hand.
+/// The user of the current request.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) User);
 
@@ -81,7 +81,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        // The guard of all routes has put it there.
+        // Inserted by the guard of all routes.
         let caller = parts.extensions.get::<Self>().cloned();
         caller.ok_or_else(ApiError::internal)
     }

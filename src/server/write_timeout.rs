@@ -1,4 +1,4 @@
-//! The end of a connection whose peer does not read.
+//! A timeout for writes to a peer that does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The time within which a write that waits must make progress.
+/// The time within which a blocked write must make progress.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
 /// A stream whose writes fail once one has waited for 30 seconds without progress. A stream that
@@ -16,7 +16,7 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    /// The end of the time of the write that waits.
+    /// The deadline of the blocked write.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -28,7 +28,7 @@ impl<S> WriteTimeout<S> {
         }
     }
 
-    /// Passes the outcome of a write on, or fails if it waits for too long.
+    /// Returns the outcome of a write, or an error if it has been blocked for too long.
     fn checked<T>(
         &mut self,
         cx: &mut Context<'_>,

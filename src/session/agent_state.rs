@@ -19,8 +19,8 @@ use super::message_info::{Infos, MessageInfo};
 
 pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
 
-/// The difference between two maps of files: each changed path with its new content, or none where
-/// it was removed.
+/// Returns the difference between two maps of files: each changed path with its new content, or
+/// none where it was removed.
 pub(crate) fn changed_files<'a>(
     before: &'a Files,
     after: &'a Files,
@@ -174,13 +174,14 @@ impl AgentState {
         self.tools.push(Arc::new(tool));
     }
 
-    /// The metadata of the assistant message at this position of the history, where it is known: of
-    /// answers that a run stored, and not of those that a hook has moved or changed.
+    /// Returns the metadata of the assistant message at this position of the history, where it is
+    /// known: of answers that a run stored, and not of those that a hook has moved or changed.
     pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
         self.infos.get(message).map(|info| &**info)
     }
 
-    /// The metadata of all assistant messages, with their positions in the history, in order.
+    /// Returns the metadata of all assistant messages, with their positions in the history, in
+    /// order.
     pub fn message_infos(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageInfo)> {
         let infos = self.infos.iter();
         infos.map(|(message, info)| (message, &**info))
@@ -243,7 +244,7 @@ impl AgentState {
         is_stale
     }
 
-    /// The calls that wait for approval: they have no result yet.
+    /// Returns the calls that wait for approval: they have no result yet.
     pub(crate) fn waiting_ids(&self) -> Vec<Arc<str>> {
         self.pending
             .iter()
@@ -370,7 +371,7 @@ impl PendingCall {
 }
 
 /// Hashes the name and the arguments of a call. The hash distinguishes a stale decision from a
-/// fresh one; it is no defence against an attacker who can write the store.
+/// fresh one; it is no defense against an attacker who can write the store.
 fn args_hash(call: &ToolCall) -> String {
     let args = call.args.to_string();
     format!("{:016x}", fnv1a([call.name.as_bytes(), args.as_bytes()]))

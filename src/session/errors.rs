@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind};
 
 impl Error {
-    /// An [`ErrorKind::SessionBusy`]: the session `id` is in use by another run.
+    /// Creates an [`ErrorKind::SessionBusy`]: the session `id` is in use by another run.
     pub fn session_busy(id: &str) -> Self {
         let text = format!(
             "session {id:?} is in use by another run; wait for it to end or fork the session"
@@ -11,8 +11,8 @@ impl Error {
         Self::new(ErrorKind::SessionBusy, text)
     }
 
-    /// An [`ErrorKind::Conflict`]: the writer of the session `id` was replaced, and what it was to
-    /// write is not stored.
+    /// Creates an [`ErrorKind::Conflict`]: the writer of the session `id` was replaced, and what it
+    /// was to write is not stored.
     pub fn session_taken_over(id: &str) -> Self {
         let text = format!("session {id:?} was taken over by another run; nothing was written");
         Self::new(ErrorKind::Conflict, text)

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
-/// The number of inputs a session remembers. A list that grew by `TRIM_SLACK` is cut to the newest:
-/// the whole list is stored each time.
+/// The maximum number of inputs that a session remembers. A list that has grown by `TRIM_SLACK` is
+/// cut to the newest: the whole list is stored each time.
 const MAX_INPUTS: usize = 1_000;
 const TRIM_SLACK: usize = 250;
 
@@ -51,7 +51,7 @@ pub struct InputsChange {
 }
 
 impl InputsChange {
-    /// The number of leading inputs that stay.
+    /// Returns the number of leading inputs that stay.
     pub(crate) fn keep(&self) -> usize {
         self.keep
     }
@@ -68,7 +68,7 @@ impl InputsChange {
 }
 
 impl Inputs {
-    /// The difference from `old`. At most the first `max_shared` inputs count as the same.
+    /// Returns the difference from `old`. At most the first `max_shared` inputs count as the same.
     pub(crate) fn since(&self, old: &Self, max_shared: usize) -> InputsChange {
         let pairs = self.0.iter().zip(old.0.iter()).take(max_shared);
         let shared_len = pairs.take_while(|(new, old)| new == old).count();
@@ -136,12 +136,12 @@ pub(crate) enum InputState<'a> {
     Answered(usize, &'a AssistantMessage),
     /// The input is the last one, from this message on, and has no answer yet.
     Open(usize),
-    /// The position of the input is not known any more.
+    /// The position of the input is no longer known.
     Lost,
 }
 
 impl Inputs {
-    /// The bytes of the ids.
+    /// Returns the bytes of the ids.
     pub(crate) fn text_len(&self) -> usize {
         self.0.iter().map(|input| input.id.len()).sum()
     }
@@ -154,7 +154,7 @@ impl Inputs {
         self.0.len()
     }
 
-    /// The ids of the inputs, and the positions of their first messages.
+    /// Returns the ids of the inputs, and the positions of their first messages.
     #[cfg(feature = "server")]
     pub(crate) fn starts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         let inputs = self.0.iter();
@@ -240,7 +240,7 @@ impl Inputs {
             return;
         }
 
-        // The end of the parts that begin at each message, so that none is looked at twice.
+        // The end of the parts that begin at each message, so that none is examined twice.
         let mut ends: Vec<_> = (0..len).collect();
         let mut end = len;
         for at in (0..len).rev() {
@@ -258,7 +258,7 @@ impl Inputs {
         }
     }
 
-    /// Drops the inputs that began at message `len` or behind it: these messages were removed.
+    /// Drops the inputs that began at message `len` or after it: these messages were removed.
     pub(crate) fn truncate(&mut self, len: usize) {
         if self.is_empty() {
             return;
@@ -320,13 +320,13 @@ impl Inputs {
         *self = earlier;
     }
 
-    /// The position of the first message of the input `id`, if it is known.
+    /// Returns the position of the first message of the input `id`, if it is known.
     #[cfg(feature = "gateway")]
     pub(crate) fn start_of(&self, id: &str) -> Option<usize> {
         self.0.iter().rfind(|input| *input.id == *id)?.from
     }
 
-    /// The state of the input `id` in this history; `None` when there was none.
+    /// Returns the state of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<InputState<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
         let answer_at = |at: usize| Some((at, messages.get(at).and_then(answer)?));
@@ -345,7 +345,7 @@ pub(super) fn bound_ids<T>(ids: &mut Vec<T>) {
     }
 }
 
-/// The message, if a run may have ended with it.
+/// Returns the message, if a run may have ended with it.
 fn answer(message: &Message) -> Option<&AssistantMessage> {
     match message {
         Message::Assistant(answer) if message.tool_calls().next().is_none() => Some(answer),

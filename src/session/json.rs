@@ -1,4 +1,4 @@
-//! A session as one piece of JSON, and its beginning as a session of its own.
+//! A session as one piece of JSON, and its beginning as a separate session.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
     title(&message.text())
 }
 
-/// The title that a text makes.
+/// Returns the title that a text makes.
 pub(super) fn title(text: &str) -> Option<Arc<str>> {
     let line = line_of(text, TITLE_CHARS);
     (!line.is_empty()).then(|| line.into())
@@ -114,7 +114,7 @@ struct SessionFields {
 }
 
 impl SessionFields {
-    /// The session; `None` without messages.
+    /// Returns the session; `None` without messages.
     fn into_session(self) -> Option<StoredSession> {
         let state = AgentState {
             thread_id: self.thread_id,
@@ -171,9 +171,8 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     Ok(serde_json::to_string(&export)?)
 }
 
-/// The default limit of the memory that the values of an import take, as estimated from its text:
-/// twice that of a session at the limits of a default store, because an estimate may be twice the
-/// real size.
+/// The default maximum memory of an import's values, as estimated from its text: twice that of a
+/// session at the limits of a default store, because an estimate may be twice the real size.
 pub(super) const MAX_IMPORT: usize = 2 * (256 * 1024 * 1024 / 3);
 
 /// The number of characters to which an error about an import is cut: it may quote the text.
@@ -248,7 +247,7 @@ fn refuse(error: serde_json::Error) -> Error {
     shorten(Error::new(ErrorKind::InvalidMessages, text).with_source(error))
 }
 
-/// The error, cut if it is long. Its source quotes as much and is left out then.
+/// Returns the error, cut if it is long. Its source quotes as much and is omitted then.
 fn shorten(error: Error) -> Error {
     let text = error.text();
     match truncate(text, ERROR_CHARS) {
@@ -257,7 +256,7 @@ fn shorten(error: Error) -> Error {
     }
 }
 
-/// The session's beginning: `len` messages, and the results of calls that would be parted.
+/// Returns the session's beginning: `len` messages, and the results of calls that would be parted.
 pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<StoredSession> {
     let state = &mut session.state;
     let history = state.messages.as_slice();

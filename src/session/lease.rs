@@ -31,12 +31,12 @@ impl Lease {
         }
     }
 
-    /// The id of the session.
+    /// Returns the id of the session.
     pub fn session_id(&self) -> &Arc<str> {
         &self.session_id
     }
 
-    /// The fencing token.
+    /// Returns the fencing token.
     pub fn token(&self) -> u64 {
         self.token
     }

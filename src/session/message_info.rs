@@ -58,7 +58,7 @@ fn read_reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StopReason>,
 }
 
 impl MessageInfo {
-    /// The metadata of the message of this response, emitted under this `uuid`.
+    /// Creates the metadata of the message of this response, emitted under this `uuid`.
     pub fn of(response: &ModelResponse, uuid: Uuid) -> Self {
         Self {
             uuid,
@@ -95,7 +95,7 @@ impl Infos {
         infos.map(|(message, info)| (*message, info))
     }
 
-    /// The metadata of the messages behind the first `kept`.
+    /// Returns the metadata of the messages after the first `kept`.
     pub(crate) fn behind(&self, kept: usize) -> impl Iterator<Item = &MessageInfo> {
         let infos = self.0.iter().flat_map(move |infos| infos.range(kept..));
         infos.map(|(_, info)| &**info)
@@ -134,7 +134,7 @@ impl Infos {
         }
     }
 
-    /// The first message whose metadata differs from that in `other`.
+    /// Returns the first message whose metadata differs from that in `other`.
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs = |at: &usize| match (self.get(*at), other.get(*at)) {
             (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,

@@ -110,7 +110,7 @@ impl Index {
         self.list = place(list);
     }
 
-    /// The position of a call. The index is rebuilt when the list was changed meanwhile.
+    /// Returns the position of a call. The index is rebuilt when the list was changed meanwhile.
     fn find<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
         let is_there = |position: &usize| list.get(*position).is_some_and(|item| item.is(id));
         let position = self.positions.get(id);

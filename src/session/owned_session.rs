@@ -20,7 +20,7 @@ pub(crate) struct OwnedSession<'a> {
 }
 
 impl OwnedSession<'_> {
-    /// The state; `None` if the session does not exist.
+    /// Returns the state; `None` if the session does not exist.
     pub(crate) async fn state(&self) -> Result<Option<AgentState>> {
         let stored_session = self.store.load(self.id).await?;
         let state = stored_session.map(|session| session.state);
@@ -74,7 +74,7 @@ impl OwnedSession<'_> {
     }
 }
 
-/// The sessions of the subagents of a session, and of theirs.
+/// Returns the sessions of the subagents of a session, and of theirs.
 fn subagent_sessions(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
     let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
     for info in list {

@@ -9,7 +9,7 @@ use crate::util::text::quoted;
 
 use super::info::SessionInfo;
 
-/// The number of sessions of a page, unless set.
+/// The default number of sessions of a page.
 const LIMIT: usize = 50;
 
 /// The query for a page of a list of sessions.
@@ -61,7 +61,7 @@ impl ListQuery {
         self
     }
 
-    /// The page of a whole list.
+    /// Returns the page of a whole list.
     pub(super) fn page(&self, mut list: Vec<SessionInfo>) -> Result<SessionPage> {
         let after = self.after.as_deref().map(Position::read).transpose()?;
         list.retain(|info| {

@@ -150,7 +150,7 @@ fn is_none(value: &Option<Arc<str>>) -> bool {
 }
 
 impl Record {
-    /// The record that describes this state's session.
+    /// Creates the record that describes this state's session.
     pub(crate) fn about(state: &AgentState) -> Self {
         Self::About {
             user_id: state.user_id.clone(),
@@ -160,7 +160,7 @@ impl Record {
         }
     }
 
-    /// The kind in the JSON.
+    /// Returns the kind in the JSON.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Message { .. } => "message",

@@ -151,8 +151,9 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate wrote it. Damaged parts are
-    /// not an error: they are listed in [`StoredSession::damage`], next to the readable state.
+    /// Returns [`ErrorKind::VersionTooNew`] if a newer version of this crate wrote it. Damaged
+    /// parts are not an error: they are listed in [`StoredSession::damage`], next to the readable
+    /// state.
     async fn load(&self, id: &str) -> Result<Option<StoredSession>>;
 
     /// Appends records to the session, all of them or none. [`StoredSession::apply`] defines their
@@ -160,7 +161,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
+    /// Returns [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
     /// Returns all sessions, those of subagents among them ([`SessionInfo::parent`]), the most
@@ -169,7 +170,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the store cannot be read. For a session that cannot be read,
+    /// Returns an error if the store cannot be read. For a session that cannot be read,
     /// [`SessionInfo::problem`] is set instead.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
 
@@ -177,14 +178,14 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while a run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while a run holds it.
     async fn delete(&self, id: &str) -> Result<bool>;
 
     /// Takes the right to write the session, which need not exist yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while another run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while another run holds it.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
     /// Returns `true` while a run holds the session, in this process or in another one. The session
@@ -209,7 +210,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's error.
+    /// Returns the store's error.
     async fn is_leased(&self, id: &str) -> Result<bool> {
         if id.is_empty() {
             return Ok(false);
@@ -229,7 +230,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// As [`load`](SessionStore::load) and [`append`](SessionStore::append).
+    /// Returns the same errors as [`load`](SessionStore::load) and
+    /// [`append`](SessionStore::append).
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let id = lease.session_id();
         let mut state = state.stored();
@@ -248,8 +250,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when the session exists, [`ErrorKind::SessionBusy`] while a run is
-    /// about to begin it.
+    /// Returns [`ErrorKind::Conflict`] if the session exists, and [`ErrorKind::SessionBusy`] while
+    /// a run is about to begin it.
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         let lease = self.lease(id).await?;
         if self.load(id).await?.is_some() {
@@ -263,7 +265,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionNotFound`] without `from`, [`ErrorKind::Conflict`] when `to` exists.
+    /// Returns [`ErrorKind::SessionNotFound`] if `from` does not exist, and [`ErrorKind::Conflict`]
+    /// if `to` exists.
     async fn fork(&self, from: &str, to: &str) -> Result<()> {
         let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
         self.create(to, session).await
@@ -271,22 +274,22 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Copies the session's first `messages` messages to the new id, to continue from there again.
     ///
-    /// A cut between a call and its results moves behind the results. A summary that covers more
+    /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
     /// that keep a log, the task list and the files are those at the time of the last message kept;
     /// in others, the current ones. The copy has no ids of inputs.
     ///
     /// # Errors
     ///
-    /// As [`fork`](SessionStore::fork), and [`ErrorKind::InvalidRequest`] when the session has
-    /// fewer messages.
+    /// Returns the same errors as [`fork`](SessionStore::fork), and [`ErrorKind::InvalidRequest`]
+    /// if the session has fewer messages.
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
         self.create(to, cut(from, session, messages)?).await
     }
 
     /// Returns a page of the list of sessions, the most recently written first. Those of subagents
-    /// are left out.
+    /// are omitted.
     ///
     /// The provided method lists all sessions. A store with an index of them should implement it.
     ///
@@ -315,8 +318,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// As [`list`](SessionStore::list), and [`ErrorKind::InvalidRequest`] for a position that no
-    /// page has returned.
+    /// Returns the same errors as [`list`](SessionStore::list), and [`ErrorKind::InvalidRequest`]
+    /// for a position that no page has returned.
     async fn list_page(&self, query: ListQuery) -> Result<SessionPage> {
         query.page(self.list().await?)
     }
@@ -326,7 +329,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// As [`list`](SessionStore::list).
+    /// Returns the same errors as [`list`](SessionStore::list).
     async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
         let mut list = self.list().await?.into_iter();
         Ok(list.find(|info| {
@@ -342,8 +345,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The first error, after the other sessions were tried. A store may return at once with an
-    /// error that concerns all of its sessions.
+    /// Returns the first error, after all other sessions were tried. A store may return at once
+    /// with an error that concerns all of its sessions.
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut removed = 0;
         let mut first_error = Ok(());
@@ -367,7 +370,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionNotFound`] when there is none.
+    /// Returns [`ErrorKind::SessionNotFound`] if there is no such session.
     async fn export(&self, id: &str) -> Result<String> {
         let session = self.load(id).await?.ok_or_else(|| not_found(id))?;
         write_snapshot(&session)
@@ -381,10 +384,10 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidMessages`] when it is none of these or takes too much memory, as
-    /// estimated from its text (170 MiB, or twice what the store allows for a session in memory),
-    /// [`ErrorKind::VersionTooNew`] when a newer version of this crate exported it, else as
-    /// [`create`](SessionStore::create).
+    /// Returns [`ErrorKind::InvalidMessages`] if the text has none of these forms or takes too much
+    /// memory, as estimated from its text (170 MiB, or twice what the store allows for a session in
+    /// memory), [`ErrorKind::VersionTooNew`] if a newer version of this crate exported it, and the
+    /// errors of [`create`](SessionStore::create).
     ///
     /// ```
     /// use agentcore::{SessionStore, ThreadStore};
@@ -410,7 +413,7 @@ pub trait SessionStore: Send + Sync + 'static {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if it is.
+/// Returns [`ErrorKind::InvalidRequest`] if it is empty.
 pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() {
         Err(Error::new(

@@ -225,7 +225,7 @@ impl SessionSize {
     }
 }
 
-/// The bytes that a record adds at most, the old ones of what it replaces not subtracted.
+/// Returns the bytes that a record adds at most, the old ones of what it replaces not subtracted.
 pub(super) fn added_size(record: &Record) -> usize {
     match record {
         Record::Message { message, input_id } => {
@@ -283,20 +283,21 @@ fn of_todos(todos: &[Todo]) -> usize {
     sizes.sum()
 }
 
-/// The bytes of a call that waits. Its arguments count, although they may be shared with a message:
-/// a call that was read from a log has its own.
+/// Returns the bytes of a call that waits. Its arguments count, although they may be shared with a
+/// message: a call that was read from a log has its own.
 fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;
-    let ids = [&pending.id, &pending.session_id, &pending.args_hash];
-    let ids = ids.into_iter().chain([&call.id, &call.name]);
-    let ids = ids.chain(&pending.agent);
-    let ids = ids.map(|text| text.len() + SHARED);
+    let own_ids = [&pending.id, &pending.session_id, &pending.args_hash];
+    let id_sizes = own_ids
+        .into_iter()
+        .chain([&call.id, &call.name])
+        .chain(&pending.agent)
+        .map(|text| text.len() + SHARED);
     let context = pending.context.iter();
-    let context = context.map(|text| size_of_val(text) + text.len());
+    let context_sizes = context.map(|text| size_of_val(text) + text.len());
     let raw = call.raw_args.as_ref().map_or(0, |raw| raw.len());
-    let extra = call.extra.as_ref();
-    let extra = extra.map_or(0, |extra| extra.raw.get().len());
-    let texts = pending.question.len() + ids.chain(context).sum::<usize>();
+    let extra = call.extra.as_ref().map_or(0, |extra| extra.raw.get().len());
+    let texts = pending.question.len() + id_sizes.chain(context_sizes).sum::<usize>();
     size_of_val(pending) + texts + JsonSize::of(&call.args).memory + raw + extra
 }
 

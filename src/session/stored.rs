@@ -100,7 +100,7 @@ impl StoredSession {
     }
 
     /// Removes the calls that wait by these ids. Calls are mostly answered in their order, so the
-    /// first that wait are looked at first.
+    /// first that wait are examined first.
     fn remove_answered(&mut self, ids: Vec<Arc<str>>) {
         let ids: HashSet<_> = ids.into_iter().collect();
         let pending = &mut self.state.pending;

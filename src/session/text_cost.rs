@@ -6,7 +6,7 @@ use crate::util::json::end_of_string;
 /// The memory of a value in its array, object or struct.
 const VALUE: usize = 36;
 
-/// The memory of a text of its own, without its bytes.
+/// The memory of its own text, without its bytes.
 const TEXT: usize = 32;
 
 /// The least memory of a list that is not empty.
@@ -27,7 +27,7 @@ const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=5;
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
 
-/// No byte of a line takes more than this.
+/// The maximum memory per byte of a line.
 const MAX_RATIO: usize = 1_024;
 
 /// The nesting of the line of a record.
@@ -54,7 +54,7 @@ pub(super) fn values_cost_more(text: &[u8], room: usize) -> bool {
         && counted(text, RECORD).memory.saturating_add(text.len()) > room
 }
 
-/// The estimate of the memory that reading a text takes.
+/// Returns the estimate of the memory that reading a text takes.
 #[cfg(any(test, feature = "session-log"))]
 fn cost(text: &[u8], nesting: usize) -> usize {
     counted(text, nesting).cost()
@@ -208,8 +208,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// The memory that JSON may take that is quoted in a string: the text once more, and its values.
-/// A character that is written as a number may be any.
+/// The memory of JSON that is quoted in a string: the text again, and its values. A character that
+/// is written as a number may be any.
 fn cost_of_quoted(text: &[u8]) -> usize {
     let next_bytes = text.iter().skip(1).chain(b"\"");
     let costs = text.iter().zip(next_bytes).map(|pair| match pair {

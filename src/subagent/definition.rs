@@ -40,7 +40,7 @@ pub struct SubagentDefinition {
 }
 
 impl SubagentDefinition {
-    /// A definition with the tools and the model of the calling run.
+    /// Creates a definition with the tools and the model of the calling run.
     pub fn new(description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             description: description.into(),

@@ -15,7 +15,7 @@ use super::registry::check_name;
 /// The description of the agent that begins.
 const FIRST_DESCRIPTION: &str = "Begins every conversation";
 
-/// The number of handoffs for one input unless another is set.
+/// The default maximum number of handoffs for one input.
 const MAX_HANDOFFS: u32 = 8;
 
 /// A group of agents that hand the conversation of a session over to each other.
@@ -92,12 +92,12 @@ impl Handoffs {
         agent.unwrap_or(&self.0.agents[0])
     }
 
-    /// The agent of this name.
+    /// Returns the agent of this name.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.0.agents.iter().find(|agent| agent.name() == name)
     }
 
-    /// The agents, the one that begins first.
+    /// Returns the agents, the one that begins first.
     #[cfg(feature = "gateway")]
     pub(crate) fn agents(&self) -> &[Agent] {
         &self.0.agents
@@ -167,8 +167,8 @@ impl HandoffsBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if two agents have the same name, or a name is not 1 to 64 letters,
-    /// digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
+    /// Returns [`ErrorKind::Config`] if two agents have the same name, or a name does not consist
+    /// of 1 to 64 letters, digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
     pub fn build(self) -> Result<Handoffs> {
         let members: Members = self
             .agents

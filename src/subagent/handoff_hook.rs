@@ -31,8 +31,8 @@ pub(super) fn new_owner_of(state: &AgentState) -> Option<Arc<str>> {
     Some(owner.0.clone())
 }
 
-/// The name of the agent that a result of `handoff` gives the conversation to; `None` for other
-/// results.
+/// Returns the name of the agent that a result of `handoff` gives the conversation to; `None` for
+/// other results.
 pub(super) fn target_of(result: &ToolResult) -> Option<&str> {
     if &*result.name != TOOL || result.is_error {
         return None;

@@ -129,7 +129,7 @@ impl HandoffRun {
         }
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &Arc<str> {
         self.session.id()
     }
@@ -139,7 +139,7 @@ impl HandoffRun {
     ///
     /// # Errors
     ///
-    /// As [`Run::finish`], and the store's error.
+    /// Returns the same errors as [`Run::finish`], and the store's error.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while self.next().await.is_some() {}
         self.into_output()
@@ -149,7 +149,8 @@ impl HandoffRun {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
+    /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if it has
+    /// not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
         match self.output.take() {
             Some(output) => *output,
@@ -301,7 +302,7 @@ fn add(later: &mut ResultMessage, earlier: ResultMessage) {
     }
 }
 
-/// The output of the last run with the figures of all.
+/// Returns the output of the last run with the figures of all.
 fn summed(mut output: RunOutput, sum: Option<&ResultMessage>) -> RunOutput {
     if let Some(sum) = sum {
         output.turns = sum.num_turns;

@@ -14,16 +14,17 @@ use crate::util::text::{floor_char_boundary, quoted};
 use super::definition::SubagentDefinition;
 use super::registry::SubagentRegistry;
 
-/// The bytes of a file that are read. A longer file is left out.
+/// The maximum size of a file, in bytes. A larger file is omitted.
 const MAX_FILE: usize = 256 * 1024;
-/// The number of files that are read.
+/// The maximum number of files that are read.
 const MAX_FILES: usize = 500;
-/// The bytes of a description, which is part of every request of the calling agent.
+/// The maximum length of a description, in bytes. It is part of every request of the calling agent.
 const MAX_DESCRIPTION: usize = 1_024;
-/// The bytes of the texts of all files of a folder: descriptions, prompts and names of tools.
+/// The maximum size of the texts of all files of a folder, in bytes: descriptions, prompts and
+/// names of tools.
 const MAX_TEXTS: usize = 1_024 * 1_024;
 
-/// The number of unknown keys of a file that warnings name.
+/// The maximum number of unknown keys of a file that warnings name.
 const MAX_NAMED_KEYS: usize = 8;
 
 /// The keys that are read.
@@ -84,16 +85,16 @@ impl Names {
 
 impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
-    /// returns warnings about those that are left out.
+    /// returns warnings about those that are omitted.
     ///
     /// A file has front matter, which is YAML between two lines `---`, with `name` and
     /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
     /// between), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
-    /// text behind it is the system prompt. A broken file, and one whose name is registered
-    /// already, causes a warning. A folder that does not exist has no files.
+    /// text after it is the system prompt. A broken file, and one whose name is registered already,
+    /// causes a warning. A folder that does not exist has no files.
     ///
     /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
-    /// `disallowed_tools`, the file is left out, because without the key its subagent would have
+    /// `disallowed_tools`, the file is omitted, because without the key its subagent would have
     /// more tools than intended. A tool that the caller does not have is a warning in the stream of
     /// the run that starts the subagent.
     ///
@@ -120,7 +121,7 @@ impl SubagentRegistry {
     ///
     /// # Errors
     ///
-    /// The backend's error if the folder cannot be listed.
+    /// Returns the backend's error if the folder cannot be listed.
     pub async fn load_dir(&mut self, backend: &dyn Backend, path: &str) -> Result<Vec<String>> {
         let mut entries = match backend.list(path).await {
             Ok(entries) => entries,
@@ -204,7 +205,7 @@ impl SubagentRegistry {
 ///
 /// # Errors
 ///
-/// For a key that may be a misspelling of one that limits the tools.
+/// Returns an error if a key may be a misspelling of one that limits the tools.
 fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, String> {
     let is_read = |key: &&String| KEYS.contains(&key.as_str()) || ALIASES.contains(&key.as_str());
     let unknown_keys = keys.keys().filter(|key| !is_read(key));
@@ -254,7 +255,7 @@ fn cut(description: &mut String) -> Option<String> {
     ))
 }
 
-/// The bytes of the texts of a definition.
+/// Returns the bytes of the texts of a definition.
 fn text_len(definition: &SubagentDefinition) -> usize {
     let names = definition.tools.iter().chain(&definition.disallowed_tools);
     let names = names.chain(&definition.model);

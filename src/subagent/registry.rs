@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::definition::SubagentDefinition;
 
-/// The longest name of a type, in bytes.
+/// The maximum length of a type's name, in bytes.
 const MAX_NAME: usize = 64;
 
 /// The types of subagents that a run may start, by name.
@@ -33,7 +33,8 @@ impl SubagentRegistry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the name is taken, or is not 1 to 64 letters, digits, `_` and `-`.
+    /// Returns [`ErrorKind::Config`] if the name is taken, or does not consist of 1 to 64 letters,
+    /// digits, `_` and `-`.
     pub fn register(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -49,17 +50,17 @@ impl SubagentRegistry {
         Ok(())
     }
 
-    /// The definition of a type.
+    /// Returns the definition of a type.
     pub fn get(&self, name: &str) -> Option<&SubagentDefinition> {
         self.0.get(name)
     }
 
-    /// The names of all types, sorted.
+    /// Returns the names of all types, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(|name| &**name).collect()
     }
 
-    /// All types, sorted by name.
+    /// Returns all types, sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SubagentDefinition)> {
         self.0.iter()
     }

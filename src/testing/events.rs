@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::message::ToolCall;
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 
-/// The pieces in which text is streamed: words with the white space behind them.
+/// The pieces in which text is streamed: words with the white space after them.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let mut remaining = text;
     std::iter::from_fn(move || {
@@ -20,7 +20,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A call as it streams: its start, its arguments in two pieces, the whole.
+/// Returns a call as it streams: its start, its arguments in two pieces, the whole.
 pub(super) fn call(index: u32, call: ToolCall) -> Vec<ModelEvent> {
     let raw = match &call.raw_args {
         Some(raw) => raw.to_string(),

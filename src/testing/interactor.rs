@@ -48,7 +48,7 @@ enum Scripted {
 }
 
 impl ScriptedInteractor {
-    /// An interactor without answers yet.
+    /// Creates an interactor without answers yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,17 +77,17 @@ impl ScriptedInteractor {
         self
     }
 
-    /// The questions asked so far.
+    /// Returns the questions asked so far.
     pub fn asked(&self) -> Vec<String> {
         lock(&self.0).asked.clone()
     }
 
-    /// The choices offered so far.
+    /// Returns the choices offered so far.
     pub fn choices(&self) -> Vec<Choice> {
         lock(&self.0).choices.clone()
     }
 
-    /// The origins of the questions so far.
+    /// Returns the origins of the questions so far.
     pub fn origins(&self) -> Vec<Asking> {
         lock(&self.0).origins.clone()
     }

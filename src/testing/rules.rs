@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::message::{Message, Part};
 use crate::model::ModelRequest;
 
-/// Every broken rule of `request`, in order. `thinking` are the reasoning blocks that may appear.
+/// Returns every broken rule of `request`, in order. `thinking` are the reasoning blocks that may
+/// appear.
 pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> Vec<String> {
     let mut out = Vec::new();
     if request.max_output_tokens == Some(0) {

@@ -12,7 +12,7 @@ use crate::usage::Usage;
 
 use super::events;
 
-/// The behaviour of a scripted model in one call.
+/// The behavior of a scripted model in one call.
 ///
 /// ```
 /// use agentcore::Usage;
@@ -45,17 +45,17 @@ enum Piece {
 }
 
 impl Step {
-    /// An answer with nothing in it.
+    /// Creates an answer with nothing in it.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A text, streamed word by word.
+    /// Creates a text, streamed word by word.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().piece(Piece::Text(text.into()))
     }
 
-    /// A tool call.
+    /// Creates a tool call.
     pub fn call(name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         Self::new().and_call(name, args)
     }
@@ -149,11 +149,11 @@ impl Step {
         self
     }
 
-    /// The events of this step as the `number`th call of its model.
+    /// Returns the events of this step as the `number`th call of its model.
     ///
     /// # Errors
     ///
-    /// The failure it was built with.
+    /// Returns the failure that the step was built with.
     pub(super) fn play(
         self,
         number: usize,

@@ -28,7 +28,7 @@ use super::script::Step;
 ///
 /// # Panics
 ///
-/// Dropping the last handle panics when the script was not followed (steps are left, there was an
+/// Dropping the last handle panics if the script was not followed (steps are left, there was an
 /// unexpected call, an expectation failed), unless [`verify`](Self::verify) or
 /// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
 /// An early return with `?` drops the handle too, and the panic hides the error: call `unwrap` on
@@ -76,7 +76,7 @@ struct Script {
 }
 
 impl ScriptedModel {
-    /// A model with an empty script, under the id `scripted:model`.
+    /// Creates a model with an empty script, under the id `scripted:model`.
     pub fn new() -> Self {
         Self {
             shared: Arc::new(Shared(Mutex::default())),
@@ -180,7 +180,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Every request so far, those that failed included.
+    /// Returns every request so far, those that failed included.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
     }
@@ -199,7 +199,8 @@ impl ScriptedModel {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`] with all failures: steps left, unexpected calls, failed expectations.
+    /// Returns [`ErrorKind::Other`] with all failures: steps that are left, unexpected calls,
+    /// failed expectations.
     pub fn verify(&self) -> Result<()> {
         let mut script = self.script();
         script.checked = true;
@@ -213,7 +214,7 @@ impl ScriptedModel {
     ///
     /// # Panics
     ///
-    /// When the script was not followed to its end.
+    /// Panics if the script was not followed to its end.
     #[track_caller]
     pub fn assert_finished(&self) {
         if let Err(error) = self.verify() {

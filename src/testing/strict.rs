@@ -64,12 +64,12 @@ impl<M> StrictModel<M> {
         self
     }
 
-    /// All violations in the requests so far, in order.
+    /// Returns all violations in the requests so far, in order.
     pub fn violations(&self) -> Vec<String> {
         lock(&self.seen).violations.clone()
     }
 
-    /// The wrapped model.
+    /// Returns the wrapped model.
     pub fn inner(&self) -> &M {
         &self.inner
     }

@@ -32,7 +32,7 @@ impl SideEffect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Concurrency {
-    /// The call runs in parallel with its neighbours.
+    /// The call runs in parallel with its neighbors.
     #[default]
     Parallel,
     /// The call never runs in parallel with other calls of the turn.

@@ -33,7 +33,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// A question of a call, without a user or values.
+    /// Creates a question of a call, without a user or values.
     pub fn new(session_id: impl Into<Arc<str>>, call_id: impl Into<Arc<str>>) -> Self {
         Self {
             session_id: session_id.into(),

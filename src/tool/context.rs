@@ -35,8 +35,8 @@ pub(crate) enum AnswerForm {
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
-/// It is `Any`, so that a run can recognise a context of its own: a child run needs more of its
-/// parent than a trait in this folder can name.
+/// It is `Any`, so that a run can recognize its own context: a child run needs more of its parent
+/// than a trait in this folder can name.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;
@@ -51,9 +51,9 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn user_id(&self) -> Option<Arc<str>>;
-    /// The origin of the call's questions.
+    /// Returns the origin of the call's questions.
     fn asking(&self) -> Asking;
-    /// The number of runs above this one.
+    /// Returns the number of runs above this one.
     fn depth(&self) -> u32;
     /// Returns `true` if a child run may have children.
     fn can_start_agents_below(&self) -> bool;
@@ -64,7 +64,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn readable(&self) -> PathFilter;
     fn denied_paths(&self) -> Vec<DeniedPath>;
     fn tasks(&self) -> BackgroundTasks;
-    /// The limit of the call's result.
+    /// Returns the limit of the call's result.
     fn max_result_bytes(&self) -> usize;
     /// Ready when the call may list or search a whole folder; the wait counts against no timeout.
     fn load_turn(&self) -> BoxFuture<'_, LoadTurn>;
@@ -75,7 +75,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
 /// The context of a tool call: its run's data, and its connection to the reader and the user.
 ///
 /// Cheap to clone and `'static`: a tool may move one into tasks of its own. After the call has
-/// ended such a clone still works, but changes nothing any more.
+/// ended such a clone still works, but no longer changes anything.
 #[derive(Clone)]
 pub struct ToolContext {
     host: Arc<dyn ToolHost>,
@@ -102,7 +102,7 @@ impl ToolContext {
         (context, guard)
     }
 
-    /// A context outside any run, to execute a tool by hand.
+    /// Creates a context outside any run, to execute a tool by hand.
     ///
     /// Progress is discarded, questions stay unanswered, and the state is separate.
     ///
@@ -130,7 +130,7 @@ impl ToolContext {
         }
     }
 
-    /// The call's id.
+    /// Returns the call's id.
     pub fn call_id(&self) -> &str {
         &self.call.id
     }
@@ -140,12 +140,12 @@ impl ToolContext {
         &self.call.name
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session_id(&self) -> &str {
         self.host.session_id()
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub fn run_id(&self) -> &str {
         self.host.run_id()
     }
@@ -201,7 +201,7 @@ impl ToolContext {
         self.host.ask(question, form).await
     }
 
-    /// The origin of the call's questions, for an interactor.
+    /// Returns the origin of the call's questions, for an interactor.
     pub fn asking(&self) -> Asking {
         self.host.asking()
     }
@@ -212,22 +212,23 @@ impl ToolContext {
     ///
     /// # Panics
     ///
-    /// When called inside another `with_state` on the same thread, which would wait for itself.
+    /// Panics if called inside another `with_state` on the same thread, which would wait for
+    /// itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.host.with_state(self.is_live(), f))
     }
 
-    /// The value of type `T` that the caller gave to the run, or a hook put there.
+    /// Returns the value of type `T` that the caller gave to the run, or a hook put there.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.host.values().get()
     }
 
-    /// The id of the session's user, if it has one.
+    /// Returns the id of the session's user, if it has one.
     pub fn user_id(&self) -> Option<Arc<str>> {
         self.host.user_id()
     }
 
-    /// The nesting depth of the run: 0 if it has no parent, 1 for a child of such a run.
+    /// Returns the nesting depth of the run: 0 if it has no parent, 1 for a child of such a run.
     pub fn depth(&self) -> u32 {
         self.host.depth()
     }
@@ -242,22 +243,22 @@ impl ToolContext {
         self.host.can_start_agents_below()
     }
 
-    /// The model in use; `None` outside any run.
+    /// Returns the model in use; `None` outside any run.
     pub fn model(&self) -> Option<Arc<dyn Model>> {
         self.host.model()
     }
 
-    /// The tools of the current turn; none outside any run.
+    /// Returns the tools of the current turn; none outside any run.
     pub fn tools(&self) -> TurnTools {
         self.host.tools()
     }
 
-    /// The current permission mode; outside any run the default one.
+    /// Returns the current permission mode; outside any run the default one.
     pub fn permission_mode(&self) -> PermissionMode {
         self.host.permission_mode()
     }
 
-    /// The backend that stores files and runs commands, if the agent has one.
+    /// Returns the backend that stores files and runs commands, if the agent has one.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.host.backend()
     }
@@ -276,12 +277,13 @@ impl ToolContext {
         self.host.denied_paths()
     }
 
-    /// The background tasks of the run, which outlive the call and its turn, and end with the run.
+    /// Returns the background tasks of the run, which outlive the call and its turn, and end with
+    /// the run.
     pub fn tasks(&self) -> BackgroundTasks {
         self.host.tasks()
     }
 
-    /// The limit of the call's result in bytes, beyond which it is cut: its part of what
+    /// Returns the limit of the call's result in bytes, beyond which it is cut: its part of what
     /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes) allows the calls of an answer.
     /// [`usize::MAX`] outside any run. A tool need not load more than that.
     pub fn max_result_bytes(&self) -> usize {

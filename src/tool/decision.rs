@@ -42,7 +42,7 @@ pub enum AskOrigin {
 }
 
 impl Verdict {
-    /// The stronger of two; the first when they are equally strong.
+    /// Returns the stronger of two; the first when they are equally strong.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         if other.strength() > self.strength() {

@@ -37,7 +37,7 @@ pub enum PermissionMode {
 }
 
 impl PermissionMode {
-    /// The mode's name on the wire.
+    /// Returns the mode's name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -166,8 +166,8 @@ pub trait PermissionGate: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The reason why [`check`](Self::check) does not allow a call, in more detail than in the
-    /// message for the model: the deciding rule and its source. For programs and people; `None`
+    /// Returns the reason why [`check`](Self::check) does not allow a call, in more detail than in
+    /// the message for the model: the deciding rule and its source. For programs and people; `None`
     /// unless a gate implements it.
     fn explain(&self, _request: &GateRequest) -> Option<String> {
         None
@@ -179,7 +179,7 @@ pub trait PermissionGate: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A [`Config`](ErrorKind::Config) error if the gate refuses a tool that the agent does not
+    /// Returns [`Config`](ErrorKind::Config) if the gate refuses a tool that the agent does not
     /// have, which is most often a misspelled name. The provided method returns `Ok`.
     fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
         Ok(())
@@ -238,7 +238,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// A reply in the person's own words.
+    /// Creates a reply in the person's own words.
     pub fn reply(text: impl Into<String>) -> Self {
         Self::Reply {
             text: text.into(),

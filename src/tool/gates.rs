@@ -13,7 +13,8 @@ use crate::message::{dismantle, is_too_deep};
 use super::decision::{ToolDecision, Verdict};
 use super::gate::{AllowAll, GateRequest, PermissionGate};
 
-/// The number of times each gate is asked about one call whose arguments others change.
+/// The maximum number of times that each gate is asked about one call whose arguments others
+/// change.
 const MAX_CHANGES: usize = 8;
 
 /// All of several gates: what one denies is denied, what one asks about is asked about.

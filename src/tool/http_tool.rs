@@ -29,13 +29,13 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The extra time of the loop's own limit, so that this tool's error is reported first.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The most bytes read of a reply.
+/// The maximum number of bytes read of a reply.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
 
-/// The most JSON values in a reply. As objects of one field they take 35 MB.
+/// The maximum number of JSON values in a reply. As objects of one field they take 35 MB.
 const MAX_VALUES: usize = 50_000;
 
-/// The most bytes of a failed reply that are quoted.
+/// The maximum number of bytes quoted of a failed reply.
 const MAX_QUOTE: usize = 2_000;
 
 const MAX_REDIRECTS: usize = 5;
@@ -91,7 +91,7 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// When the address is neither http nor, with the feature `tls`, https.
+    /// Returns an error if the address is neither http nor, with the feature `tls`, https.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -126,7 +126,8 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// When the token cannot be a header's value, as with a line break in it.
+    /// Returns an error if the token cannot be the value of a header, such as one with a line
+    /// break.
     pub fn bearer(self, token: impl Into<Secret>) -> Result<Self> {
         let token = token.into();
         let value = Secret::new(format!("Bearer {}", token.expose()));
@@ -137,7 +138,7 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// When the name or the value cannot be one of a header.
+    /// Returns an error if the name or the value is not valid in a header.
     pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self> {
         let secret = value.into();
         let error = |what| {
@@ -170,7 +171,7 @@ impl HttpTool {
     }
 
     /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
-    /// by itself, when its session continues.
+    /// on its own, when its session continues.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
@@ -208,7 +209,7 @@ impl HttpTool {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when the policy refuses the callback address itself.
+    /// Returns [`ErrorKind::Config`] if the policy refuses the callback address itself.
     pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
         if let Err(error) = policy.check_parsed(&self.url) {
             let text = self.failed(format_args!("the callback address is refused: {error}"));
@@ -408,7 +409,7 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The reason of a failed request: the refused address, if there is one.
+/// Returns the reason of a failed request: the refused address, if there is one.
 fn failure_reason(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
@@ -420,7 +421,7 @@ fn failure_reason(error: reqwest::Error) -> String {
     http_client::describe(error)
 }
 
-/// The target of a redirect, if the peer answers the same request elsewhere.
+/// Returns the target of a redirect, if the peer answers the same request elsewhere.
 fn redirect(from: &Url, response: &Response) -> Option<Url> {
     if !matches!(
         response.status(),

@@ -152,7 +152,7 @@ pub trait IntoToolResult {
     ///
     /// # Errors
     ///
-    /// The tool's error.
+    /// Returns the tool's error.
     fn into_tool_result(self) -> Result<ToolOutput, BoxError>;
 }
 
@@ -257,22 +257,22 @@ impl ToolError {
         self
     }
 
-    /// The question without an answer.
+    /// Returns the question without an answer.
     pub fn question(&self) -> Option<&str> {
         self.question.as_ref().map(|question| &*question.text)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The data.
+    /// Returns the data.
     pub fn details(&self) -> Option<&Value> {
         self.details.as_ref()
     }
 
-    /// The bytes of the text.
+    /// Returns the bytes of the text.
     pub(crate) fn text_len(&self) -> usize {
         self.text.len()
     }

@@ -11,7 +11,7 @@ use crate::model::ToolDefinition;
 
 use super::tool::Tool;
 
-/// The longest name every provider takes.
+/// The maximum length of a name that every provider accepts, in bytes.
 const MAX_NAME: usize = 64;
 
 /// Tools by name, with marks on the names: which may run without a question, and which are
@@ -56,8 +56,8 @@ impl ToolRegistry {
     ///
     /// # Errors
     ///
-    /// When the name is taken or is not `[A-Za-z0-9_-]{1,64}`, and when the tool's parameters
-    /// are not an object schema.
+    /// Returns an error if the name is taken or is not `[A-Za-z0-9_-]{1,64}`, or if the tool's
+    /// parameters are not an object schema.
     pub fn register(&mut self, tool: impl Tool) -> Result<()> {
         if self.0.tools.contains_key(tool.name()) {
             return Err(Error::new(
@@ -68,11 +68,11 @@ impl ToolRegistry {
         self.replace(tool).map(drop)
     }
 
-    /// Adds a tool, in place of the one of the same name if there is one, which is returned.
+    /// Adds a tool, replacing the one of the same name, which is returned if there is one.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register), but for the name being taken.
+    /// Returns the same errors as [`register`](Self::register), except that the name may be taken.
     pub fn replace(&mut self, tool: impl Tool) -> Result<Option<Arc<dyn Tool>>> {
         check_tool(&tool)?;
         let name = Arc::from(tool.name());
@@ -84,7 +84,7 @@ impl ToolRegistry {
         self.inner().tools.remove(name)
     }
 
-    /// The tool of that name, also when it is disabled.
+    /// Returns the tool of that name, also when it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.0.tools.get(name).cloned()
     }
@@ -99,7 +99,7 @@ impl ToolRegistry {
         self.0.allowed.contains(name)
     }
 
-    /// The names marked with [`allow`](Self::allow), sorted.
+    /// Returns the names marked with [`allow`](Self::allow), sorted.
     pub(crate) fn allowed(&self) -> impl Iterator<Item = &str> {
         self.0.allowed.iter().map(|name| &**name)
     }
@@ -124,17 +124,17 @@ impl ToolRegistry {
         self.0.disabled.iter().map(|name| &**name)
     }
 
-    /// The names of all tools, disabled ones too, sorted.
+    /// Returns the names of all tools, disabled ones too, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.tools.keys().map(|name| &**name).collect()
     }
 
-    /// All tools, disabled ones too, sorted by name.
+    /// Returns all tools, disabled ones too, sorted by name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.tools.values().cloned().collect()
     }
 
-    /// The definitions for the model: the tools that are not disabled, sorted by name.
+    /// Returns the definitions for the model: the tools that are not disabled, sorted by name.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         let enabled = self
             .0

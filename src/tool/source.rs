@@ -43,16 +43,16 @@ use super::tool::Tool;
 /// ```
 #[async_trait]
 pub trait ToolSource: Send + Sync + 'static {
-    /// The source's name in warnings.
+    /// Returns the source's name in warnings.
     fn name(&self) -> &str;
 
-    /// The tools it offers now.
+    /// Returns the tools it offers now.
     ///
     /// # Errors
     ///
-    /// When the source cannot be reached. The run continues: the error is emitted as a warning, the
-    /// earlier tools of the source stay, and it is asked again before the next turn. A panic and a
-    /// call that exceeds
+    /// Returns an error if the source cannot be reached. The run continues: the error is emitted as
+    /// a warning, the earlier tools of the source stay, and it is asked again before the next turn.
+    /// A panic and a call that exceeds
     /// [`tool_source_timeout`](crate::AgentBuilder::tool_source_timeout) count as errors.
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
 

@@ -3,7 +3,7 @@
 /// The number of tools up to which the text lists them all.
 const FEW: usize = 20;
 
-/// The number of edits up to which a name is a typo.
+/// The maximum number of edits by which a name is considered a typo.
 const MAX_EDITS: usize = 4;
 
 /// Words so common in names that one in common is no hint.
@@ -15,7 +15,7 @@ const USUAL: [&str; 12] = [
 /// Names longer than this are not compared: no tool has such a name.
 const LONGEST: usize = 96;
 
-/// The text for a call of `name` while only `names` can be called.
+/// Returns the text for a call of `name` while only `names` can be called.
 pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
     let excerpt: String = name.chars().take(LONGEST).collect();
     let mut text = format!("unknown tool {excerpt:?}");
@@ -69,7 +69,7 @@ fn plain(name: &str) -> Vec<char> {
         .collect()
 }
 
-/// The words of a name, in lower case: models mix `read_file`, `ReadFile` and `read-file`.
+/// Returns the words of a name, in lower case: models mix `read_file`, `ReadFile` and `read-file`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut previous = ' ';
@@ -94,8 +94,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The number of edits that turn one name into the other, or `None` when there are too many for a
-/// typo.
+/// Returns the number of edits that turn one name into the other, or `None` when there are too many
+/// for a typo.
 fn typo(a: &[char], b: &[char]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if shorter.is_empty() || longer.len() - shorter.len() > MAX_EDITS {
@@ -140,7 +140,7 @@ fn is_part_of(word: &str, other: &str) -> bool {
     is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)
 }
 
-/// Levenshtein distance, with a swap of neighbours as one edit.
+/// Levenshtein distance, with a swap of neighbors as one edit.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut previous_row: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

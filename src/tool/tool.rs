@@ -66,13 +66,13 @@ use super::output::ToolOutput;
     note = "a hand-written `impl Tool for ..` needs `#[agentcore::async_trait]` above it"
 )]
 pub trait Tool: Send + Sync + 'static {
-    /// The name the model calls: `[A-Za-z0-9_-]{1,64}`.
+    /// Returns the name the model calls: `[A-Za-z0-9_-]{1,64}`.
     fn name(&self) -> &str;
 
-    /// The description for the model: what the tool does and when to use it.
+    /// Returns the description for the model: what the tool does and when to use it.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of its arguments: an object schema.
+    /// Returns the JSON Schema of its arguments: an object schema.
     fn parameters(&self) -> &Value;
 
     /// The kind of effect the tool has. Defaults to [`SideEffect::Mutating`]; plan mode permits
@@ -81,7 +81,8 @@ pub trait Tool: Send + Sync + 'static {
         SideEffect::Mutating
     }
 
-    /// The concurrency with other calls of the same turn. Defaults to [`Concurrency::Parallel`].
+    /// Returns the concurrency with other calls of the same turn. Defaults to
+    /// [`Concurrency::Parallel`].
     fn concurrency(&self) -> Concurrency {
         Concurrency::Parallel
     }
@@ -107,20 +108,20 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
-    /// The names of the agents that its calls can start, for the `system/init` message of a run.
-    /// Defaults to none.
+    /// Returns the names of the agents that its calls can start, for the `system/init` message of a
+    /// run. Defaults to none.
     fn agents(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
 
-    /// The accesses of a call with these arguments: the files, commands, URLs and agents that
-    /// permission rules decide about. Defaults to none.
+    /// Returns the accesses of a call with these arguments: the files, commands, URLs and agents
+    /// that permission rules decide about. Defaults to none.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
     }
 
-    /// The shell that runs the commands among the accesses, for permission rules, which read them
-    /// as this shell does. Defaults to [`Shell::Posix`].
+    /// Returns the shell that runs the commands among the accesses, for permission rules, which
+    /// read them as this shell does. Defaults to [`Shell::Posix`].
     fn shell(&self) -> Shell {
         Shell::default()
     }

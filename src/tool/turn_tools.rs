@@ -91,14 +91,14 @@ impl TurnTools {
         if is_same { earlier.clone() } else { self }
     }
 
-    /// The tool of that name, also when it is disabled.
+    /// Returns the tool of that name, also when it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let tools = &self.0.tools;
         let index = tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
         Some(tools[index].clone())
     }
 
-    /// The tool a call of `name` runs, or the text the model reads instead.
+    /// Returns the tool a call of `name` runs, or the text the model reads instead.
     pub(crate) fn resolve(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
         match self.get(name) {
             Some(_) if self.is_disabled(name) => Err(format!("tool {name:?} is disabled")),
@@ -112,17 +112,17 @@ impl TurnTools {
         self.0.disabled.contains(name)
     }
 
-    /// The names that can be called, sorted: those in the model's request.
+    /// Returns the names that can be called, sorted: those in the model's request.
     pub fn names(&self) -> Vec<&str> {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
-    /// The names of the agents that calls can start, those of each tool.
+    /// Returns the names of the agents that calls can start, those of each tool.
     pub(crate) fn agents(&self) -> impl Iterator<Item = Arc<str>> {
         self.enabled().flat_map(|tool| tool.agents())
     }
 
-    /// The tool definitions for the model, sorted by name. Made once for all clones.
+    /// Returns the tool definitions for the model, sorted by name. Made once for all clones.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         let collect_definitions = || self.enabled().map(definition).collect();
         self.0.definitions.get_or_init(collect_definitions).clone()

@@ -11,7 +11,7 @@ use super::schema::{ArgumentError, push_key};
 /// Numbers beyond this are not whole for certain when they are floats: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The JSON Schema of a type, as tools use it: draft 2020-12, everything in place but what
+/// Returns the JSON Schema of a type, as tools use it: draft 2020-12, everything in place but what
 /// refers to itself, without `$schema` and `title`. A type without fields gives the schema of an
 /// empty object.
 ///
@@ -50,7 +50,7 @@ pub fn schema_of<A: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The arguments as an `A`. The error names the place.
+/// Returns the arguments as an `A`. The error names the place.
 pub(super) fn decode<A: DeserializeOwned>(args: &Value) -> Result<A, ArgumentError> {
     if let Ok(value) = A::deserialize(args) {
         return Ok(value);

@@ -52,12 +52,12 @@ impl<'a> StateView<'a> {
         }
     }
 
-    /// The task list.
+    /// Returns the task list.
     pub fn todos(&self) -> &Vec<Todo> {
         self.todos
     }
 
-    /// The task list, to change it.
+    /// Returns the task list, to change it.
     pub fn todos_mut(&mut self) -> &mut Vec<Todo> {
         Arc::make_mut(self.todos)
     }

@@ -10,24 +10,24 @@ use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, Tool, ToolContext, ToolError};
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
-/// by hand receives them unchecked.
+/// directly receives them unchecked.
 pub(super) struct Args {
     given: Value,
     cx: ToolContext,
 }
 
 impl Args {
-    /// The text under the first of `names` that has one.
+    /// Returns the text of the first of `names` that has one.
     ///
     /// # Errors
     ///
-    /// When none has.
+    /// Returns an error if no argument has it.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let make_error = || ToolError::new(format!("{} is required", names[0]));
         Ok(text_of(&self.given, names).ok_or_else(make_error)?)
     }
 
-    /// The text under the first of `names` that has one, unless it is empty.
+    /// Returns the text of the first of `names` that has one, unless it is empty.
     pub(super) fn some_text(&self, names: &[&str]) -> Option<&str> {
         text_of(&self.given, names).filter(|text| !text.is_empty())
     }
@@ -46,8 +46,8 @@ impl Args {
         Some(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
-    /// The filter for files of `backend` that the call may show. Rules may name them from the root
-    /// or in full.
+    /// Returns the filter for the files of `backend` that the call may show. Rules may name them
+    /// relative to the root or by absolute paths.
     pub(super) fn readable(&self, backend: &dyn Backend) -> PathFilter {
         let filter = self.cx.readable();
         if filter.is_all() {
@@ -67,17 +67,17 @@ impl Args {
         })
     }
 
-    /// The command line under `command`, held to the permissions of the run.
+    /// Returns the command in `command`, with the denied paths of the run.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error if there is no such argument.
     pub(super) fn command(&self) -> Result<Command, BoxError> {
         let command = Command::new(self.text(&["command"])?);
         Ok(command.with_denied(self.cx.denied_paths()))
     }
 
-    /// The limit of the call's result, in bytes.
+    /// Returns the maximum size of the call's result, in bytes.
     pub(super) fn max_result_bytes(&self) -> usize {
         self.cx.max_result_bytes()
     }
@@ -96,7 +96,7 @@ fn text_of<'a>(args: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| args.get(name)?.as_str())
 }
 
-/// The body of a tool, over a backend.
+/// Returns the body of a tool that works on a backend.
 pub(super) fn over<F, Fut>(
     backend: impl Backend,
     f: F,
@@ -133,7 +133,7 @@ fn reads(args: &Value) -> Vec<Access> {
         .collect()
 }
 
-/// The access of a tool that starts at the root of the files when it is given no folder.
+/// Returns the access of a tool that starts at the root of the files if the call names no folder.
 fn searches(args: &Value) -> Vec<Access> {
     let path = text_of(args, &PATH).filter(|path| !path.is_empty());
     vec![Access::Read(path.unwrap_or(".").into())]
@@ -146,7 +146,7 @@ pub(super) fn writes(args: &Value) -> Vec<Access> {
         .collect()
 }
 
-/// The accesses of an edit, which also shows the replaced text.
+/// Returns the accesses of an edit, which also shows the replaced text.
 pub(super) fn edits(args: &Value) -> Vec<Access> {
     let mut accesses = writes(args);
     accesses.extend(text_of(args, &PATH).map(|path| Access::Read(path.into())));
@@ -159,7 +159,8 @@ pub(super) fn runs(args: &Value) -> Vec<Access> {
     command.into_iter().collect()
 }
 
-/// A command that runs elsewhere is judged with the change of folder in front of it.
+/// Returns the access of a command that may run in another folder: it is judged with the change of
+/// folder before it.
 pub(super) fn runs_there(args: &Value) -> Vec<Access> {
     let folder = text_of(args, &WORKING_DIR).filter(|folder| !folder.is_empty());
     let (Some(folder), Some(command)) = (folder, text_of(args, &["command"])) else {

@@ -14,11 +14,11 @@ use super::compute::on_own_thread;
 use super::{formula, fraction};
 
 /// The time limit of a calculation. Fend exceeds it by the time between two checks, and its parser,
-/// which is bounded separately, does not check it; a call stays below a second of CPU time.
+/// which is bounded separately, does not check it. A call takes less than a second of CPU time.
 const LIMIT: Duration = Duration::from_millis(800);
-/// The longest expression, in bytes.
+/// The maximum length of an expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
-/// A longer result is cut in the middle.
+/// The maximum length of a result, in characters; a longer one is cut in the middle.
 const MAX_RESULT: usize = 2_000;
 /// The prefix that fend puts before an inexact result.
 const APPROXIMATE: &str = "approx. ";
@@ -91,7 +91,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     Ok(text::head_tail(&value, half_len, half_len, marker).into_owned())
 }
 
-/// The conditions for giving up a calculation.
+/// The conditions that interrupt a calculation.
 struct Stop {
     at: Instant,
     call: Cancellation,

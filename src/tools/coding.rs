@@ -17,7 +17,7 @@ use super::{files, find, schema};
 
 /// The time limit of a command unless the call or the backend sets another.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest a call may ask for.
+/// The maximum timeout of a call.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 const STYLE: Style = Style {
@@ -27,11 +27,11 @@ const STYLE: Style = Style {
 };
 
 /// `Bash`: runs a command in the backend's shell, for 120 seconds or the time set in the call, at
-/// most 600. Standard output and error are in the order they were written; of more than 30,000
-/// characters together, the middle is cut.
+/// most 600. Standard output and error are in the order in which they were written; if they have
+/// more than 30,000 characters together, the middle is cut.
 ///
-/// Limits that were set on the backend ([`Backend::command_limits`]) take the place of the 120
-/// seconds and the 30,000 characters.
+/// Limits set on the backend ([`Backend::command_limits`]) replace the 120 seconds and the 30,000
+/// characters.
 pub fn bash(backend: impl Backend) -> FuncTool {
     let shell = backend.shell();
     let limits = backend.command_limits();
@@ -87,8 +87,8 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     run::run(&*backend, command, limit, STYLE).await
 }
 
-/// `BashOutput`: what a background command of [`bash`] wrote since the last call. Not part of a
-/// preset.
+/// `BashOutput`: returns the output of a background command of [`bash`] since the last call. Not
+/// part of a preset.
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";
@@ -130,8 +130,8 @@ fn id_parameters() -> Value {
     })
 }
 
-/// `Read`: lines of a file with their numbers, 2,000 unless the call sets another number. Lines of
-/// more than 2,000 characters are cut.
+/// `Read`: returns lines of a file with their numbers, 2,000 unless the call sets another number.
+/// Lines of more than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
         unless offset and limit are set. Lines over 2000 characters are cut.";
@@ -149,7 +149,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("Read", description, parameters, body))
 }
 
-/// `Write`: writes a whole file, replacing what was there.
+/// `Write`: writes a whole file, replacing its content.
 pub fn write(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = json!({
@@ -203,7 +203,7 @@ async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     edit::edit(&*backend, path, old, new, policy).await
 }
 
-/// `Glob`: the files whose path matches a pattern, at most 1,000, sorted.
+/// `Glob`: returns the files whose path matches a pattern, sorted, at most 1,000.
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
         their paths, sorted. ** matches any number of folders. Files that .gitignore excludes \
@@ -219,8 +219,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query, &args).await
 }
 
-/// `Grep`: the lines that match a regular expression, or the files that have such lines, or how
-/// many each has.
+/// `Grep`: returns the lines that match a regular expression, the files that have such lines, or
+/// the number of such lines in each file.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";

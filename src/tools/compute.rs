@@ -1,4 +1,4 @@
-//! Work that keeps a processor busy, on a separate thread.
+//! Running CPU-bound work on a separate thread.
 
 use std::io;
 use std::thread;
@@ -7,18 +7,18 @@ use tokio::sync::oneshot;
 
 use crate::util::Cancellation;
 
-/// The stack size, with room for the recursion that a hostile input can cause within the limits its
-/// caller sets. Pages of a stack that are never touched cost nothing.
+/// The stack size, with room for the recursion that a hostile input can cause within the limits of
+/// the caller. Untouched pages of a stack cost nothing.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Runs `f`. `None` when it panicked.
+/// Runs `f` on a new thread. Returns `None` if it panicked.
 ///
-/// Dropping the future cancels what `f` is given. That does not stop the thread: `f` has to look at
-/// it within a bounded amount of work.
+/// Dropping the future cancels the token passed to `f`. That does not stop the thread: `f` must
+/// check the token within a bounded amount of work.
 ///
 /// # Errors
 ///
-/// When the system cannot start a thread.
+/// Returns an error if the system cannot start a thread.
 pub(super) async fn on_own_thread<T: Send + 'static>(
     f: impl FnOnce(&Cancellation) -> T + Send + 'static,
 ) -> io::Result<Option<T>> {

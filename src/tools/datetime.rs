@@ -13,11 +13,11 @@ use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
 use crate::util::blocking::blocking;
 use crate::util::text;
 
-/// The most zones suggested for an unknown name.
+/// The maximum number of zones suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// `current_datetime`: the time in UTC and in the system's time zone, or in the IANA `timezone`
-/// the call names.
+/// `current_datetime`: returns the time in UTC and in the system's time zone, or in the IANA
+/// `timezone` that the call names.
 ///
 /// The output is `UTC: ..` and `Local: ..` on two lines, in RFC 3339, to the second. With a
 /// `timezone` the second line has its name instead of `Local`.
@@ -25,7 +25,7 @@ pub fn current_datetime() -> FuncTool {
     current_datetime_by(SystemTime::now)
 }
 
-/// [`current_datetime`] with another clock, such as a fixed one in tests.
+/// Creates [`current_datetime`] with another clock, such as a fixed one in tests.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -62,7 +62,7 @@ pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'stati
     let clock = Arc::new(clock);
     let body = move |_cx, args| {
         let clock = clock.clone();
-        // The file that `TZ` names may be a pipe, or on a disk that does not answer.
+        // The file that `TZ` names may be a pipe, or on a disk that does not respond.
         async move { blocking(move || Ok(describe(clock(), args))).await? }
     };
 
@@ -111,7 +111,7 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
     })
 }
 
-/// Zones whose name is spelled like `name` or contains it, as that of a city.
+/// Returns zones whose names are spelled like `name` or contain it, such as the name of a city.
 fn suggestions(name: &str) -> Vec<String> {
     let zones: Vec<String> = tz::db().available().map(|zone| zone.to_string()).collect();
     let names: Vec<&str> = zones.iter().map(String::as_str).collect();

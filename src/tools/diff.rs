@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use similar::{DiffOp, TextDiff};
 
-/// Lines shown around a change.
+/// The number of lines shown around a change.
 const CONTEXT: usize = 3;
-/// A diff that would take longer is coarser.
+/// The time limit of a diff; one that would take longer is coarser.
 const TIME: Duration = Duration::from_millis(500);
-/// The most bytes compared, from the first line that changed to the last.
+/// The maximum number of bytes compared, from the first changed line to the last.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The most lines compared.
+/// The maximum number of lines compared.
 const MAX_LINES: usize = 20_000;
 
-/// The unified diff of a file. Of a change that spans too much, only a note that it does.
+/// Returns the unified diff of a file, or only a note if the change spans too much.
 pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     let mut text = format!("--- a/{path}\n+++ b/{path}\n");
     let window = Window::around_change(before, after);
@@ -51,7 +51,7 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     text
 }
 
-/// The bytes between what both versions begin and end with, in whole lines, with the context
+/// The lines between the common beginning and the common end of both versions, with the context
 /// around them.
 struct Window {
     old: Range<usize>,
@@ -91,8 +91,8 @@ fn line_start(text: &[u8], offset: usize) -> usize {
     memchr::memrchr(b'\n', &text[..offset]).map_or(0, |end| end + 1)
 }
 
-/// The length of the common prefix in bytes. Compared in pieces first, which is faster than one by
-/// one.
+/// Returns the length of the common prefix, in bytes. Compares pieces first, which is faster than
+/// single bytes.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let pieces = a.chunks(PIECE).zip(b.chunks(PIECE));
     let equal_len = pieces
@@ -132,7 +132,8 @@ fn span(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
     }
 }
 
-/// A range of lines as a hunk's header has it: an empty one is named by the line before it.
+/// Returns a range of lines in the form of a hunk's header, in which an empty range has the number
+/// of the line before it.
 fn range(lines: &Range<usize>, above: usize) -> String {
     let start = lines.start + above;
     let len = lines.len();

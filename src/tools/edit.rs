@@ -1,4 +1,4 @@
-//! The replacement of text in a file.
+//! Replacing text in a file.
 
 use std::borrow::Cow;
 
@@ -15,20 +15,20 @@ use super::diff;
 
 /// The maximum number of line numbers in an error.
 const MAX_LINES_NAMED: usize = 20;
-/// A longer diff is cut in the text the model reads.
+/// The maximum length of a diff in the text for the model; a longer one is cut.
 const MAX_DIFF_CHARS: usize = 10_000;
-/// A longer diff is cut in the details, which are stored.
+/// The maximum length of a diff in the details, which are stored; a longer one is cut.
 const MAX_DETAILS_CHARS: usize = 30_000;
-/// The largest file an edit may leave, in bytes, unless it was larger before.
+/// The maximum size of a file after an edit, in bytes, unless it was larger before.
 const MAX_RESULT: usize = 32 * 1024 * 1024;
 
-/// The largest file, in bytes, in which a text that differs in white space is searched: the search
-/// copies all lines.
+/// The maximum size of a file, in bytes, that is searched for a text which differs in white space:
+/// the search copies all lines.
 const MAX_SIMILAR: usize = 1024 * 1024;
 
-/// The limit on replaced occurrences: the work and the diff grow with them.
+/// The maximum number of replaced occurrences: the work and the diff grow with them.
 const MAX_REPLACED: usize = 2 * 1024 * 1024;
-/// The limit on counted occurrences.
+/// The maximum number of counted occurrences.
 const MAX_COUNTED: usize = 4 * 1024 * 1024;
 
 /// The occurrences of a text that an edit replaces.
@@ -43,8 +43,8 @@ pub enum EditPolicy {
     All,
 }
 
-/// Replaces `old` by `new`. All other bytes stay as they are. In a file whose lines end with CR LF,
-/// a line feed in `old` and `new` matches CR LF.
+/// Replaces `old` with `new`. All other bytes stay unchanged. In a file whose lines end with CR LF,
+/// a line feed in `old` and `new` represents CR LF.
 pub(super) async fn edit(
     backend: &dyn Backend,
     path: &str,
@@ -75,7 +75,7 @@ pub(super) async fn edit(
     Ok(edit.report)
 }
 
-/// An edit that is not written yet.
+/// An edit that has not been written yet.
 struct Edit {
     /// The hash of the content before the edit.
     old_hash: ContentHash,
@@ -171,7 +171,8 @@ fn cut(diff: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Converts both texts to the line ends of the file: the model sees `\n` where the file has `\r\n`.
+/// Converts both texts to the line endings of the file: the model sees `\n` where the file has
+/// `\r\n`.
 fn with_line_ends_of<'a>(
     content: &[u8],
     old: &'a str,
@@ -215,7 +216,7 @@ fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     ToolError::new(text).with_details(json!({"matches": 0}))
 }
 
-/// The number of the first line where `old` matches if white space around lines is ignored.
+/// Returns the number of the first line where `old` matches if white space around lines is ignored.
 fn line_of_similar_text(content: &str, old: &str) -> Option<usize> {
     if old.trim().is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The listing of folders and the writing of files: the bodies of the tools.
+//! Listing folders and writing files: the bodies of the tools.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::find::quote_path;
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
 
-/// The most entries of a listing.
+/// The maximum number of entries of a listing.
 const MAX_LISTED: usize = 10_000;
-/// The most bytes of a listing's text. What is over it is left out by whole entries.
+/// The maximum size of a listing's text, in bytes. Entries beyond it are omitted.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
-/// A folder as a JSON array of `{name, type, size}`.
+/// Lists a folder as a JSON array of `{name, type, size}`.
 pub(super) async fn list_json(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -47,7 +47,7 @@ pub(super) async fn list_json(
     Ok(output.with_details(details))
 }
 
-/// A folder as lines of `DIR:  name` and `FILE: name`, odd names quoted.
+/// Lists a folder as lines of `DIR: name` and `FILE: name`, with unusual names quoted.
 pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -98,7 +98,7 @@ impl Listing {
         })
     }
 
-    /// Adds the entries to the text, each with `add`, as far as they fit; returns them as values.
+    /// Adds the entries that fit to the text, each with `add`, and returns them as values.
     fn show(&self, text: &mut String, add: impl Fn(&mut String, &DirEntry)) -> Vec<Value> {
         let mut details = Vec::new();
         for entry in self.entries.iter().take(MAX_LISTED) {
@@ -113,7 +113,7 @@ impl Listing {
         details
     }
 
-    /// The note about what the text does not show, if it shows so many entries.
+    /// Returns the note about omitted entries, if the text shows `displayed` of them.
     fn note(&self, displayed: usize) -> Option<String> {
         let mut note = String::new();
         let total = self.entries.len();

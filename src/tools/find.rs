@@ -1,4 +1,4 @@
-//! The search for files and lines.
+//! Searching for files and lines.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -12,15 +12,15 @@ use crate::util::text::is_hidden;
 
 use super::args::Args;
 
-/// The most files or lines of a result.
+/// The maximum number of files or lines of a result.
 const MAX_FOUND: usize = 10_000;
-/// The most bytes of a result's text. What is over it is left out by whole lines.
+/// The maximum size of a result's text, in bytes. Lines beyond it are omitted.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
 /// The note in a search about omitted files.
 const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
 
-/// Paths, one a line; see [`quote_path`] for odd ones.
+/// Returns paths, one per line; see [`quote_path`] for unusual ones.
 pub(super) async fn glob(
     backend: &dyn Backend,
     query: GlobQuery,
@@ -50,7 +50,7 @@ pub(super) async fn glob(
     Ok(ToolOutput::new(text).with_details(details))
 }
 
-/// Lines as ripgrep shows them: `path:12:a match`, `path-11-a line near it`.
+/// Returns lines in the form of ripgrep: `path:12:a match`, `path-11-a line near it`.
 pub(super) async fn grep(
     backend: &dyn Backend,
     mut query: GrepQuery,
@@ -104,9 +104,9 @@ pub(super) async fn grep(
     Ok(ToolOutput::new(text).with_details(details(&matches)))
 }
 
-/// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character
-/// that would break or hide a line. A path that begins with a quote is quoted as well, so that each
-/// form names one path only.
+/// Returns a path for display: unchanged, or as a JSON string in quotes if it has a character that
+/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
+/// names only one path.
 pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() || is_hidden(c);
     if !path.starts_with('"') && !path.contains(is_odd) {
@@ -143,8 +143,8 @@ fn cut_lines(text: &mut String, most: usize) -> bool {
     true
 }
 
-/// Removes the files that must not be shown, and returns whether there were any: a backend with its
-/// own search may ignore filters.
+/// Removes the files that must not be shown, and returns `true` if there were any: a backend with
+/// its own search may ignore filters.
 fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
     let total = files.len();
     files.retain(shows);
@@ -159,8 +159,8 @@ fn joined(matches: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
     rows.0
 }
 
-/// Lines of a result. Those beyond the limit are not copied, but the first of them, so that the
-/// limit is known to be exceeded.
+/// The lines of a result. Only the first line beyond the limit is copied, to detect that the limit
+/// is exceeded.
 #[derive(Default)]
 struct Rows(String);
 
@@ -202,7 +202,7 @@ fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
     rows.0
 }
 
-/// The matches as far as their texts fit into a result, and all files.
+/// Returns the matches whose texts fit into a result, and all files.
 fn details(matches: &GrepMatches) -> Value {
     let mut lines = Vec::new();
     let mut room = MAX_TEXT;
@@ -219,8 +219,10 @@ fn details(matches: &GrepMatches) -> Value {
         }
     }
 
-    let files = matches.files.iter();
-    let files = files.map(|file| json!({"path": file.path, "count": file.count}));
-    let files: Vec<Value> = files.collect();
+    let files: Vec<Value> = matches
+        .files
+        .iter()
+        .map(|file| json!({"path": file.path, "count": file.count}))
+        .collect();
     json!({"matches": lines, "files": files, "truncated": matches.truncated || is_cut})
 }

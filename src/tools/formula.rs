@@ -1,8 +1,8 @@
 //! The grammar of an expression.
 //!
-//! Fend understands far more than arithmetic: variables, user-defined functions, dice, shifts,
-//! units. Some of that can recurse or loop without checking for an interrupt. So an expression is
-//! read here first, and only what is listed here reaches fend.
+//! Fend evaluates far more than arithmetic: variables, user-defined functions, dice, shifts, units.
+//! Some of that can recurse or loop without checking for an interrupt. An expression is therefore
+//! parsed here first, and only the elements listed here reach fend.
 
 use crate::util::text::head;
 
@@ -14,11 +14,11 @@ pub(super) const FUNCTIONS: [&str; 21] = [
 ];
 const CONSTANTS: [&str; 3] = ["pi", "tau", "e"];
 
-/// The expression as fend takes it.
+/// Returns the expression in the syntax of fend.
 ///
 /// # Errors
 ///
-/// When the expression contains anything else; the text names it.
+/// Returns an error if the expression contains anything else; the text names it.
 pub(super) fn checked(expression: &str) -> Result<String, String> {
     let normalized = expression
         .replace(['×', '·', '⋅'], "*")
@@ -76,7 +76,7 @@ fn count(work: &mut ParserWork, token: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The length of the number `text` begins with, exponent included.
+/// Returns the length of the number that `text` begins with, including its exponent.
 fn number(text: &str) -> Result<usize, String> {
     let digits = |from: usize| {
         let end = text[from..].find(|c: char| !c.is_ascii_digit());
@@ -126,7 +126,7 @@ fn word(text: &str) -> Result<usize, String> {
     ))
 }
 
-/// Checks that a value follows, for fend takes any other `%` as percent.
+/// Checks that a value follows, since fend reads any other `%` as percent.
 fn remainder(text: &str) -> Result<usize, String> {
     match text[1..].trim_start().chars().next() {
         Some(c) if c.is_ascii_alphanumeric() || c == '(' || c == '.' => Ok(1),

@@ -1,35 +1,37 @@
-//! The size of the fractions in an expression, bounded before it is calculated.
+//! Bounding the size of the fractions in an expression before it is calculated.
 //!
 //! Fend checks its interrupt while it computes with whole numbers, but not while it compares two
 //! fractions: it converts them to one denominator, in time quadratic in their size. The maximum
 //! size of each value is therefore computed here from the expression alone, as fend parses it, and
 //! an expression whose fractions could grow too large is refused.
 //!
-//! Roots, logarithms and the like return a whole number, or a fraction over about 2^50 and more. As
-//! an exponent the latter does not end, but can be interrupted. So an exponent is bounded
-//! by its value and by the denominators that the expression itself writes.
+//! Roots, logarithms and the like return a whole number, or a fraction with a denominator of 2^50
+//! and more. With the latter as an exponent, a calculation does not end, but can be interrupted. An
+//! exponent is therefore bounded by its value and by the denominators that are written in the
+//! expression itself.
 
 use super::formula::FUNCTIONS;
 
-/// The most bits of a denominator.
+/// The maximum number of bits of a denominator.
 const MAX_DENOMINATOR: f64 = 32_768.0;
-/// The most bits of a numerator that has a denominator.
+/// The maximum number of bits of a numerator that has a denominator.
 const MAX_NUMERATOR: f64 = 1_048_576.0;
-/// Bits that a floating-point number, a constant or a root has above and below the line.
+/// The number of bits of the numerator and the denominator of a floating-point number, a constant
+/// or a root.
 const INEXACT: f64 = 128.0;
-/// Bits of a decimal digit.
+/// The number of bits of a decimal digit.
 const DIGIT: f64 = std::f64::consts::LOG2_10;
 
 /// Checks an expression that [`checked`](super::formula::checked) accepts.
 ///
 /// # Errors
 ///
-/// When a fraction in it could be over a limit, or a function has no argument.
+/// Returns an error if a fraction in it could be over a limit, or a function has no argument.
 pub(super) fn check(formula: &str) -> Result<(), String> {
     let mut reader = Reader { rest: formula };
     loop {
         reader.sum()?;
-        // Fend rejects an unreadable rest as well.
+        // Fend rejects an unreadable remainder as well.
         let mut chars = reader.rest().chars();
         if chars.next().is_none() {
             return Ok(());
@@ -41,11 +43,11 @@ pub(super) fn check(formula: &str) -> Result<(), String> {
 /// The bounds of a value.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Bits of the numerator, before it is reduced.
+    /// The bits of the numerator, before reduction.
     numerator: f64,
-    /// Bits of the denominator, before it is reduced; 0 is a whole number.
+    /// The bits of the denominator, before reduction; 0 for a whole number.
     denominator: f64,
-    /// Bits of the denominator that the expression itself writes.
+    /// The bits of the denominator that is written in the expression itself.
     written: f64,
     /// The least absolute value.
     least: f64,
@@ -113,7 +115,7 @@ impl Size {
         }
     }
 
-    /// The least absolute value but zero.
+    /// Returns the least absolute value except zero.
     fn smallest(self) -> f64 {
         self.least.max((-self.denominator).exp2())
     }
@@ -171,7 +173,7 @@ impl Size {
     }
 
     fn power(self, exponent: Self) -> Self {
-        // Fend takes the numerator of the exponent as a power and its denominator as a root.
+        // Fend computes the power of the exponent's numerator and the root of its denominator.
         let times = product(exponent.most, exponent.written.exp2());
         let root = if exponent.denominator > 0.0 {
             INEXACT
@@ -222,7 +224,7 @@ impl Size {
     }
 }
 
-/// The bits of a number.
+/// Returns the bits of a number.
 fn bits(value: f64) -> f64 {
     value.log2().max(0.0)
 }
@@ -299,7 +301,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A power, with signs before it.
+    /// Returns a power, with signs before it.
     fn signed(&mut self) -> Result<Size, String> {
         let mut is_negative = false;
         let mut is_inverse = false;

@@ -7,13 +7,13 @@ use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 
 /// `request_user_input`: asks the user a question and returns the reply.
 ///
-/// The question is one of the run: the [`Confirmer`](crate::tool::Confirmer) answers it, or else a
-/// [`Responder`](crate::Responder), with [`Answer::Reply`]. The first answer counts. Questions of
-/// subagents go to the run at the top. [`Answer::Allow`] returns `yes`, [`Answer::Edit`] its value
-/// as JSON, and [`Answer::Deny`] is an error with its reason. Without an answer the call fails; an
-/// agent that [parks](crate::OnUnanswered::Park) questions waits for the answer, and
-/// [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes nothing, so
-/// plan mode allows it.
+/// The question belongs to the run: its [`Confirmer`](crate::tool::Confirmer), or else a
+/// [`Responder`](crate::Responder), answers it with [`Answer::Reply`]. The first answer counts.
+/// Questions of subagents go to the top-level run. [`Answer::Allow`] returns `yes`,
+/// [`Answer::Edit`] its value as JSON, and [`Answer::Deny`] is an error with its reason. Without an
+/// answer the call fails; an agent that [parks](crate::OnUnanswered::Park) questions waits for the
+/// answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes
+/// nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -57,7 +57,7 @@ pub fn request_user_input() -> FuncTool {
 /// `request_user_approval`: asks the user to approve what the question describes, and returns
 /// `approved`, or the reply.
 ///
-/// A denial is an error with its reason. The question goes to the same places as that of
+/// A denial is an error with its reason. The question is answered as that of
 /// [`request_user_input`]; a parked one is answered by [`Decision::allow`](crate::Decision::allow),
 /// [`deny`](crate::Decision::deny) or [`reply`](crate::Decision::reply).
 pub fn request_user_approval() -> FuncTool {

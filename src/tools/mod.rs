@@ -1,9 +1,9 @@
 //! The tools that ship.
 //!
 //! The tools for files, search and the shell work on a [`Backend`](crate::backend::Backend). They
-//! come in three sets, which differ in their names and in details of arguments and output (feature
-//! `tools`): `coding` has the names of Claude Code, `wick` and `picoclaw` the names that the agents
-//! `wick` and `picoclaw` use, for prompts written for those.
+//! come in three sets, which differ in names and in details of arguments and output (feature
+//! `tools`): `coding` has the names of Claude Code, and `wick` and `picoclaw` have those of the
+//! agents `wick` and `picoclaw`, for prompts written for these agents.
 //!
 //! | work | `coding` | `wick` | `picoclaw` |
 //! |---|---|---|---|
@@ -16,7 +16,7 @@
 //! | search in files | `Grep` | `grep` | |
 //! | run a command | `Bash` | `execute` | `exec` |
 //!
-//! The others need no backend. Where their feature is on, they are part of the set that is named:
+//! The other tools need no backend. If their feature is enabled, they are part of the named set:
 //!
 //! | work | tool | feature | part of |
 //! |---|---|---|---|
@@ -45,15 +45,15 @@
 //! ```
 //!
 //! [`task`] returns the tools that start subagents, `Task`, `TaskOutput` and `TaskStop`;
-//! [`delegate`] returns others for the same work, with names that the agent `wick` uses.
+//! [`delegate`] returns tools for the same purpose with the names of the agent `wick`.
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
 //! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature
 //! `time`).
 //!
-//! In lists and results of searches, a path with control or invisible characters, or with a quote
-//! in front, is shown as a string of JSON; any other as it is.
+//! In listings and search results, a path that has control or invisible characters, or begins with
+//! a quote, is shown as a JSON string; any other is shown unchanged.
 //!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; tools that only read run concurrently.

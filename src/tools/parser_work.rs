@@ -1,17 +1,18 @@
-//! The work of fend's parser, bounded before it begins.
+//! Bounding the work of fend's parser before it begins.
 //!
-//! The parser looks at no interrupt, and reads parts of an expression again: the n-th term of a sum
-//! n times, for each term is first tried as an addition without a sign, and other factors where
-//! what follows cannot be read as it expects. Brackets multiply this: nested ones take time that is
+//! The parser checks no interrupt, and reads parts of an expression repeatedly: the n-th term of a
+//! sum n times, since each term is first tried as an addition without a sign, and other factors if
+//! the following text is not what it expects. Brackets multiply this: nested ones take time
 //! exponential in their depth.
 
-/// The most values and brackets that are read, each as often as the parser reads it.
+/// The maximum number of values and brackets, each counted as often as the parser reads it.
 const MAX_STEPS: u64 = 500_000;
 
-/// The most often that a factor is read that follows another one without an operator, or `%`.
+/// The maximum number of times that a factor is read if it follows another without an operator, or
+/// `%`.
 const ADJACENT: u64 = 4;
 
-/// The most often that the argument of a function or a divisor is read.
+/// The maximum number of times that the argument of a function, or a divisor, is read.
 const RETRIED: u64 = 2;
 
 /// The token before.
@@ -29,7 +30,7 @@ struct Level {
     times: u64,
     /// The number of terms so far.
     terms: u64,
-    /// The number of times that the current factor is read, by itself.
+    /// The number of times that the current factor alone is read.
     factor: u64,
     last: Last,
 }
@@ -62,7 +63,7 @@ impl ParserWork {
         self.level.last = Last::Function;
     }
 
-    /// Counts `+` or `-`. Behind another operator it is the sign of a value.
+    /// Counts `+` or `-`. After another operator, it is the sign of a value.
     pub(super) fn sum(&mut self) {
         self.level.terms += u64::from(self.level.last != Last::Operator);
         self.product(1);

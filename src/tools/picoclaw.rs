@@ -1,4 +1,5 @@
-//! `append_file`, `list_dir` and `exec`; the rest is as in [`wick`](super::wick).
+//! `append_file`, `list_dir` and `exec`. The other tools of the set are those of
+//! [`wick`](super::wick).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::args::{Args, WORKING_DIR, over, reader, runs_there, writes};
 use super::run::{self, Stderr, Style};
 use super::{files, schema};
 
-/// The time limit of a command unless another was set on the backend.
+/// The time limit of a command, unless the backend sets another.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const STYLE: Style = Style {
@@ -22,7 +23,7 @@ const STYLE: Style = Style {
     stderr: Stderr::Headed,
 };
 
-/// `append_file`: adds to the end of a file.
+/// `append_file`: appends text to a file.
 pub fn append_file(backend: impl Backend) -> FuncTool {
     let description = "Adds text to the end of a file, which is made if it is missing.";
     let parameters = schema::file(&json!({
@@ -34,7 +35,7 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `list_dir`: a folder as lines of `DIR:  name` and `FILE: name`.
+/// `list_dir`: lists a folder as lines of `DIR: name` and `FILE: name`.
 pub fn list_dir(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder, one entry a line.";
     let body = over(backend, files::list_text);
@@ -48,8 +49,8 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
 
 /// `exec`: runs a command. Standard error follows `STDERR:`.
 ///
-/// A command may run 60 seconds, and of each stream 10,000 characters are shown, unless other
-/// limits were set on the backend ([`Backend::command_limits`]).
+/// A command may run for 60 seconds, and 10,000 characters of each stream are shown, unless other
+/// limits are set on the backend ([`Backend::command_limits`]).
 pub fn exec(backend: impl Backend) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, and its \
         exit code when that is not 0.";

@@ -41,7 +41,7 @@ pub fn coding(backend: impl Backend) -> ToolRegistry {
 }
 
 /// Creates the set `wick`: `ls`, `read_file`, `write_file`, `edit_file` (of the first occurrence),
-/// `glob`, `grep` and `execute`. With the features `calc` and `time` also `calculate` and
+/// `glob`, `grep` and `execute`. With the features `calc` and `time`, also `calculate` and
 /// `current_datetime`.
 pub fn wick(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
@@ -56,8 +56,8 @@ pub fn wick(backend: impl Backend) -> ToolRegistry {
     registry(tools.into_iter().chain(computing))
 }
 
-/// The tools of [`wick`] for files, search and the shell, with this policy for edits and this
-/// `execute`.
+/// Returns the tools of [`wick`] for files, search and the shell, with this policy for edits and
+/// this `execute`.
 pub(crate) fn workspace(
     backend: &Arc<dyn Backend>,
     policy: EditPolicy,
@@ -76,8 +76,8 @@ pub(crate) fn workspace(
 }
 
 /// Creates the set `picoclaw`: `read_file`, `write_file`, `list_dir`, `edit_file` (of the only
-/// occurrence), `append_file` and `exec`. With the feature `web` also `web_fetch`, for the public
-/// internet alone.
+/// occurrence), `append_file` and `exec`. With the feature `web` also `web_fetch`, restricted to
+/// the public internet.
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let clone_backend = || backend.clone();

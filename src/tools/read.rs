@@ -1,4 +1,4 @@
-//! The reading of a file by lines.
+//! Reading a file by lines.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::util::text;
 
 use super::args::{Args, PATH};
 
-/// The number of lines that are shown unless a call asks for another number.
+/// The default number of lines shown.
 const MAX_LINES: usize = 2_000;
-/// A longer line is cut.
+/// The maximum length of a line, in characters; a longer one is cut.
 const MAX_LINE_CHARS: usize = 2_000;
-/// The most that is shown at once, in bytes, however many lines it is.
+/// The maximum number of bytes shown at once, whatever the number of lines.
 const MAX_SHOWN: usize = 256 * 1024;
-/// The number of bytes of a file that are searched for lines.
+/// The maximum number of bytes of a file that are searched for lines.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
-/// The bytes of a line apart from its text: its number, a tab and the line end.
+/// The size of a line without its text: its number, a tab and the line ending.
 const LINE_OVERHEAD: usize = 8;
 const CHUNK: usize = 256 * 1024;
-/// A file with a NUL byte near its start is binary.
+/// The size of the start of a file, in bytes; a NUL byte in it marks a binary file.
 const SNIFF: usize = 8 * 1024;
 /// The prefix of a file that is not text.
 const BASE64: &str = "base64:";
-/// The bytes of a file that are read before its size is asked for. Backends read as much in one
-/// piece.
+/// The number of bytes of a file that are read before its size is requested. Backends read as much
+/// in one piece.
 const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The body of a tool that shows lines of a file with their numbers, as `cat -n` does.
+/// Returns the body of a tool that shows lines of a file with their numbers, like `cat -n`.
 pub(super) async fn read_numbered(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -54,8 +54,8 @@ pub(super) async fn read_numbered(
     Ok(ToolOutput::new(text.trim_end_matches('\n')))
 }
 
-/// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8 is
-/// returned as `base64:` and its bytes.
+/// Returns the body of a tool that returns a file unchanged, or some of its lines. A file that is
+/// not UTF-8 is returned as `base64:` and its encoded bytes.
 pub(super) async fn read_raw(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -84,12 +84,12 @@ pub(super) async fn read_raw(
         return Ok(render_file(&backend.read(path).await?, size, max_bytes));
     }
 
-    // What follows would be cut off. The last character of these bytes may be incomplete.
+    // The remainder would be cut off. The last character of these bytes may be incomplete.
     let start = backend.read_range(path, 0, max_bytes + 4).await?;
     Ok(render_file(&start, size, max_bytes))
 }
 
-/// The output for a file of `size` bytes that begins with `start`, cut to `max_bytes`.
+/// Returns the output for a file of `size` bytes that begins with `start`, cut to `max_bytes`.
 fn render_file(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
 
@@ -110,8 +110,8 @@ fn render_file(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
     })
 }
 
-/// The text of the start of a file of `size` bytes; `None` if it is no UTF-8. The last character of
-/// a start may be incomplete.
+/// Returns the text of the start of a file of `size` bytes; `None` if it is not UTF-8. The last
+/// character of a start may be incomplete.
 fn valid_text(start: &[u8], size: usize) -> Option<&str> {
     match std::str::from_utf8(start) {
         Ok(text) => Some(text),
@@ -214,7 +214,7 @@ impl Page {
         len
     }
 
-    /// The note about what the lines alone do not show.
+    /// Returns the note about everything that the lines do not show.
     fn note(&self) -> Option<String> {
         let next = self.first + self.lines.len() as u64;
         match self.total {
@@ -231,7 +231,7 @@ impl Page {
     }
 }
 
-/// A line of any length, of which the start is kept.
+/// A line of any length, of which only the start is kept.
 #[derive(Default)]
 struct Line {
     kept: Vec<u8>,

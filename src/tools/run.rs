@@ -1,4 +1,4 @@
-//! The execution of commands, and the report of their ends.
+//! Running commands and reporting their results.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::util::text;
 /// The style in which a tool shows the output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// A longer output is cut in the middle.
+    /// The maximum length of the output, in characters; a longer one is cut in the middle.
     pub(super) max_chars: usize,
     /// The text for a command without output.
     pub(super) nothing: &'static str,
     pub(super) stderr: Stderr,
 }
 
-/// The extra time of a call beyond that of its command: commands are ended by the tool, and their
-/// output is shown, so the engine's own limit must not come first.
+/// The time of a call beyond that of its command: the tool ends the command and shows its output,
+/// so the engine's own limit must not expire first.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// The time limit of a call whose command may run for `limit`.
+/// Returns the time limit of a call whose command may run for `limit`.
 pub(super) fn call_timeout(limit: Duration) -> Duration {
     limit.saturating_add(MARGIN)
 }
 
-/// The time a command may run: what was set on the backend, or what the tool has.
+/// Returns the time limit of a command: the backend's, or else the tool's.
 pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
     backend.command_limits().timeout.unwrap_or(default)
 }
 
 impl Style {
-    /// Returns the style without its limit if the backend or the command has one of its own, which
-    /// has cut the output already.
+    /// Returns the style without its limit if the backend or the command has its own, which has cut
+    /// the output already.
     pub(super) fn on(mut self, backend: &dyn Backend, max_output: Option<usize>) -> Self {
         if max_output.is_some() || backend.command_limits().max_output.is_some() {
             self.max_chars = usize::MAX;
@@ -48,7 +48,7 @@ impl Style {
 /// The way standard error is distinguished from standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stderr {
-    /// Not distinguished: both are in the order written.
+    /// Not distinguished: both are in the order in which they were written.
     Merged,
     /// Each line begins with a mark.
     Marked,
@@ -93,7 +93,7 @@ pub(super) async fn start(
     Ok(ToolOutput::new(text).with_details(json!({"id": id})))
 }
 
-/// The new output of a background command, and its state.
+/// Returns the new output of a background command, and its state.
 pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
     let text = format!("{state}\n\n{}", format_output(&output.output, style));

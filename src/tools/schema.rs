@@ -1,8 +1,8 @@
-//! Schemas that several tools have.
+//! Schemas that several tools share.
 
 use serde_json::{Value, json};
 
-/// A tool for one folder.
+/// Returns the schema of a tool for one folder.
 pub(super) fn folder() -> Value {
     json!({
         "type": "object",
@@ -12,7 +12,7 @@ pub(super) fn folder() -> Value {
     })
 }
 
-/// A tool that finds files.
+/// Returns the schema of a tool that finds files.
 pub(super) fn glob() -> Value {
     json!({
         "type": "object",
@@ -24,8 +24,9 @@ pub(super) fn glob() -> Value {
     })
 }
 
-/// A tool for one file, with further properties. The call itself checks that the path is present:
-/// the path has two names, and some providers take no alternatives in a schema.
+/// Returns the schema of a tool for one file, with further properties. The call itself checks that
+/// the path is present: the path has two names, and some providers accept no alternatives in a
+/// schema.
 pub(super) fn file(further: &Value) -> Value {
     let mut properties = json!({
         "path": {"type": "string", "description": "Absolute, or relative to the workspace"}

@@ -1,6 +1,6 @@
 //! `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and `execute`.
 //!
-//! A file is named by `path` or `file_path`, whichever the call has.
+//! A call names a file with `path` or `file_path`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use super::read::read_raw;
 use super::run::{self, Stderr, Style};
 use super::{files, find, schema};
 
-/// The time limit of a command unless another was set on the backend.
+/// The time limit of a command, unless the backend sets another.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The most files `glob` returns.
+/// The maximum number of files that `glob` returns.
 const MAX_FILES: usize = 100;
-/// The most lines `grep` returns.
+/// The maximum number of lines that `grep` returns.
 const MAX_MATCHES: usize = 200;
 
 const STYLE: Style = Style {
@@ -30,15 +30,15 @@ const STYLE: Style = Style {
     stderr: Stderr::Marked,
 };
 
-/// `ls`: a folder as a JSON array of `{name, type, size}`.
+/// `ls`: lists a folder as a JSON array of `{name, type, size}`.
 pub fn ls(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder as a JSON array of name, type (file, dir, symlink) and size.";
     let body = over(backend, files::list_json);
     reader(FuncTool::new("ls", description, schema::folder(), body))
 }
 
-/// `read_file`: a file as it is, or some of its lines. A file that is not UTF-8 is returned as
-/// `base64:` and its bytes.
+/// `read_file`: returns a file unchanged, or some of its lines. A file that is not UTF-8 is
+/// returned as `base64:` and its encoded bytes.
 pub fn read_file(backend: impl Backend) -> FuncTool {
     let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
         the bytes encoded. With offset or limit, only those lines.";
@@ -50,7 +50,7 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
     reader(FuncTool::new("read_file", description, parameters, body))
 }
 
-/// `write_file`: writes a whole file, replacing what was there.
+/// `write_file`: writes a whole file, replacing its content.
 pub fn write_file(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = schema::file(&json!({
@@ -62,8 +62,8 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `edit_file`: replaces a text; `policy` selects from several occurrences. It takes `old_text` and
-/// `new_text`, or `old_string` and `new_string`.
+/// `edit_file`: replaces a text; `policy` selects among several occurrences. The arguments are
+/// `old_text` and `new_text`, or `old_string` and `new_string`.
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",
@@ -100,7 +100,8 @@ async fn call_edit(
     edit::edit(&*backend, path, old, new, policy).await
 }
 
-/// `glob`: at most 100 files by a pattern; one without a slash is matched at any depth.
+/// `glob`: returns at most 100 files that match a pattern. A pattern without a slash matches at any
+/// depth.
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
         returns their paths, sorted.";
@@ -117,7 +118,7 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query, &args).await
 }
 
-/// `grep`: at most 200 lines that match a regular expression.
+/// `grep`: returns at most 200 lines that match a regular expression.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression and returns the lines that match, \
         each after its path and number.";
@@ -144,13 +145,13 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 
 /// `execute`: runs a command. Lines of standard error begin with `[stderr] `.
 ///
-/// A command may run 120 seconds, and of each stream 100,000 characters are shown, unless other
-/// limits were set on the backend ([`Backend::command_limits`]).
+/// A command may run for 120 seconds, and 100,000 characters of each stream are shown, unless other
+/// limits are set on the backend ([`Backend::command_limits`]).
 pub fn execute(backend: impl Backend) -> FuncTool {
     execute_as(backend, STYLE, CommandLimits::default())
 }
 
-/// [`execute`] with limits in place of the backend's. If `is_whole`, there is no limit on what is
+/// Creates [`execute`] with `limits` instead of the backend's. If `is_whole`, the whole output is
 /// shown, for a caller that cuts long results itself.
 pub(crate) fn execute_within(
     backend: impl Backend,

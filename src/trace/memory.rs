@@ -12,13 +12,13 @@ use crate::util::sync::lock;
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 use super::tree;
 
-/// A span as it was recorded.
+/// A recorded span.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SpanRecord {
     /// Its id.
     pub id: SpanId,
-    /// The span it is in.
+    /// The id of its parent span.
     pub parent: Option<SpanId>,
     /// Its name.
     pub name: String,
@@ -26,19 +26,19 @@ pub struct SpanRecord {
     pub start: Duration,
     /// The duration; `None` while it is open.
     pub duration: Option<Duration>,
-    /// Its attributes, in the order they were first set.
+    /// Its attributes, in the order in which they were first set.
     pub attributes: Vec<(String, Value)>,
 }
 
 impl SpanRecord {
-    /// The attribute `key`.
+    /// Returns the value of the attribute `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let attribute = self.attributes.iter().find(|(name, _)| name == key);
         attribute.map(|(_, value)| value)
     }
 }
 
-/// An event as it was recorded.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EventRecord {
@@ -50,12 +50,12 @@ pub struct EventRecord {
     pub metadata: Value,
 }
 
-/// A recorder that keeps spans and events in memory, for tests and diagnosis. Clones share them. It
-/// has no limit: a long-running process has to [`clear`](MemoryRecorder::clear) it.
+/// A recorder that keeps spans and events in memory, for tests and debugging. Clones share them.
+/// The memory is not limited: a long-running process must [`clear`](MemoryRecorder::clear) it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with their starts and durations in seconds
-/// and without the ids of runs. The clock is tokio's: while it is paused, the tree is always the
-/// same.
+/// and without the ids of runs. The clock is tokio's: while it is paused, the output is
+/// deterministic.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -83,8 +83,8 @@ pub struct MemoryRecorder(Arc<Mutex<Trace>>);
 struct Trace {
     /// The time of the first span or event.
     zero: Option<Instant>,
-    /// The id of the first span. Clearing the records raises it, so that a span that ends later
-    /// does not change another one.
+    /// The id of the first span. Clearing the records increases it, so that a span that ends later
+    /// does not change a new one.
     first_id: u64,
     spans: Vec<SpanRecord>,
     events: Vec<EventRecord>,
@@ -108,12 +108,12 @@ impl MemoryRecorder {
         Self::default()
     }
 
-    /// The spans so far, in the order they began.
+    /// Returns the spans so far, in the order in which they began.
     pub fn spans(&self) -> Vec<SpanRecord> {
         lock(&self.0).spans.clone()
     }
 
-    /// The events so far.
+    /// Returns the events so far.
     pub fn events(&self) -> Vec<EventRecord> {
         lock(&self.0).events.clone()
     }

@@ -1,9 +1,9 @@
 //! The recorders of a run's spans.
 //!
-//! A recorder is given to the agent with
-//! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and reached by hooks
+//! An agent receives its recorder through
+//! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and hooks access it
 //! through [`RunContext::trace`](crate::RunContext::trace); without one, tracing costs nothing.
-//! The secrets of this process are removed from all it receives; see [`Secret`](crate::Secret).
+//! Registered secrets are redacted in everything that it receives; see [`Secret`](crate::Secret).
 //! [`TracingHook`](crate::hooks::TracingHook) records the spans; the loop itself records none.
 //!
 //! * [`MemoryRecorder`] keeps them, and prints them as a tree.

@@ -14,16 +14,15 @@ use crate::util::sync::lock;
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 
 /// A recorder that sends the spans of a [`TracingHook`](crate::hooks::TracingHook) to
-/// OpenTelemetry, with the names of its conventions for generative AI: `chat MODEL`, `execute_tool
-/// NAME` and `invoke_agent NAME` with `gen_ai.*` attributes. Attributes without a convention are
-/// named `agentcore.*`.
+/// OpenTelemetry, named after its semantic conventions for generative AI: `chat MODEL`,
+/// `execute_tool NAME` and `invoke_agent NAME` with `gen_ai.*` attributes. Attributes without a
+/// convention are named `agentcore.*`.
 ///
-/// The first spans of a run are children of the OpenTelemetry context that is current there. Texts
-/// of the conversation and arguments of tools are left out unless
-/// [asked for](Self::with_content).
+/// The first spans of a run are children of the current OpenTelemetry context. Texts of the
+/// conversation and arguments of tools are recorded only [on request](Self::with_content).
 ///
-/// The crate `opentelemetry` of the version 0.33 is part of this signature. The application chooses
-/// the exporter: the tracer is one of its provider.
+/// `opentelemetry` 0.33 is part of the public API of this type. The application chooses the
+/// exporter, through the provider of the tracer.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -111,7 +110,7 @@ where
     }
 }
 
-/// The operation of a span, for the spans that have a convention.
+/// Returns the operation of a span that has a convention.
 fn operation(name: &str) -> Option<&'static str> {
     match name {
         "llm.call" => Some("chat"),
@@ -241,7 +240,7 @@ fn is_content(key: &str) -> bool {
     matches!(key, "content_preview" | "tool_args" | "output_preview")
 }
 
-/// The name of an attribute in the conventions.
+/// Returns the name of an attribute in the conventions.
 fn attribute_name(key: &str) -> Cow<'static, str> {
     let attribute = match key {
         "session_id" => "gen_ai.conversation.id",
@@ -264,7 +263,7 @@ fn attribute_name(key: &str) -> Cow<'static, str> {
     attribute.into()
 }
 
-/// The value of an attribute. `None` for a value that OpenTelemetry does not have.
+/// Returns the value of an attribute. `None` for a value that OpenTelemetry cannot represent.
 fn attribute_value(value: &Value) -> Option<opentelemetry::Value> {
     Some(match value {
         Value::Bool(value) => (*value).into(),

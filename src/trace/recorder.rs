@@ -1,4 +1,4 @@
-//! The traits of recorders and of their spans.
+//! The traits of recorders and of spans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl SpanId {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number of the id.
     pub fn get(self) -> u64 {
         self.0
     }
@@ -23,16 +23,16 @@ impl SpanId {
 
 /// A recorder of spans and events of a run.
 pub trait TraceRecorder: Send + Sync + 'static {
-    /// Begins a span. It lasts until its handle is ended or dropped.
+    /// Starts a span, which lasts until its handle is ended or dropped.
     fn start_span(&self, name: &str) -> Box<dyn SpanHandle>;
 
-    /// Begins a span inside another one of this recorder. A recorder that keeps no tree begins a
-    /// span like any other.
+    /// Starts a span as a child of another one of this recorder. The provided method starts a span
+    /// without a parent.
     fn start_child(&self, name: &str, _parent: SpanId) -> Box<dyn SpanHandle> {
         self.start_span(name)
     }
 
-    /// Records an event at one moment.
+    /// Records an event at the current time.
     fn record_event(&self, name: &str, metadata: Value);
 }
 
@@ -52,15 +52,16 @@ impl<R: TraceRecorder + ?Sized> TraceRecorder for Arc<R> {
 
 /// A span in progress.
 pub trait SpanHandle: Send + Sync {
-    /// The span's id, to begin children of it; `None` if the recorder has no tree of spans.
+    /// Returns the span's id, for starting its children; `None` if the recorder has no tree of
+    /// spans.
     fn id(&self) -> Option<SpanId> {
         None
     }
 
-    /// Records an attribute, and returns the handle for the next one.
+    /// Records an attribute, and returns the handle so that calls can be chained.
     fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle;
 
-    /// Ends the span and records how long it took. Dropping the handle does the same.
+    /// Ends the span and records its duration. Dropping the handle does the same.
     fn end(self: Box<Self>);
 }
 

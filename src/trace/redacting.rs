@@ -1,4 +1,4 @@
-//! The redaction of secrets in a recorder.
+//! Redaction of secrets before a recorder.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::util::secret::{redact, redacted};
 
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 
-/// Removes the secrets of this process from all that a recorder is given.
+/// A recorder that redacts registered secrets in everything that it passes on.
 pub(crate) struct Redacting<R>(pub(crate) R);
 
 struct RedactingSpan(Box<dyn SpanHandle>);

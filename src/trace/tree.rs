@@ -1,4 +1,4 @@
-//! Spans as a tree for people.
+//! Formatting spans as a tree.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write as _};
@@ -10,15 +10,15 @@ use crate::util::text::truncate;
 use super::memory::SpanRecord;
 use super::recorder::SpanId;
 
-/// The length to which an attribute's value is cut, in characters.
+/// The maximum length of an attribute's value, in characters; longer ones are cut.
 const MAX_VALUE: usize = 60;
 
 /// The attribute with the id of a run, which differs from run to run.
 const RUN_ID: &str = "run_id";
 
-/// Writes one line for each span: its start, its duration, its name, indented below that of its
-/// parent, and its attributes, without texts that are equal to those of its parent and without the
-/// random ids of runs. A span without a parent in `spans` is not indented.
+/// Writes one line for each span: its start, its duration, its name, indented below its parent's,
+/// and its attributes, except texts that are equal to those of its parent and the random ids of
+/// runs. A span without a parent in `spans` is not indented.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut child_spans: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();
@@ -27,7 +27,7 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
         child_spans.entry(parent).or_default().push(span);
     }
 
-    // Not recursive: this crate does not control the depth of spans.
+    // Not recursive, since recorded spans may be nested to any depth.
     let mut stack: Vec<(usize, Option<&SpanRecord>, &SpanRecord)> = Vec::new();
     let children = |of: Option<&SpanRecord>| {
         let id = of.map(|span| span.id);
@@ -74,7 +74,7 @@ fn write_line(
     out.write_char('\n')
 }
 
-/// The text of a value: a bare word as it is, any other value as JSON on one line.
+/// Returns the text of a value: a bare word unchanged, any other value as JSON on one line.
 fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) => {

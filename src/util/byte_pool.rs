@@ -26,18 +26,18 @@ impl BytePool {
         Self(Arc::new(Pool { used, max_bytes }))
     }
 
-    /// An empty share.
+    /// Returns an empty share.
     pub(crate) fn share(&self) -> PoolShare {
         let pool = self.clone();
         PoolShare { pool, bytes: 0 }
     }
 
-    /// The size of the pool in bytes.
+    /// Returns the size of the pool in bytes.
     pub(crate) fn max_bytes(&self) -> usize {
         self.0.max_bytes
     }
 
-    /// The bytes in use.
+    /// Returns the bytes in use.
     pub(crate) fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf, absolute};
 
-/// The folder, made if need be, for its owner alone, by the path that no link is in. `sync` waits
-/// until the names in a folder are durable.
+/// Returns the folder, made if need be, for its owner alone, by the path that no link is in. `sync`
+/// waits until the names in a folder are durable.
 pub(crate) fn make_folder(
     path: &Path,
     sync: impl Fn(&Path) -> io::Result<()>,

@@ -6,16 +6,17 @@ use super::text;
 use super::yaml::duplicate_key;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-/// The number of steps after which the parser stops with an error.
+/// The maximum number of steps of the parser; beyond it, it stops with an error.
 const MAX_EVENTS: usize = 5_000;
-/// The length to which an error of the parser is shown.
+/// The maximum length of the parser's error that is shown, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// The front matter of a file, of which `content` may be the beginning; empty when it has none.
+/// Returns the front matter of a file, of which `content` may be the beginning; empty when it has
+/// none.
 ///
 /// # Errors
 ///
-/// A description of the mistake, for people.
+/// Returns a description of the mistake, for people.
 pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, String> {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     let Some(parts) = split(content)? else {
@@ -56,7 +57,7 @@ pub(crate) fn is_present(content: &[u8]) -> bool {
         .is_some_and(is_fence)
 }
 
-/// The content behind the front matter, or all of it when it has none.
+/// Returns the content after the front matter, or all of it when it has none.
 pub(crate) fn body(content: &[u8]) -> &[u8] {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     match split(content) {

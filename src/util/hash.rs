@@ -1,7 +1,7 @@
 //! A hash that is the same in every process.
 
 /// FNV-1a over the parts, with a zero byte between them. It distinguishes values that differ by
-/// accident; it is no defence against an attacker who searches for collisions.
+/// accident; it is no defense against an attacker who searches for collisions.
 pub(crate) fn fnv1a<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Fnv1a::default();
     for (index, part) in parts.into_iter().enumerate() {

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// limit is 16 MiB.
 const MAX_HEADERS: u32 = 64 * 1024;
 
-/// The number of runtimes and kinds for which a client is kept.
+/// The maximum number of runtimes and kinds for which a client is kept.
 const MAX_CLIENTS: usize = 64;
 
 /// A client, or the reason why it could not be built.
@@ -47,7 +47,7 @@ impl<K: PartialEq> Clients<K> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The client of this kind for the runtime that asks, built if need be.
+    /// Returns the client of this kind for the runtime that asks, built if need be.
     pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> ClientResult) -> ClientResult {
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
         let mut clients = lock(&self.0);
@@ -76,15 +76,15 @@ impl<K: PartialEq> Clients<K> {
     }
 }
 
-/// A client for https or for plain http, that names this crate, follows no redirect and sends no
-/// `Referer`.
+/// Returns a client for https or for plain http, that names this crate, follows no redirect and
+/// sends no `Referer`.
 ///
 /// A client belongs to the runtime it is first used in: see [`Clients`].
 ///
 /// # Errors
 ///
-/// When it is to be secure and the system's certificate store cannot be used, or the feature
-/// `tls` is off.
+/// Returns an error if the client uses TLS and the system's certificate store cannot be used, or
+/// the feature `tls` is off.
 pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     let builder = Client::builder()
         .user_agent(concat!(
@@ -99,8 +99,8 @@ pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
     tls::add(builder, secure)
 }
 
-/// A transport error with its causes, which contain the details, and without its address, which may
-/// hold a secret.
+/// Returns a transport error with its causes, which contain the details, and without its address,
+/// which may hold a secret.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

@@ -53,8 +53,8 @@ fn has_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-/// The secrets in the value of a header: the value, the token behind a scheme (`Bearer`), user and
-/// password in `Basic`, the values of cookies.
+/// Returns the secrets in the value of a header: the value, the token after a scheme (`Bearer`),
+/// user and password in `Basic`, the values of cookies.
 pub(crate) fn of_header(value: &str) -> Vec<Secret> {
     let value = value.trim();
     let mut secrets = vec![Secret::from(value)];
@@ -86,7 +86,7 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
     secrets
 }
 
-/// The secrets in an address: the password, or the user where there is none, and the query
+/// Returns the secrets in an address: the password, or the user where there is none, and the query
 /// parameters with names of secrets; each as it is written and decoded.
 pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
     let mut secrets = Vec::new();

@@ -7,7 +7,7 @@ use memchr::memchr2;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most values that are read at once of a server's reply or of the arguments of a call.
+/// The maximum number of values read at once of a server's reply or of a call's arguments.
 ///
 /// As a value, an element of a list takes 32 bytes, and an object with one field up to 650, however
 /// short its text is: this many take 130 MB at most.
@@ -81,7 +81,7 @@ fn count(text: &[u8], max_values: usize, max_depth: usize) -> usize {
     count
 }
 
-/// The end of the string whose first character is at `at`: the offset behind its quote.
+/// The end of the string whose first character is at `at`: the offset after its quote.
 pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(remaining) = text.get(at..) {
         match remaining.first() {
@@ -106,7 +106,7 @@ pub(crate) fn text_len(object: &Value) -> usize {
     values.filter_map(Value::as_str).map(str::len).sum()
 }
 
-/// The number of bytes of the value's JSON text, without making the text.
+/// Returns the number of bytes of the value's JSON text, without making the text.
 pub(crate) fn json_len(value: &impl Serialize) -> usize {
     struct Counter(usize);
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The values that a parser makes before it ends, with or without an error.
+    /// Returns the values that a parser makes before it ends, with or without an error.
     fn made_of(text: &str) -> usize {
         MADE.set(0);
         let _ = serde_json::from_str::<Counted>(text);

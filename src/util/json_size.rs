@@ -15,7 +15,7 @@ const NODE_FIELDS: usize = 5;
 
 /// The number of bytes that are counted at once.
 const WORD: usize = size_of::<u64>();
-/// The most words whose bytes are counted in the bytes of one word.
+/// The maximum number of words whose bytes are counted in the bytes of one word.
 const MAX_WORDS: usize = 32;
 /// The bytes of a text up to which its bytes are looked up one by one.
 const SHORT_TEXT: usize = 32;
@@ -62,7 +62,7 @@ pub(crate) fn escaped_len(text: &str) -> usize {
     words.len() * WORD + added + end_len
 }
 
-/// The longest start of `text` that takes at most `len` bytes inside a string of JSON.
+/// Returns the longest prefix of `text` that takes at most `len` bytes inside a string of JSON.
 pub(crate) fn escaped_prefix(text: &str, len: usize) -> &str {
     let mut remaining = len;
     let mut start = 0;
@@ -136,7 +136,7 @@ const fn each_byte(byte: u8) -> u64 {
 }
 
 /// The high bit of each byte that is not zero.
-#[inline(always)] // Without optimisation as well: it is run for each word.
+#[inline(always)] // Also without optimization: it runs for each word.
 const fn filled_bytes(word: u64) -> u64 {
     // No sum reaches the next byte.
     (((word & LOW_BITS) + LOW_BITS) | word) & HIGH_BITS

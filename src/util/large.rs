@@ -15,7 +15,7 @@ pub(crate) fn buffer(size: usize) -> Vec<u8> {
     Vec::with_capacity(capacity)
 }
 
-/// A copy of `content` in such a buffer.
+/// Returns a copy of `content` in such a buffer.
 #[cfg(feature = "fs")]
 pub(crate) fn copy(content: &[u8]) -> Vec<u8> {
     let mut copy = buffer(content.len());

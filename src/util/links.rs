@@ -4,19 +4,20 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Links that are followed in one path, as on Linux; after more, they lead in a circle.
+/// The maximum number of links that are followed in one path, as on Linux; more are considered a
+/// cycle.
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// Follows all links of an absolute path, also one whose target is missing: a write creates it.
 /// `None` after too many links.
 ///
-/// `read_link` returns the target of a link, and `None` for what exists and is none. What is behind
-/// a missing component is missing as well, so it is not looked up. The stack does not grow with the
-/// path, which may have any length.
+/// `read_link` returns the target of a link, and `None` for what exists and is none. Everything
+/// below a missing component is missing as well, so it is not looked up. The stack does not grow
+/// with the path, which may have any length.
 ///
 /// # Errors
 ///
-/// Those of `read_link`, except [`NotFound`](io::ErrorKind::NotFound).
+/// Returns the errors of `read_link`, except [`NotFound`](io::ErrorKind::NotFound).
 pub(crate) fn follow_links(
     path: &Path,
     mut read_link: impl FnMut(&Path) -> io::Result<Option<PathBuf>>,

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::error::{Error, ErrorKind, Result};
 
 /// glibc joins what was freed in small pieces, and returns the end of it to the system, when so
-/// much is freed at once. It maps no allocation of this size by itself.
+/// much is freed at once. It does not map a single allocation of this size.
 const JOINED: usize = 96 * 1024;
 
 /// Runs blocking `work` that takes much memory on a thread that ends with it, and waits for it. The
@@ -21,7 +21,7 @@ const JOINED: usize = 96 * 1024;
 ///
 /// # Errors
 ///
-/// Also [`ErrorKind::Io`] when no thread can be started.
+/// Returns the error of `work`, and [`ErrorKind::Io`] if no thread can be started.
 pub(crate) fn on_new_thread<T, F>(work: F) -> Result<T>
 where
     T: Send,

@@ -1,4 +1,4 @@
-//! Numbers behind names that are taken.
+//! Numbers appended to names that are taken.
 
 use std::collections::HashMap;
 use std::sync::Arc;

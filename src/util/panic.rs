@@ -67,8 +67,8 @@ impl<T> Drop for DropContained<T> {
     }
 }
 
-/// The message of a panic payload without secrets, or a fixed text for payloads that are not
-/// strings.
+/// Returns the message of a panic payload without secrets, or a fixed text for payloads that are
+/// not strings.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()

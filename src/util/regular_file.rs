@@ -35,8 +35,8 @@ const NONBLOCK: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
 ///
 /// # Errors
 ///
-/// Those of [`OpenOptions::open`], and [`ErrorKind::InvalidInput`] for something else than a
-/// regular file.
+/// Returns the errors of [`OpenOptions::open`], and [`ErrorKind::InvalidInput`] if the path is not
+/// a regular file.
 pub(crate) fn open_regular(options: &OpenOptions, path: &Path) -> Result<File> {
     let mut options = options.clone();
     #[cfg(unix)]
@@ -53,7 +53,7 @@ pub(crate) fn open_regular(options: &OpenOptions, path: &Path) -> Result<File> {
 ///
 /// # Errors
 ///
-/// If it is not a regular file, has more than `max_bytes`, or cannot be read.
+/// Returns an error if the file is not a regular one, has more than `max_bytes`, or cannot be read.
 pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
     // Before it is opened, for opening a device may have effects.
     if !fs::metadata(path)?.is_file() {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::json_size::{escaped_len, escaped_prefix};
 
-/// The first `max_chars` characters of `text`, and how many follow them.
+/// Returns the first `max_chars` characters of `text`, and how many follow them.
 ///
 /// ```
 /// use agentcore::text::head;
@@ -26,7 +26,7 @@ pub fn head(text: &str, max_chars: usize) -> (&str, usize) {
     }
 }
 
-/// The last `max_chars` characters of `text`, and how many stand before them.
+/// Returns the last `max_chars` characters of `text`, and how many stand before them.
 ///
 /// ```
 /// assert_eq!(agentcore::text::tail("größe", 3), ("öße", 2));
@@ -64,13 +64,13 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// The start of a name from outside in quotation marks, for an error.
+/// Returns the start of a name from outside in quotation marks, for an error.
 pub(crate) fn quoted(name: &str) -> String {
     format!("{:?}", truncate(name, 64))
 }
 
-/// The words of `text` on one line, of at most `max_chars` characters, in time that does not depend
-/// on the words behind these.
+/// Returns the words of `text` on one line, of at most `max_chars` characters, in time that does
+/// not depend on the words after these.
 pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
     let max_bytes = 4 * max_chars;
     let mut line = String::with_capacity(text.len().min(max_bytes));
@@ -87,8 +87,8 @@ pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
     truncate(&line, max_chars).into_owned()
 }
 
-/// The first `head_chars` and the last `tail_chars` characters of `text`, with a marker between
-/// them that gets the number of omitted ones.
+/// Returns the first `head_chars` and the last `tail_chars` characters of `text`, with a marker
+/// between them that gets the number of omitted ones.
 ///
 /// A text that fits into both together is returned as it is.
 ///
@@ -138,8 +138,8 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     true
 }
 
-/// The same for a text that is a result by itself; what is cut off is not copied. `size` is that of
-/// a whole of which `text` may be the start alone.
+/// The same for a text that is a whole result; what is cut off is not copied. `size` is that of a
+/// whole of which `text` may be the start alone.
 #[cfg_attr(not(feature = "tools"), expect(dead_code))]
 pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     // A character more than fits, so that it is cut.
@@ -149,7 +149,7 @@ pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     copy
 }
 
-/// The length of the longest start of `text` of at most `len` bytes.
+/// Returns the length of the longest start of `text` of at most `len` bytes.
 pub(crate) fn floor_char_boundary(text: &str, len: usize) -> usize {
     let mut ends = (0..=len.min(text.len())).rev();
     ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0)

@@ -25,7 +25,7 @@ impl Values {
         old.downcast().ok()
     }
 
-    /// The value of type `T`.
+    /// Returns the value of type `T`.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.0.get(&TypeId::of::<T>())?.clone().downcast().ok()
     }
@@ -52,7 +52,7 @@ impl Values {
         }
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }

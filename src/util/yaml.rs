@@ -4,8 +4,8 @@ use serde_saphyr::Error;
 
 use super::text::quoted;
 
-/// The text about a key that occurs twice. `None` for any other error. The text of the parser names
-/// an option of its own, which the author of a file cannot set.
+/// Returns the text about a key that occurs twice. `None` for any other error. The text of the
+/// parser names an option of its own, which the author of a file cannot set.
 pub(crate) fn duplicate_key(mut error: &Error) -> Option<String> {
     while let Error::AliasError { error: inner, .. } | Error::WithSnippet { error: inner, .. } =
         error

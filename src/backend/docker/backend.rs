@@ -32,7 +32,7 @@ const COMMAND: &str = include_str!("command.sh");
 
 /// The time limit of the engine for a file.
 const LIMIT: Duration = Duration::from_secs(120);
-/// A listing is no longer.
+/// The maximum size of a listing, in bytes.
 pub(super) const MAX_LISTING: u64 = 64 * 1024 * 1024;
 /// The number of attempts to list a folder in which files appear and disappear.
 const TRIES: usize = 8;
@@ -144,7 +144,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer.
+    /// Returns an error if the engine does not answer.
     pub async fn container_status(&self) -> Result<ContainerStatus> {
         self.inner.container.status().await
     }
@@ -153,7 +153,7 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// When the engine does not answer, or the container does not exist any more.
+    /// Returns an error if the engine does not answer, or the container no longer exists.
     pub async fn stop_container(&self) -> Result<()> {
         self.inner.container.tell("stop").await
     }
@@ -162,17 +162,17 @@ impl DockerBackend {
     ///
     /// # Errors
     ///
-    /// As [`stop_container`](Self::stop_container).
+    /// Returns the same errors as [`stop_container`](Self::stop_container).
     pub async fn restart_container(&self) -> Result<()> {
         self.inner.container.tell("restart").await
     }
 
     /// Removes the container with its files, also one that was attached to or is to stay. It is not
-    /// an error when the container does not exist any more.
+    /// an error if the container no longer exists.
     ///
     /// # Errors
     ///
-    /// When the engine does not answer.
+    /// Returns an error if the engine does not answer.
     pub async fn remove_container(&self) -> Result<()> {
         self.inner.container.remove().await
     }

@@ -65,14 +65,14 @@ impl DockerBuilder {
         }
     }
 
-    /// The name of a new container; a random one by default.
+    /// Sets the name of a new container. Defaults to a random one.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The workspace, an absolute path in the container; `/workspace` by default. The folder is
-    /// created in a new container if its image has none.
+    /// Sets the workspace, an absolute path in the container. Defaults to `/workspace`. The folder
+    /// is created in a new container if its image has none.
     pub fn workdir(mut self, path: impl Into<String>) -> Self {
         self.workdir = path.into();
         self
@@ -90,13 +90,13 @@ impl DockerBuilder {
         self
     }
 
-    /// The network of a new container, such as `bridge`; `none` by default.
+    /// Sets the network of a new container, such as `bridge`. Defaults to `none`.
     pub fn network(mut self, network: impl Into<String>) -> Self {
         self.network = network.into();
         self
     }
 
-    /// The user, or `user:group`, that everything runs as; the image's user by default.
+    /// Sets the user, or `user:group`, that everything runs as. Defaults to the image's user.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
@@ -159,13 +159,13 @@ impl DockerBuilder {
         self
     }
 
-    /// A variable for all commands.
+    /// Sets a variable for all commands.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// The limit of commands that name none; 120 seconds by default.
+    /// Sets the time limit of commands that have none. Defaults to 120 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = Some(timeout);
         self
@@ -196,12 +196,13 @@ impl DockerBuilder {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Config`] when a setting is not valid, or the program is not found.
-    /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] when the engine does not
-    ///   answer.
-    /// * [`ErrorKind::NotFound`] when there is no container to attach to, and
-    ///   [`ErrorKind::Conflict`] when another one has the name of the new one.
-    /// * [`ErrorKind::Timeout`] when the engine takes more than ten minutes.
+    /// Returns an error of the kind
+    ///
+    /// * [`ErrorKind::Config`] if a setting is not valid, or the program is not found.
+    /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] if the engine does not answer.
+    /// * [`ErrorKind::NotFound`] if there is no container to attach to, and [`ErrorKind::Conflict`]
+    ///   if another container has the name of the new one.
+    /// * [`ErrorKind::Timeout`] if the engine takes more than ten minutes.
     ///
     /// # Cancel safety
     ///
@@ -216,7 +217,7 @@ impl DockerBuilder {
         Ok(DockerBackend::new(container, self, shell))
     }
 
-    /// The arguments that run a new container of `image`.
+    /// Returns the arguments that run a new container of `image`.
     pub(super) fn run_arguments(&self, image: &str) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
         let mut push = |words: &[&str]| arguments.extend(words.iter().map(|&word| word.to_owned()));
@@ -342,7 +343,7 @@ pub(super) fn check_variable(name: &str) -> Result<()> {
     }
 }
 
-/// A field of comma-separated values.
+/// Returns a field of comma-separated values.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n']) {
         format!("\"{}\"", field.replace('"', "\"\""))

@@ -29,7 +29,7 @@ const PASSED_ON: [&str; 9] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The length to which an error text of the program is kept.
+/// The maximum length of the program's error text; a longer one is cut.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
 /// The program, and the engine it connects to.

@@ -17,7 +17,7 @@ use super::reply;
 
 /// The time limit of the engine for starting a command.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The script answers with a line that is shorter.
+/// The maximum length of the line with which the script answers, in bytes.
 const MAX_LINE: usize = 4 * 1024;
 
 /// Makes git refuse repositories that are no `.git` folder, which a checkout may contain: after the

@@ -24,7 +24,7 @@ pub enum ContainerStatus {
     Running,
     /// It exists, but does not run: `exited`, `paused`, `created` and the like.
     Stopped(String),
-    /// No container of that name exists any more.
+    /// No container of that name exists.
     Missing,
 }
 

@@ -8,7 +8,7 @@ pub(super) struct FileCall<'a> {
     /// The arguments that the operation has in addition to the path.
     pub(super) arguments: &'a [String],
     pub(super) input: &'a [u8],
-    /// The longest output, in bytes.
+    /// The maximum size of the output, in bytes.
     pub(super) max_output: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum FileOp {
 }
 
 impl FileOp {
-    /// The operation's name in the script.
+    /// Returns the operation's name in the script.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -50,7 +50,7 @@ impl FileOp {
 }
 
 impl<'a> FileCall<'a> {
-    /// A call without arguments and input.
+    /// Creates a call without arguments and input.
     pub(super) fn new(op: FileOp, path: &'a str, max_output: u64) -> Self {
         Self {
             op,

@@ -14,7 +14,8 @@ pub(super) fn unreadable(path: &str) -> Error {
     Error::new(ErrorKind::Protocol, text)
 }
 
-/// The metadata of a file: kind, size, and the seconds of its last change where they are known.
+/// Returns the metadata of a file: kind, size, and the seconds of its last change where they are
+/// known.
 pub(super) fn metadata(data: &[u8]) -> Option<Metadata> {
     let text = std::str::from_utf8(data).ok()?;
     let mut words = text.split_whitespace();
@@ -39,9 +40,9 @@ fn kind(letter: u8) -> Option<EntryKind> {
     })
 }
 
-/// A listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of the
-/// files. `None` when they do not match, for a file was created or removed meanwhile. A folder that
-/// is too large is an error.
+/// Returns a listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of
+/// the files. `None` when they do not match, for a file was created or removed meanwhile. A folder
+/// that is too large is an error.
 pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> {
     let end = match data.first() {
         Some(0) => 0,
@@ -49,9 +50,8 @@ pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> 
     };
 
     let names = &data[..end];
-    let sizes = &data[end + 1..];
-    let sizes = std::str::from_utf8(sizes).ok()?;
-    let mut sizes = sizes.lines().map(|size| size.parse::<u64>().ok());
+    let size_lines = std::str::from_utf8(&data[end + 1..]).ok()?;
+    let mut sizes = size_lines.lines().map(|size| size.parse::<u64>().ok());
     let mut entries = Vec::new();
     let mut folder_size = FolderSize::default();
     for entry in names

@@ -9,7 +9,7 @@ use super::cli::{Called, refused};
 
 const MARK: &str = "agentcore:";
 
-/// The data after the first line, if that reports success.
+/// Returns the data after the first line, if that reports success.
 pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a [u8]> {
     let mut parts = called.stdout.splitn(2, |byte| *byte == b'\n');
     let first = parts.next().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a
     }
 }
 
-/// The result of the first line of a script; `None` for any other line.
+/// Returns the result of the first line of a script; `None` for any other line.
 pub(super) fn first_line(line: &str, path: &str, root: &str) -> Option<Result<()>> {
     Some(match line.strip_prefix(MARK)? {
         "ok" => Ok(()),

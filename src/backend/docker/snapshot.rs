@@ -24,15 +24,16 @@ use super::reply;
 const BATCH: usize = 256;
 /// The number of bytes at which no further file is added to a call.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// The number of bytes that are kept for later at most, with the paths.
+/// The maximum number of bytes kept for later, including the paths.
 const MAX_AHEAD: usize = 16 * 1024 * 1024;
 /// The memory of a file that is kept for later, without its path and content.
 const AHEAD_FILE: usize = 128;
-/// The number of files and folders of a tree that is kept, and the bytes of their paths: two
-/// searches at once hold two trees.
+/// The maximum number of files and folders of a tree that is kept, and of the bytes of their paths:
+/// two concurrent searches hold two trees.
 const MAX_TREE: usize = 250_000;
 const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
-/// The longest listing of a tree that is kept: a path has a `./` and a NUL.
+/// The maximum size of the listing of a tree that is kept, in bytes: each path has a `./` and a
+/// NUL.
 const MAX_TREE_LISTING: u64 = (MAX_TREE_BYTES + 3 * MAX_TREE + 1024) as u64;
 
 #[derive(Debug)]
@@ -143,8 +144,9 @@ impl Backend for Snapshot {
     }
 }
 
-/// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the same
-/// way, a NUL. `None` when it is incomplete or too large: its folders are then listed one by one.
+/// Returns the tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in
+/// the same way, a NUL. `None` when it is incomplete or too large: its folders are then listed one
+/// by one.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let offset = memchr::memmem::find(data, b"\0\0")? + 1;
     let dirs = &data[..offset];

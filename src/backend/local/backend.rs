@@ -28,7 +28,7 @@ use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};
 
-/// The largest file that is read at once, unless set otherwise.
+/// The default maximum size of a file that is read at once, in bytes.
 const MAX_READ: u64 = 32 * 1024 * 1024;
 
 /// A folder of this machine.
@@ -36,9 +36,9 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Files
 ///
 /// No path leaves the root: not by `..`, not by an absolute path and not by a symbolic link, even
-/// one that is created during the call. A link to another place beneath the root is followed.
-/// FIFOs, sockets and devices are refused at once. Hard links to files elsewhere look like any
-/// file: do not let other users create them.
+/// one that is created during the call. A link to another place below the root is followed. FIFOs,
+/// sockets and devices are refused at once. Hard links to files elsewhere look like any file: do
+/// not let other users create them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
 /// Writes of this process to one path take turns.
@@ -46,10 +46,10 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Commands
 ///
 /// With the feature `process`, commands run in `bash`, or in `sh` where there is none. They are
-/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each
-/// is a session of its own, reads from `/dev/null`, and gets only harmless variables of this
-/// process's environment and those set for it. Commands need a tokio runtime with its drivers
-/// enabled, and a clock that is not paused.
+/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each is
+/// its own session, reads from `/dev/null`, and gets only harmless variables of this process's
+/// environment and those set for it. Commands need a tokio runtime with its drivers enabled, and a
+/// clock that is not paused.
 ///
 /// All processes of a command are ended with it:
 ///
@@ -113,7 +113,8 @@ impl LocalBackend {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it does not exist or is not a folder.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if `root` does not exist or is not a
+    /// folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
             root: Arc::new(Root::open(root.as_ref())?),
@@ -133,7 +134,7 @@ impl LocalBackend {
     }
 
     /// Sets the time limit of commands that name none. Defaults to 120 seconds. Tools that run
-    /// commands use it in place of their own default.
+    /// commands use it instead of their own default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
@@ -143,7 +144,7 @@ impl LocalBackend {
 
     /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start
     /// and half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is
-    /// set, in place of what their own limit allows.
+    /// set, instead of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
@@ -151,7 +152,7 @@ impl LocalBackend {
         self
     }
 
-    /// Sets whether each command gets a cgroup of its own where this process may make one; true by
+    /// Sets whether each command gets its own cgroup where this process may make one; true by
     /// default. With one, all processes of a command are ended in every case. Some kernels take a
     /// few milliseconds to move a command there.
     #[cfg(feature = "process")]
@@ -171,7 +172,7 @@ impl LocalBackend {
     }
 
     /// Confines the commands; see [`Sandbox`]. The methods for files are not confined: they stay
-    /// beneath the root by themselves.
+    /// below the root by themselves.
     ///
     /// A command that cannot be confined as requested is refused with an [`ErrorKind::Config`] that
     /// names the missing features.

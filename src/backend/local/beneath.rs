@@ -18,7 +18,7 @@ use crate::util::links::MAX_LINKS;
 
 use super::root::Root;
 
-/// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
+/// Opens `path` below `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
 pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     match open_by_kernel(root.dir(), path, flags, mode) {
@@ -131,7 +131,7 @@ fn push(rest: &mut Vec<OsString>, path: &OsStr) {
     );
 }
 
-/// The target of the link of that name; `None` when it is not a link, or missing.
+/// Returns the target of the link of that name; `None` when it is not a link, or missing.
 pub(super) fn read_link(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Option<OsString>> {
     match fs::readlinkat(dir, name, Vec::new()) {
         Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),

@@ -1,4 +1,4 @@
-//! The reading, listing and removal of files beneath a root.
+//! The reading, listing and removal of files below a root.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
@@ -20,7 +20,7 @@ use super::root::{Root, not_a_file};
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 impl Root {
-    /// The content of a file of at most `max` bytes.
+    /// Returns the content of a file of at most `max` bytes.
     pub(super) fn read(&self, path: &str, max: u64) -> Result<Vec<u8>> {
         let (file, stat) = self.open_file(path)?;
         let too_large = |size: u64| {
@@ -96,12 +96,13 @@ impl Root {
         fs::fchmod(&file, mode).map_err(|error| self.error(path, error.into()))
     }
 
-    /// The entries of a folder, unless the call is `over` before.
+    /// Returns the entries of a folder, unless the call is `over` before.
     pub(super) fn list(&self, path: &str, over: &Cancellation) -> Result<Vec<DirEntry>> {
         self.entries(path, true, over)
     }
 
-    /// The entries of a folder, without the sizes of files, each of which takes a system call.
+    /// Returns the entries of a folder, without the sizes of files, each of which takes a system
+    /// call.
     #[cfg(feature = "search")]
     pub(super) fn list_kinds(&self, path: &str, over: &Cancellation) -> Result<Vec<DirEntry>> {
         self.entries(path, false, over)

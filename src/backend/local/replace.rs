@@ -87,10 +87,10 @@ impl Root {
         replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
     }
 
-    /// The folder a file lies in and its name there, symbolic links in its place followed.
+    /// Returns the folder a file lies in and its name there, symbolic links in its place followed.
     ///
-    /// The folder is a handle beneath the root, so that operations in it stay beneath, regardless
-    /// of later changes of the path.
+    /// The folder is a handle below the root, so that operations in it stay below, regardless of
+    /// later changes of the path.
     pub(super) fn target_of(&self, path: &str, parents: Parents) -> Result<(OwnedFd, OsString)> {
         let mut relative_path = self.relative(path)?;
         for _ in 0..MAX_LINKS {

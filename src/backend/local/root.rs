@@ -1,4 +1,4 @@
-//! The root of a workspace, and opening what lies beneath it.
+//! The root of a workspace, and opening what lies below it.
 
 use std::fs::File;
 use std::io;
@@ -71,7 +71,7 @@ impl Root {
         &self.displayed_path
     }
 
-    /// The path of the root without symbolic links, as it was when it was opened.
+    /// Returns the path of the root without symbolic links, as it was when it was opened.
     pub(super) fn real(&self) -> &Path {
         &self.names[1]
     }
@@ -80,7 +80,8 @@ impl Root {
         self.dir.as_fd()
     }
 
-    /// The path relative to the root. It may still lead out of it: only opening it shows that.
+    /// Returns the path relative to the root. It may still lead out of it: only opening it shows
+    /// that.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf> {
         let relative_path = if path.starts_with('/') {
             self.beneath(Path::new(path))
@@ -95,8 +96,8 @@ impl Root {
         }))
     }
 
-    /// The part of an absolute path after the root, as it was written: a slash at its end marks a
-    /// folder.
+    /// Returns the part of an absolute path after the root, as it was written: a slash at its end
+    /// marks a folder.
     fn beneath<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let mut names = self.names.iter();
         let suffix = names.find_map(|name| path.strip_prefix(name).ok())?;
@@ -125,12 +126,12 @@ impl Root {
         self.open_beneath(path, flags, Mode::empty())
     }
 
-    /// A handle for a file or folder, to look at it or to work in it.
+    /// Returns a handle for a file or folder, to look at it or to work in it.
     pub(super) fn open_handle(&self, path: &str) -> Result<OwnedFd> {
         self.open_beneath(path, HANDLE, Mode::empty())
     }
 
-    /// A handle for the folder of that path relative to the root, to work in it.
+    /// Returns a handle for the folder of that path relative to the root, to work in it.
     pub(super) fn open_parent(&self, relative_path: &Path) -> io::Result<OwnedFd> {
         let relative_path = if relative_path.as_os_str().is_empty() {
             Path::new(".")
@@ -158,8 +159,8 @@ impl Root {
         }
     }
 
-    /// The path that a symbolic link leads to, relative to the root, when it is an absolute one
-    /// beneath it.
+    /// Returns the path that a symbolic link leads to, relative to the root, when it is an absolute
+    /// one below it.
     pub(super) fn link_target<'a>(&self, target: &'a Path) -> Option<&'a Path> {
         let climbs = target.components().any(|part| part == Component::ParentDir);
         let mut names = self.names.iter();

@@ -1,7 +1,7 @@
-//! The search beneath a root.
+//! The search below a root.
 //!
-//! Every folder and every file is opened beneath the root again, and so are the ignore files:
-//! the tree may change while it is walked, and what it holds is not to be trusted.
+//! Every folder and every file is opened below the root again, and so are the ignore files: the
+//! tree may change while it is walked, and what it holds is not to be trusted.
 
 use std::sync::Arc;
 
@@ -99,12 +99,15 @@ fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
 }
 
 fn rules(root: &Root, dir: &str, entries: &[DirEntry], cancellation: &Cancellation) -> Rules {
-    let contents = Rules::files(entries).filter_map(|file| {
+    let readable_contents = Rules::files(entries).filter_map(|file| {
         let path = join(dir, file);
         // An ignore file that cannot be read has no effect, as in git.
         root.read_range(&path, 0, Rules::READ).ok()
     });
-    let contents: Vec<_> = contents.collect();
-    let contents = contents.iter().map(|content| &content[..]);
-    Rules::parse(dir, contents, cancellation)
+    let contents: Vec<_> = readable_contents.collect();
+    Rules::parse(
+        dir,
+        contents.iter().map(|content| &content[..]),
+        cancellation,
+    )
 }

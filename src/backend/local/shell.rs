@@ -36,7 +36,7 @@ static SETSID: LazyLock<Option<PathBuf>> =
 static BASH: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| find(&["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]));
 
-/// The shell that runs commands.
+/// Returns the shell that runs commands.
 pub(super) fn shell() -> Shell {
     match *BASH {
         Some(_) => Shell::Bash,
@@ -101,7 +101,7 @@ impl Default for Settings {
 
 #[cfg(feature = "sandbox")]
 impl Settings {
-    /// The environment variables that the sandbox sets for commands.
+    /// Returns the environment variables that the sandbox sets for commands.
     fn sandbox_environment(&self) -> Result<BTreeMap<String, String>> {
         let environment = self.sandbox.as_ref().map(Confined::environment);
         environment.transpose().map(Option::unwrap_or_default)
@@ -202,7 +202,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     })
 }
 
-/// A shell in a session of its own, or at least in a process group.
+/// Returns a shell in its own session, or at least in a process group.
 fn starter() -> std::process::Command {
     if let Some(setsid) = SETSID.as_deref() {
         let mut process = std::process::Command::new(setsid);
@@ -228,7 +228,7 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-/// The evidence by which the processes of a just started command are recognised. `pipe` is one it
+/// The evidence by which the processes of a just started command are recognized. `pipe` is one it
 /// writes to in addition to those of the child.
 fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence> {
     let pipes = [

@@ -12,9 +12,9 @@ use crate::util::sync::lock;
 
 const PREFIX: &str = ".agentcore-";
 const SUFFIX: &str = ".tmp";
-/// A younger file may be a write under way, of another process too.
+/// A younger file may belong to a write in progress, even of another process.
 const AGE: Duration = Duration::from_secs(60 * 60);
-/// The number of folders at which all are forgotten, and swept again.
+/// The maximum number of remembered folders; beyond it all are forgotten, and swept again.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// The folders that were swept.

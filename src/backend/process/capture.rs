@@ -45,7 +45,7 @@ impl Capture {
         }
     }
 
-    /// The output kept since the last call.
+    /// Returns the output kept since the last call.
     pub(super) fn take(&self) -> Captured {
         let mut output = lock(&self.0);
         let head = Bytes::from(std::mem::take(&mut output.head));

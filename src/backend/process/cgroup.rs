@@ -1,7 +1,7 @@
 //! A cgroup for each command, where this process may make one.
 //!
 //! Processes in a cgroup stay in it, even if they fork, and the kernel ends all of them at once.
-//! This process itself is never moved: the cgroups of its commands are made beneath its own.
+//! This process itself is never moved: the cgroups of its commands are made below its own.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -15,9 +15,9 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The prefix of the names of the cgroups of commands.
 const PREFIX: &str = "agentcore-";
-/// Leftovers beyond this many are left to the next process.
+/// The maximum number of leftovers that one process removes; the others are left to the next.
 const MAX_LEFTOVERS: usize = 1_024;
-/// A command may have made cgroups in its own; those deeper than this stay.
+/// The maximum depth of removed cgroups: a command may have created some in its own.
 const MAX_DEPTH: usize = 16;
 /// The pause between two attempts to remove a cgroup whose processes were killed.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -40,7 +40,7 @@ pub(in super::super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Creates a cgroup beneath that of this process; `None` where that is not possible.
+    /// Creates a cgroup below that of this process; `None` where that is not possible.
     pub(in super::super) fn new() -> Option<Self> {
         if IS_REFUSED.load(Ordering::Relaxed) {
             return None;

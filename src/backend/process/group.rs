@@ -28,7 +28,7 @@ pub(in super::super) struct Group {
 }
 
 impl Group {
-    /// The group whose leader has, or is about to have, this process id.
+    /// Creates the group whose leader has, or is about to have, this process id.
     pub(in super::super) fn new(leader: u32, strays: Option<Strays>) -> Self {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
         Self {
@@ -60,14 +60,16 @@ impl Group {
         self.is_reaped.store(true, Ordering::Release);
     }
 
-    /// Kills what is left. The group must not be used again: its id may soon be another's.
+    /// Kills the remaining processes. The group must not be used again: its id may soon be
+    /// another's.
     pub(in super::super) fn end(&self) {
         if !self.over.swap(true, Ordering::AcqRel) {
             self.signal(Signal::KILL);
         }
     }
 
-    /// Kills what is left, and what left the group. Waits for the end, up to a short limit.
+    /// Kills the remaining processes, and those that left the group. Waits for the end, up to a
+    /// short limit.
     pub(super) async fn end_all(self: &Arc<Self>) {
         let strays = lock(&self.strays).take();
         if let Some(strays) = strays {
@@ -79,7 +81,8 @@ impl Group {
         self.end();
     }
 
-    /// Kills what is left, and has what left the group killed, without waiting for it.
+    /// Kills the remaining processes, and has those that left the group killed, without waiting for
+    /// it.
     pub(super) fn abandon(&self) {
         self.end();
         let strays = lock(&self.strays).take();

@@ -17,7 +17,7 @@ use super::capture::Capture;
 use super::group::Group;
 use super::running::Running;
 
-/// The number of commands that are kept at once at most, ended ones among them.
+/// The maximum number of commands that are kept, including ended ones.
 const MAX_JOBS: usize = 32;
 
 /// The commands a backend runs in the background; all are killed when it is dropped.

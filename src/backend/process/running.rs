@@ -20,8 +20,7 @@ use super::group::Group;
 
 /// The time that a command may run, unless the command or the backend sets another.
 pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
-/// The number of bytes of each stream of a command that are kept, unless the backend sets another
-/// limit.
+/// The default maximum number of bytes kept of each stream of a command.
 pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
 /// The time a command has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);

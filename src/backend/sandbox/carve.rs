@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path without links. What is missing of it is taken as it is written.
+/// Returns the path without links. What is missing of it is taken as it is written.
 pub(super) fn real_path(path: &Path) -> PathBuf {
     for (depth, ancestor) in path.ancestors().enumerate() {
         if let Ok(real_ancestor) = ancestor.canonicalize() {
@@ -27,7 +27,7 @@ mod linux {
     use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
     use rustix::io::Errno;
 
-    /// The number of entries of a folder that are allowed one by one.
+    /// The maximum number of entries of a folder that are allowed one by one.
     const MAX_ENTRIES: usize = 4096;
 
     /// Calls `allow` with the files and folders that together are `root` without the denied paths,
@@ -65,7 +65,7 @@ mod linux {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(&handle, ".", flags, Mode::empty()) {
             Ok(folder) => folder,
-            // Nothing can lie beneath a file.
+            // Nothing can lie below a file.
             Err(Errno::NOTDIR) => return allow(handle),
             Err(error) => return Err(io::Error::from(error).into()),
         };

@@ -33,7 +33,7 @@ impl Confined {
         &self.sandbox
     }
 
-    /// The environment variables for commands, as defaults.
+    /// Returns the environment variables for commands, as defaults.
     pub(in super::super) fn environment(&self) -> Result<BTreeMap<String, String>> {
         let mut environment = BTreeMap::new();
         if let Some(folder) = self.private_folder()? {

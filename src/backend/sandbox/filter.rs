@@ -42,7 +42,7 @@ fn program(rules: Rules) -> Built<BpfProgram> {
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()
 }
 
-/// The rules for refused system calls.
+/// Returns the rules for refused system calls.
 fn rules(sandbox: &Sandbox) -> Built<Rules> {
     let mut rules = Rules::new();
     let mut refuse = |call: libc::c_long, when: Vec<SeccompRule>| {
@@ -81,7 +81,7 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
     Ok(rules)
 }
 
-/// The rules for refused sockets.
+/// Returns the rules for refused sockets.
 fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
     let internet = [libc::AF_INET, libc::AF_INET6];
     let mut families = Vec::new();

@@ -26,7 +26,7 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// The version of Landlock in this kernel. Restricts the thread that asks.
+/// Returns the version of Landlock in this kernel. Restricts the thread that asks.
 pub(super) fn probe() -> u32 {
     let result = Ruleset::default()
         .handle_access(AccessFs::Execute)
@@ -46,10 +46,10 @@ pub(super) fn restrict(
     abi: u32,
 ) -> Result<()> {
     let abi = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
-    let ruleset = ruleset(sandbox, abi).map_err(failed)?;
-    let ruleset = add_paths(ruleset, sandbox, denied, private, abi)?;
-    let ruleset = add_ports(ruleset, sandbox, abi).map_err(failed)?;
-    let status = ruleset.restrict_self().map_err(failed)?;
+    let empty_ruleset = ruleset(sandbox, abi).map_err(failed)?;
+    let with_paths = add_paths(empty_ruleset, sandbox, denied, private, abi)?;
+    let with_ports = add_ports(with_paths, sandbox, abi).map_err(failed)?;
+    let status = with_ports.restrict_self().map_err(failed)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),
         other => Err(failed(io::Error::other(format!("it is {other:?}")))),

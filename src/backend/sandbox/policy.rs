@@ -109,7 +109,7 @@ const MACHINE: [&str; 9] = [
 /// * `/proc`, once it is allowed. [`workspace`](Self::workspace) does not, so that neither command
 ///   lines nor environments of other processes can be read. With it, the environments of
 ///   processes outside stay hidden for an unprivileged user, and their memory for everyone.
-/// * The permissions of a workspace apply throughout, unless paths beneath it are
+/// * The permissions of a workspace apply throughout, unless paths below it are
 ///   [denied](Self::hold_denied). A hook that a command writes into `.git` is run by the next user
 ///   of git, outside.
 /// * Amounts: memory, processes, disk space and time are not limited.
@@ -145,7 +145,7 @@ pub struct Sandbox {
     max_abi: Option<u32>,
 }
 
-/// A path and what may be done beneath it.
+/// A path and what may be done below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allowed {
     pub(super) path: PathBuf,
@@ -168,8 +168,8 @@ impl Sandbox {
         Self::default()
     }
 
-    /// A sandbox for most work in a folder: programs and libraries of the system can be run, its
-    /// harmless settings read, everything done beneath `root`. Commands get a [private
+    /// Creates a sandbox for most work in a folder: programs and libraries of the system can be
+    /// run, its harmless settings read, everything done below `root`. Commands get a [private
     /// folder](Self::private_folder), and no network.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let mut sandbox = Self::new().write(root).private_folder();
@@ -186,20 +186,20 @@ impl Sandbox {
         sandbox
     }
 
-    /// Allows reading a file, or everything beneath a folder. It must exist when a command starts.
+    /// Allows reading a file, or everything below a folder. It must exist when a command starts.
     #[must_use]
     pub fn read(self, path: impl Into<PathBuf>) -> Self {
         self.allow(path, Access::Read)
     }
 
-    /// Allows reading and running a program, or all beneath a folder. It must exist when a command
+    /// Allows reading and running a program, or all below a folder. It must exist when a command
     /// starts.
     #[must_use]
     pub fn execute(self, path: impl Into<PathBuf>) -> Self {
         self.allow(path, Access::Execute)
     }
 
-    /// Allows everything with a file, or beneath a folder: reading, running, making, writing,
+    /// Allows everything with a file, or below a folder: reading, running, making, writing,
     /// removing. Devices cannot be made. It must exist when a command starts.
     #[must_use]
     pub fn write(self, path: impl Into<PathBuf>) -> Self {

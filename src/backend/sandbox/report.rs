@@ -46,7 +46,7 @@ impl SandboxLimit {
         }
     }
 
-    /// The requirement for enforcing it.
+    /// Returns the requirement for enforcing it.
     fn needs(self) -> &'static str {
         match self {
             Self::Files => "Landlock, of Linux 5.13 and newer where it is turned on",
@@ -85,7 +85,7 @@ impl SandboxReport {
         self.missing.is_empty()
     }
 
-    /// The missing limits, and their requirements.
+    /// Returns the missing limits, and their requirements.
     pub(super) fn shortfall(&self) -> String {
         let missing_limits = self.missing.iter();
         let missing_limits =

@@ -4,7 +4,7 @@ use crate::error::Result;
 
 use super::super::failure::outside;
 
-/// The path without the root in front; an absolute one elsewhere is outside.
+/// Returns the path without the root in front; an absolute one elsewhere is outside.
 pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
     if !path.starts_with('/') {
         return Ok(path);
@@ -15,7 +15,7 @@ pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
     }
 }
 
-/// The folder whose path has these parts, of which those that lead nowhere are left out.
+/// The folder whose path has these parts, of which those that lead nowhere are omitted.
 pub(super) fn folder<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts = parts.into_iter();
     let parts: Vec<&str> = parts.filter(|part| !matches!(*part, "" | ".")).collect();

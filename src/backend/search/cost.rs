@@ -9,31 +9,32 @@ use crate::error::Result;
 
 use super::super::failure::invalid;
 
-/// The longest expression, in bytes.
+/// The maximum length of an expression, in bytes.
 const MAX_BYTES: usize = 8 * 1024;
-/// The most positions: characters and classes, each as often as repetitions repeat it.
+/// The maximum number of positions: characters and classes, each counted as often as it is
+/// repeated.
 const MAX_POSITIONS: usize = 4_096;
 
-/// An error repeats no longer expression than this, in bytes.
+/// The maximum length of an expression that an error repeats, in bytes.
 const MAX_REPEATED: usize = 500;
 
-/// The most bytes searched at once for a plain expression.
+/// The maximum number of bytes searched at once for a plain expression.
 const MAX_PLAIN: usize = 64 * 1024 * 1024;
-/// The most bytes searched at once for any other.
+/// The maximum number of bytes searched at once for any other expression.
 const MAX_HEAP: usize = 8 * 1024 * 1024;
 /// The least bytes searched at once, however costly the expression.
 const MIN_HEAP: usize = 64 * 1024;
-/// The most bytes searched at once times the positions of the expression. A single search cannot
-/// be interrupted: in the worst case that was measured this takes a few seconds.
+/// The maximum product of the bytes searched at once and the positions of the expression. A single
+/// search cannot be interrupted: in the worst case measured, this takes a few seconds.
 const MAX_WORK: usize = 128 * 1024 * 1024;
 
-/// The most bytes to search at once for an expression. One search takes time in proportion to the
-/// bytes and, where a state machine for the expression grows too large, to its positions. The
-/// machine of a plain expression, of texts and alternatives alone, does not.
+/// Returns the maximum number of bytes to search at once for an expression. One search takes time
+/// in proportion to the bytes and, where a state machine for the expression grows too large, to its
+/// positions. The machine of a plain expression, of texts and alternatives alone, does not.
 ///
 /// # Errors
 ///
-/// When the expression is malformed or over a limit.
+/// Returns an error if the expression is malformed or over a limit.
 pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
     let bytes = pattern.len();
     if bytes > MAX_BYTES {
@@ -63,7 +64,7 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
     Ok((MAX_WORK / positions.max(1)).clamp(MIN_HEAP, MAX_HEAP))
 }
 
-/// An error with the place of it, which repeats the expression, unless that is long.
+/// Returns an error with the place of it, which repeats the expression, unless that is long.
 fn described(pattern: &str, error: &Error) -> String {
     let kind = match error {
         Error::Parse(error) if pattern.len() > MAX_REPEATED => error.kind().to_string(),

@@ -17,7 +17,7 @@ use super::query::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::rules::Rules;
 use super::walk::{Step, Walk, join};
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug)]
 pub(in super::super) struct Search<K> {
     walk: Walk,
@@ -42,7 +42,7 @@ pub(in super::super) enum Haystack<'a> {
 }
 
 impl Search<Globber> {
-    /// A search that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a search that ends, truncated, when `cancellation` is cancelled.
     pub(in super::super) fn glob(
         query: &GlobQuery,
         root: &str,
@@ -62,7 +62,7 @@ impl Search<Globber> {
         self.kind.base_may_be_missing
     }
 
-    /// The folder to enter next.
+    /// Returns the folder to enter next.
     pub(in super::super) fn next(&mut self) -> Option<String> {
         loop {
             match self.walk.next()? {
@@ -83,7 +83,7 @@ impl Search<Globber> {
 }
 
 impl Search<Grepper> {
-    /// A search that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a search that ends, truncated, when `cancellation` is cancelled.
     pub(in super::super) fn grep(
         query: &GrepQuery,
         root: &str,
@@ -126,7 +126,7 @@ impl<K> Search<K> {
         self.walk.enter(path, entries, rules);
     }
 
-    /// The cancellation of the search.
+    /// Returns the cancellation of the search.
     pub(in super::super) fn cancellation(&self) -> &Cancellation {
         self.walk.cancellation()
     }
@@ -137,8 +137,8 @@ impl<K> Search<K> {
     }
 }
 
-/// The folders above `base`, the root's first. There are none when `..` makes that a question to
-/// the file system.
+/// Returns the folders above `base`, the root's first. There are none when `..` makes that a
+/// question to the file system.
 pub(in super::super) fn parent_folders(base: &str) -> Vec<&str> {
     if base.is_empty() || base.split('/').any(|part| part == "..") {
         return Vec::new();

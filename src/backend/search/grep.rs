@@ -22,12 +22,13 @@ use super::rules::absolute;
 use super::sink::Lines;
 use super::walk::Filter;
 
-/// The largest program an expression may compile to.
+/// The maximum size of a compiled expression, in bytes.
 const MAX_REGEX: usize = 10 * 1024 * 1024;
-/// The memory in which a search stores the states it has been in.
+/// The maximum size of the cache of a search's states, in bytes.
 const MAX_STATES: usize = 8 * 1024 * 1024;
 
-/// The most bytes of lines that are found, cut lines as they are shown, and 64 bytes for each line.
+/// The maximum size of the lines found, in bytes: cut lines count as they are shown, and each line
+/// counts 64 bytes more.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
 /// A [`GrepQuery`] made ready.

@@ -105,7 +105,7 @@ fn resumed(haystack: &[u8], found: Match) -> usize {
     (found.end() + past_empty).min(haystack.len())
 }
 
-/// The end of the last line of a match, its line feed included.
+/// Returns the end of the last line of a match, its line feed included.
 fn end_of_line(haystack: &[u8], found: Match) -> usize {
     let end = found.end();
     if !found.is_empty() && haystack[end - 1] == b'\n' {

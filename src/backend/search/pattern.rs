@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 const MAX_BYTES: usize = 1024;
-/// The most opening braces. All of them count, nested or not, escaped or in a class: this bounds
-/// the depth without parsing the pattern.
+/// The maximum number of opening braces. All of them count, nested or not, escaped or in a class:
+/// this bounds the depth without parsing the pattern.
 const MAX_BRACES: usize = 32;
-/// The most stars.
+/// The maximum number of stars.
 const MAX_STARS: usize = 128;
-/// The most commas, which separate alternatives.
+/// The maximum number of commas, which separate alternatives.
 const MAX_COMMAS: usize = 256;
 
 /// A pattern over a limit.

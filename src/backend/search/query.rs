@@ -5,7 +5,7 @@ use super::super::filter::PathFilter;
 /// The files whose path matches a pattern.
 ///
 /// `?`, `*`, `[a-z]` and `{a,b}` match parts of one name, `**` any number of folders, including
-/// none. Files excluded by `.gitignore`, `.ignore` and `.git/info/exclude` beneath the root are
+/// none. Files excluded by `.gitignore`, `.ignore` and `.git/info/exclude` below the root are
 /// omitted, and so are hidden files, unless the pattern names them: the literal folders a pattern
 /// begins with are always searched, and a part that begins with a dot finds hidden names. Symbolic
 /// links are not followed.
@@ -27,12 +27,12 @@ use super::super::filter::PathFilter;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GlobQuery {
-    /// The pattern, matched against paths relative to `path`; an absolute one lies beneath the
-    /// root. At most 1,024 bytes, 32 `{`, 128 `*` and 256 `,`.
+    /// The pattern, matched against paths relative to `path`; an absolute one lies below the root.
+    /// At most 1,024 bytes, 32 `{`, 128 `*` and 256 `,`.
     pub pattern: String,
     /// The folder to search; `None` means the root.
     pub path: Option<String>,
-    /// True if a pattern without a slash is matched against names in folders beneath, too.
+    /// True if a pattern without a slash is matched against names in folders below, too.
     pub any_depth: bool,
     /// The maximum number of files to return.
     pub limit: usize,

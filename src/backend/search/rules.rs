@@ -19,12 +19,12 @@ const WILD: usize = 8;
 /// expression grows with both.
 const WILDCARDS: usize = 8;
 const LINE_BYTES: usize = 256;
-/// The most all lines of a folder's ignore files weigh together; later ones are left out.
+/// The maximum weight of all lines of a folder's ignore files together; later lines are omitted.
 const MAX_WEIGHT: usize = 2_048 * WILD;
-/// The most lines compiled together.
+/// The maximum number of lines compiled together.
 const PIECE_LINES: usize = 512;
-/// The most bytes of lines compiled together. The expression they make stays far below the size
-/// at which compiling it fails, and a failure would lose this piece only.
+/// The maximum size of the lines compiled together, in bytes. Their expression stays far below the
+/// size at which compilation fails, and a failure would lose only this piece.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// The rules in the ignore files of one folder.
@@ -36,13 +36,13 @@ pub(in super::super) struct Rules {
 }
 
 impl Rules {
-    /// The number of bytes of an ignore file that are read at most.
+    /// The maximum number of bytes read of an ignore file.
     pub(in super::super) const MAX_BYTES: usize = 256 * 1024;
     /// The number of bytes to read of an ignore file: one more than the limit, to detect a longer
     /// file.
     pub(in super::super) const READ: usize = Self::MAX_BYTES + 1;
 
-    /// The paths, relative to a folder with these entries, that may hold rules.
+    /// Returns the paths, relative to a folder with these entries, that may hold rules.
     pub(in super::super) fn files(entries: &[DirEntry]) -> impl Iterator<Item = &'static str> {
         FILES.into_iter().filter(|file| {
             let name = file.split('/').next().unwrap_or(file);
@@ -50,10 +50,10 @@ impl Rules {
         })
     }
 
-    /// The rules of `dir` with the contents of its ignore files, in the order of
-    /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
-    /// a line over the limits of a pattern and the lines over those of a folder. When
-    /// `cancellation` is cancelled, the lines that are left are left out, too.
+    /// Creates the rules of `dir` with the contents of its ignore files, in the order of
+    /// [`files`](Self::files). A line that cannot be understood is omitted, as git does; so are a
+    /// line over the limits of a pattern and the lines over those of a folder. When `cancellation`
+    /// is cancelled, the lines that are left are omitted, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
@@ -113,7 +113,7 @@ impl Rules {
         self.pieces.extend(pieces.into_iter().rev());
     }
 
-    /// The weight of all lines, in which a line without wildcards weighs 1.
+    /// Returns the weight of all lines, in which a line without wildcards weighs 1.
     pub(super) fn weight(&self) -> usize {
         self.weight
     }
@@ -155,7 +155,7 @@ fn whole_lines(content: &[u8]) -> &[u8] {
     }
 }
 
-/// Rules match paths beneath a root; the workspace's own is `/` to them.
+/// Rules match paths below a root; the workspace's own is `/` to them.
 pub(super) fn absolute(path: &str) -> String {
     format!("/{path}")
 }

@@ -1,4 +1,4 @@
-//! The order in which a tree is searched, and what is left out of it.
+//! The order in which a tree is searched, and the entries omitted from the search.
 
 use std::cmp::Reverse;
 
@@ -11,12 +11,12 @@ use crate::util::Cancellation;
 use super::super::entry::{DirEntry, EntryKind};
 use super::rules::{Rules, absolute};
 
-/// The number of entries after which a walk ends.
+/// The maximum number of entries of a walk.
 const MAX_ENTRIES: usize = 2_000_000;
-/// Folders deeper than this are not entered.
+/// The maximum depth of folders; deeper ones are not entered.
 const MAX_DEPTH: usize = 512;
-/// A folder is not entered if the lines of ignore files that rule in it, its own and those of the
-/// folders above, weigh more than this.
+/// The maximum weight of the lines of ignore files that apply in a folder, its own and those of its
+/// parents. A folder with more is not entered.
 const MAX_WEIGHT: usize = 48 * 1024;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.
@@ -53,7 +53,7 @@ pub(super) enum Step {
 }
 
 impl Walk {
-    /// A walk that ends, truncated, when `cancellation` is cancelled.
+    /// Creates a walk that ends, truncated, when `cancellation` is cancelled.
     pub(super) fn new(filter: Filter, cancellation: Cancellation) -> Self {
         Self {
             parent_rules: Vec::new(),

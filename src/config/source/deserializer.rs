@@ -1,4 +1,4 @@
-//! Values with places as a serde deserializer.
+//! A serde deserializer for values with their places.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 use super::fault::Fault;
 use super::tree::{Entry, Node, Tree};
 
-/// Makes a `T` from a value.
+/// Deserializes a `T` from a value.
 pub(in crate::config) fn read<T: DeserializeOwned>(node: &Node) -> Result<T, Fault> {
     T::deserialize(node).map_err(|fault| fault.at(node.place))
 }
@@ -43,7 +43,7 @@ impl<'de> Deserializer<'de> for &Node {
         }
     }
 
-    /// A key without a value has the default of its type.
+    /// Treats a key without a value as the default of its type.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.tree {
             Tree::Null => visitor.visit_seq(Items { items: [].iter() }),
@@ -62,7 +62,7 @@ impl<'de> Deserializer<'de> for &Node {
                 entries: [].iter(),
                 current: None,
             }),
-            // A visitor of a struct would take a list as its fields in order.
+            // The visitor of a struct would read a list as its fields in order.
             Tree::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.deserialize_any(visitor),
         }

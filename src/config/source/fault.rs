@@ -9,7 +9,7 @@ use crate::util::text::quoted;
 
 use super::tree::Place;
 
-/// The number of names that an error lists.
+/// The maximum number of names that an error lists.
 const MAX_NAMES: usize = 16;
 
 /// An error in a configuration.
@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 16;
 pub(in crate::config) struct Fault {
     pub(in crate::config) text: String,
     pub(in crate::config) place: Option<Place>,
-    /// True if the text concerns a value, whose key is to be named in front of it.
+    /// True if the text is about a value, so that its key is prepended.
     is_of_value: bool,
 }
 
@@ -101,7 +101,7 @@ impl de::Error for Fault {
     }
 }
 
-/// The text of an error about a name that is not among `names`.
+/// Returns the error text about a name that is not in `names`.
 pub(in crate::config) fn unknown_name(what: &str, name: &str, names: &[&str]) -> String {
     let mut text = format!("unknown {what} {}", quoted(name));
     match near_names(name, names).first() {
@@ -116,7 +116,7 @@ pub(in crate::config) fn unknown_name(what: &str, name: &str, names: &[&str]) ->
     text
 }
 
-/// The kind of a value, which may be a secret itself.
+/// Returns the kind of a value, because the value itself may be a secret.
 fn kind_of(unexpected: &Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "a boolean",
@@ -130,7 +130,7 @@ fn kind_of(unexpected: &Unexpected<'_>) -> &'static str {
     }
 }
 
-/// The expectation in the words of a configuration instead of those of Rust.
+/// Returns the expectation in the terms of a configuration instead of Rust's.
 fn plain_text(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {

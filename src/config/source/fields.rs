@@ -1,4 +1,4 @@
-//! Fields with forms of their own.
+//! Fields with special forms.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use crate::providers::env;
 use crate::util::Secret;
 
-/// Reads the name of a model: a text, or `{provider, model}`.
+/// Reads the name of a model: a string, or `{provider, model}`.
 pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<String, D::Error> {
@@ -68,7 +68,7 @@ pub(in crate::config) fn address<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Reads a reference to the environment, or a text that is none with `read_literal`.
+/// Reads a reference to the environment, or any other string with `read_literal`.
 fn reference_or<'de, D: Deserializer<'de>>(
     deserializer: D,
     read_literal: impl FnOnce(String) -> Result<Secret, D::Error>,
@@ -82,7 +82,7 @@ fn reference_or<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The name in `${NAME}`.
+/// Returns the name in `${NAME}`.
 fn reference(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("${")?.strip_suffix('}')?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -97,7 +97,7 @@ fn variable<E: de::Error>(name: &str) -> Result<Secret, E> {
     })
 }
 
-/// Returns `true` if an address may hold a password: before its host, or in a parameter.
+/// Returns `true` if an address may contain a password: before its host, or in a parameter.
 fn has_password(address: &str) -> bool {
     let after_scheme = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (authority, parameters) = after_scheme

@@ -1,4 +1,4 @@
-//! The text of a configuration as values with their places.
+//! Parsing the text of a configuration into values with their places.
 
 mod deserializer;
 mod fault;

@@ -13,7 +13,8 @@ use super::fault::Fault;
 /// The maximum size of a text, in bytes.
 pub(in crate::config) const MAX_BYTES: usize = 1024 * 1024;
 
-/// The maximum number of scalars, lists and other parts of a text, with those of its aliases.
+/// The maximum number of scalars, lists and other parts of a text, including those of expanded
+/// aliases.
 const MAX_EVENTS: usize = 50_000;
 
 /// The maximum nesting of lists and maps. The deepest configuration has eight levels.
@@ -62,7 +63,7 @@ pub(in crate::config) struct Entry {
 }
 
 impl Node {
-    /// Returns `true` for nothing and for a map without keys.
+    /// Returns `true` for an absent value and for a map without keys.
     pub(in crate::config) fn is_empty(&self) -> bool {
         match &self.tree {
             Tree::Null => true,
@@ -71,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The entries of a map.
+    /// Returns the entries of a map.
     pub(in crate::config) fn entries(&self) -> &[Entry] {
         match &self.tree {
             Tree::Map(entries) => entries,
@@ -79,13 +80,13 @@ impl Node {
         }
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub(in crate::config) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// The place of the value at `path`, which has keys and positions in lists, separated by dots.
-    /// A value with a key is located by its key. If the value does not exist, returns the place of
+    /// Returns the place of the value at `path`: keys and indexes of lists, separated by dots. A
+    /// value with a key is located at its key. If the value does not exist, returns the place of
     /// the innermost one that does.
     pub(in crate::config) fn locate(&self, path: &str) -> Place {
         let mut place = self.place;
@@ -107,7 +108,7 @@ impl Node {
     }
 }
 
-/// Reads YAML.
+/// Parses YAML.
 pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     if text.len() > MAX_BYTES {
         let size = text.len();
@@ -136,7 +137,7 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     ))
 }
 
-/// Reads JSON, which is YAML after the tabs between its values are replaced.
+/// Parses JSON, which is YAML once the tabs between its values are replaced.
 pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         let place = Place {
@@ -150,11 +151,11 @@ pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
     parse_yaml(&text.replace('\t', " "))
 }
 
-/// Options whose errors quote no lines of the text, because it may contain secrets.
+/// Returns options with which errors quote no lines of the text, because it may contain secrets.
 fn plain_options() -> Options {
     options! {
         with_snippet: false,
-        // `off` and `no` are texts, as in YAML 1.2: a model or a user may be named so.
+        // `off` and `no` are strings, as in YAML 1.2: a model or a user may have such a name.
         strict_booleans: true,
         budget: serde_saphyr::budget! {
             max_events: MAX_EVENTS, max_nodes: MAX_EVENTS, max_depth: MAX_DEPTH
@@ -163,7 +164,7 @@ fn plain_options() -> Options {
     }
 }
 
-/// The first line of an error of the parser, which may end in the place.
+/// Returns the first line of the parser's error without the place at its end.
 fn without_place(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(" at line ").unwrap_or(line.len());

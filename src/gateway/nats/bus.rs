@@ -91,7 +91,7 @@ impl NatsBus {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) if the URL is not valid, and
+    /// Returns [`Config`](crate::ErrorKind::Config) if the URL is not valid, and
     /// [`Connect`](crate::ErrorKind::Connect) if the server cannot be reached or has no JetStream.
     pub async fn connect(url: impl AsRef<str>) -> Result<Self> {
         Self::with_options(url, NatsOptions::default()).await
@@ -101,8 +101,8 @@ impl NatsBus {
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), and [`Config`](crate::ErrorKind::Config) if an option is not
-    /// valid.
+    /// Returns the same errors as [`connect`](Self::connect), and
+    /// [`Config`](crate::ErrorKind::Config) if an option is not valid.
     pub async fn with_options(url: impl AsRef<str>, options: NatsOptions) -> Result<Self> {
         let connection = Connection::open(url.as_ref(), options).await?;
         let inbound = Source::new(

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::util::hash::fnv1a;
 
-/// The longest name of a channel that is part of a subject as it is. A server takes names of 255
-/// bytes.
+/// The maximum length, in bytes, of a channel's name that is used unchanged in a subject. A server
+/// accepts names of 255 bytes.
 const MAX_TOKEN: usize = 160;
 /// The part of a longer one that stays.
 const HEAD: usize = 100;
@@ -37,7 +37,7 @@ pub(super) fn message_id(parts: &[&str]) -> String {
     parts.join("/")
 }
 
-/// The text with all other bytes as two hexadecimal digits behind `mark`.
+/// The text with all other bytes as two hexadecimal digits after `mark`.
 fn escaped(text: &str, mark: char, is_plain: impl Fn(u8) -> bool) -> String {
     let mut output = String::with_capacity(text.len());
     for byte in text.bytes() {

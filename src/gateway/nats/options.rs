@@ -100,7 +100,7 @@ impl NatsOptions {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when an option is not valid.
+    /// Returns [`Config`](crate::ErrorKind::Config) if an option is not valid.
     pub(super) fn check(&self) -> Result<()> {
         let prefix = &self.prefix;
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';

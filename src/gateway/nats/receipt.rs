@@ -13,7 +13,7 @@ use super::super::bus::Receipt;
 use super::failure::failed;
 use super::source::SourceState;
 
-/// The longest delay of a message that is given back: a year.
+/// The maximum delay of a returned message: a year.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The position of a message in its stream.

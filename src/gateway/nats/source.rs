@@ -83,7 +83,7 @@ pub(super) struct Source {
 #[derive(Default)]
 struct Pull {
     messages: Option<pull::Stream>,
-    /// The message that is looked at. It stays here when its consumer is dropped meanwhile.
+    /// The message that is being examined. It stays here if its consumer is dropped meanwhile.
     current: Option<Message>,
 }
 

@@ -66,8 +66,8 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     Ok(ToolOutput::new(sent_text(channel, chat_id)).silent())
 }
 
-/// The id of the message of a call, the same when the call is repeated. The ids of calls are unique
-/// in their session only.
+/// Returns the id of the message of a call, the same when the call is repeated. The ids of calls
+/// are unique in their session only.
 fn message_id(turn: &Turn, cx: &ToolContext) -> String {
     let (input_id, session_id, call_id) = (&turn.input_id, cx.session_id(), cx.call_id());
     if *session_id == *turn.session_key && !input_id.is_empty() {
@@ -77,7 +77,7 @@ fn message_id(turn: &Turn, cx: &ToolContext) -> String {
     }
 }
 
-/// The result of a call that sent a message.
+/// Returns the result of a call that sent a message.
 pub(in crate::gateway) fn sent_text(channel: &str, chat_id: &str) -> String {
     format!("Message sent to {channel}:{chat_id}")
 }

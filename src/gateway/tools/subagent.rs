@@ -8,9 +8,9 @@ use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError, ToolOutp
 use crate::util::text::head;
 
 pub(super) const NAME: &str = "subagent";
-/// The turns of a subagent.
+/// The maximum number of turns of a subagent.
 const MAX_TURNS: u32 = 10;
-/// The characters of the result that the user sees.
+/// The maximum length of the result that the user sees, in characters.
 const MAX_DISPLAY: usize = 500;
 const PROMPT: &str = "You are a subagent. Complete the task on your own with the tools you have, \
     and end with a summary of the result.";
@@ -62,7 +62,7 @@ impl SubagentTask {
     }
 }
 
-/// The session of a subagent of a call.
+/// Returns the session of a subagent of a call.
 pub(super) fn child_session(cx: &ToolContext, name: &str) -> Result<Session, BoxError> {
     let builder = AgentBuilder::of_run(cx).ok_or("subagents need a run")?;
     let agent = builder
@@ -77,7 +77,7 @@ pub(super) fn child_session(cx: &ToolContext, name: &str) -> Result<Session, Box
     Ok(agent.session(child_session_id(cx, name)))
 }
 
-/// A tool that starts a subagent.
+/// Returns a tool that starts a subagent.
 pub(super) fn agent_tool<F, T>(name: &'static str, description: &str, run: F) -> FuncTool
 where
     F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,

@@ -66,7 +66,7 @@ impl Position {
     }
 }
 
-/// The number of call results at the beginning.
+/// Returns the number of call results at the beginning.
 fn leading_results(messages: &[Arc<Message>]) -> usize {
     let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
     messages.iter().take_while(is_result).count()
@@ -135,7 +135,7 @@ impl ActiveRuns {
         run
     }
 
-    /// The runs that a change by the current task belongs to: the run of its call, or, in a
+    /// Returns the runs that a change by the current task belongs to: the run of its call, or, in a
     /// separate task, all active runs.
     pub(super) fn current(&self) -> Vec<Arc<ActiveRun>> {
         let mut runs = lock(&self.0);

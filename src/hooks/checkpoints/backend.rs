@@ -15,7 +15,7 @@ use super::capture::ResolvedPath;
 use super::file_checkpoints::FileCheckpoints;
 use super::record::FileContent;
 
-/// The path by which to change a file. A path that names a folder is left to the backend to
+/// Returns the path by which to change a file. A path that names a folder is left to the backend to
 /// refuse.
 fn target_path<'a>(file: &'a ResolvedPath, path: &'a str) -> &'a str {
     if path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
@@ -55,7 +55,7 @@ impl FileCheckpoints {
     }
 }
 
-/// The folder of a path and the name in it, if it ends with one.
+/// Returns the folder of a path and the name in it, if it ends with one.
 fn split_name(path: &str) -> Option<(&str, &str)> {
     let (folder, name) = match path.rfind('/') {
         Some(0) => ("/", &path[1..]),

@@ -28,8 +28,8 @@ const CHUNK: usize = 1024 * 1024;
 /// of a file is lower.
 const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
 
-/// The number of sessions whose indexes are cached, and the size of all cached indexes in bytes.
-/// Above either, those that are not in use are dropped.
+/// The maximum number of sessions whose indexes are cached, and the maximum size of all cached
+/// indexes, in bytes. Above either, unused ones are dropped.
 const MAX_INDEXES: usize = 256;
 const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 
@@ -55,7 +55,7 @@ struct IndexedFile {
     session_bytes: u64,
 }
 
-/// The path of a file relative to a root, as the agent names it.
+/// Returns the path of a file relative to a root, as the agent names it.
 pub(super) fn join_root(root: &str, relative: &str) -> String {
     format!("{}/{relative}", root.trim_end_matches('/'))
 }
@@ -300,8 +300,8 @@ impl FileCheckpoints {
         Ok((prior_state, content))
     }
 
-    /// The content of a file, also of one that the backend does not read at once; `None` if it has
-    /// grown over the limit meanwhile.
+    /// Returns the content of a file, also of one that the backend does not read at once; `None` if
+    /// it has grown over the limit meanwhile.
     pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
         let backend = &self.inner.backend;
         match backend.read(path).await {
@@ -329,8 +329,8 @@ impl FileCheckpoints {
         }
     }
 
-    /// The fingerprint of a file, followed by `more`. A file that is too large to be kept is not
-    /// read to its end: its size and its modification time replace the rest of its content.
+    /// Returns the fingerprint of a file, followed by `more`. A file that is too large to be kept
+    /// is not read to its end: its size and its modification time replace the rest of its content.
     pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
         let max_size = self.limits.file.max(MIN_RECOGNIZED);
         let mut fingerprinter = Fingerprinter::default();

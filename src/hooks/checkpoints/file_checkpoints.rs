@@ -25,8 +25,8 @@ use super::limits::Limits;
 use super::report::Checkpoint;
 use super::storage::Storage;
 
-/// The number of contents that are read and stored at once: each may have the size of the largest
-/// file.
+/// The maximum number of contents that are read and stored concurrently: each may have the size of
+/// the largest file.
 const MAX_CAPTURES: usize = 2;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.
@@ -70,11 +70,11 @@ const MAX_CAPTURES: usize = 2;
 /// # What is kept
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist; and once more before it is changed again when it was changed from outside meanwhile.
-/// With [`open`](Self::open) this is on the disk before the change is made, in one file per
-/// session, and outlives the process; if it cannot be kept, the change is refused. With
-/// [`new`](Self::new) it is kept in memory. A session has at most 100,000 records of changes, after
-/// which changes are refused, and so they are while another process has its file locked.
+/// not exist; and again before it is changed if it was changed from outside meanwhile. With
+/// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
+/// outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it is
+/// kept in memory. A session has at most 100,000 records of changes, after which changes are
+/// refused, and so they are while another process has its file locked.
 ///
 /// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and `fork_at("t", 4)`
@@ -91,8 +91,8 @@ const MAX_CAPTURES: usize = 2;
 /// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
 /// A workspace that was moved is another one, and containers with the same root are the same: give
-/// each a folder of its own. Checkpoints of older versions of this crate do not name their
-/// workspace; they count as those of the workspace that they are used in.
+/// each its own folder. Checkpoints of older versions of this crate do not name their workspace;
+/// they count as those of the workspace that they are used in.
 ///
 /// # What is not kept
 ///
@@ -200,8 +200,9 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`Io`](ErrorKind::Io) when it cannot be created, [`Config`](ErrorKind::Config) when it is
-    /// inside the workspace, where the agent could change it.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be created, and
+    /// [`Config`](ErrorKind::Config) if it is inside the workspace, where the agent could change
+    /// it.
     #[cfg(unix)]
     pub fn open(backend: impl Backend, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::open(folder.as_ref())?;
@@ -274,7 +275,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>> {
         let root = self.inner.backend.root().to_owned();
         self.with_index(session, move |_, index| {
@@ -300,9 +301,9 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) when the new session already has some,
-    /// [`Config`](ErrorKind::Config) when the copy exceeds the limit of checkpoints in memory or of
-    /// the folder, and when the folder cannot be read or written.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if the new session already has checkpoints,
+    /// [`Config`](ErrorKind::Config) if the copy exceeds the limit of checkpoints in memory or of
+    /// the folder, and an error if the folder cannot be read or written.
     pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
         self.fork_at(from, to, usize::MAX).await
     }
@@ -313,7 +314,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// As [`fork`](Self::fork).
+    /// Returns the same errors as [`fork`](Self::fork).
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let from_id = from.to_owned();
         let to_id = to.to_owned();
@@ -338,7 +339,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// When they cannot be removed.
+    /// Returns an error if they cannot be removed.
     pub async fn forget(&self, session: &str) -> Result<bool> {
         let inner = self.inner.clone();
         let session = Arc::<str>::from(session);
@@ -363,7 +364,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub async fn sessions(&self) -> Result<Vec<Arc<str>>> {
         let inner = self.inner.clone();
         blocking(move || {
@@ -384,7 +385,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read, or checkpoints cannot be removed.
+    /// Returns an error if the folder cannot be read, or checkpoints cannot be removed.
     pub async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.inner.clone();
         let sessions = blocking(move || inner.storage.sessions()).await?;

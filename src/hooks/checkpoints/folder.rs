@@ -23,7 +23,7 @@ const ENDING: &str = "files";
 const ASIDE: &str = "damaged";
 /// And while it is copied.
 const COPY: &str = "copy";
-/// The longest name without its ending, in bytes.
+/// The maximum length of a name without its extension, in bytes.
 const MAX_NAME: usize = 240;
 
 /// The time to wait for another process that has locked a file.
@@ -130,7 +130,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The bytes of the files of all sessions.
+    /// Returns the bytes of the files of all sessions.
     pub(super) fn size(&self) -> io::Result<u64> {
         let mut size = 0_u64;
         for entry in fs::read_dir(&self.0)? {
@@ -262,7 +262,7 @@ impl Folder {
         list().map_err(|error| failed("list", &self.0, error))
     }
 
-    /// The error about records that cannot be read.
+    /// Returns the error about records that cannot be read.
     pub(super) fn unreadable(&self, session: &str, fault: &Fault) -> Error {
         let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
         unreadable(session, &path, fault)
@@ -319,7 +319,8 @@ fn check_regular(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::WouldBlock`] if another process has it locked for longer than [`LOCK_WAIT`].
+/// Returns [`io::ErrorKind::WouldBlock`] if another process has it locked for longer than
+/// [`LOCK_WAIT`].
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     lock_within(path, create, LOCK_WAIT)
 }
@@ -399,7 +400,7 @@ fn renew(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
     scan(BufReader::new(file), |read_record| index.add(read_record))
 }
 
-/// An id as a name: small letters, digits, `-` and `_`, everything else as `%XX`.
+/// Returns an id as a name: small letters, digits, `-` and `_`, everything else as `%XX`.
 fn encoded(id: &str) -> String {
     let mut name = String::new();
     for byte in id.bytes() {

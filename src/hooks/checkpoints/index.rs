@@ -26,12 +26,12 @@ pub(super) struct SessionIndex {
     last_change: Option<usize>,
     /// The offset of the next record.
     pub(super) end: u64,
-    /// The text about a record behind the last one, whose end is missing.
+    /// The text about a record after the last one, whose end is missing.
     pub(super) damage: Option<Arc<str>>,
     /// The files of this workspace whose state was captured since the last message.
     captured: HashSet<Arc<str>>,
     /// The replacements of the history: for each, how many messages stayed unchanged; positions
-    /// behind them referred to other messages before that.
+    /// after them referred to other messages before that.
     unchanged_prefixes: Vec<usize>,
 }
 
@@ -55,14 +55,14 @@ impl Entry {
     }
 }
 
-/// The root of another workspace, or none for this one, and the path beneath it.
+/// The root of another workspace, or none for this one, and the path below it.
 type File<'a> = (Option<&'a str>, &'a str);
 
 /// The changes made after a message.
 #[derive(Default)]
 pub(super) struct MessageChanges {
     pub(super) title: Option<Arc<str>>,
-    /// Each beneath the root of another workspace, or of this one.
+    /// Each below the root of another workspace, or of this one.
     pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 
@@ -89,7 +89,7 @@ impl Target {
 }
 
 impl SessionIndex {
-    /// An empty index.
+    /// Creates an empty index.
     pub(super) fn new(workspace: Arc<str>) -> Self {
         Self {
             workspace,
@@ -113,7 +113,7 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// As [`check_room`](Self::check_room).
+    /// Returns the same errors as [`check_room`](Self::check_room).
     pub(super) fn add(&mut self, read_record: ReadRecord) -> io::Result<()> {
         self.check_room(read_record.content_offset - read_record.start)?;
         self.push(read_record);
@@ -124,7 +124,7 @@ impl SessionIndex {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::FileTooLarge`], with the limit.
+    /// Returns [`io::ErrorKind::FileTooLarge`], with the limit, if there is no room.
     pub(super) fn check_room(&self, len: u64) -> io::Result<()> {
         if self.entries.len() < MAX_RECORDS && self.record_bytes + len <= MAX_RECORD_BYTES {
             return Ok(());
@@ -180,12 +180,13 @@ impl SessionIndex {
         texts.saturating_add(self.entries.capacity() * size_of::<Entry>())
     }
 
-    /// The last message with a change after it.
+    /// Returns the last message with a change after it.
     pub(super) fn last_changed_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
-    /// The last message of the current history with a change by the session itself after it.
+    /// Returns the last message of the current history with a change by the session itself after
+    /// it.
     pub(super) fn last_message(&self) -> Option<usize> {
         let mut newest_entries = self.newest_entries();
         newest_entries.find_map(|(entry, position)| {
@@ -194,8 +195,8 @@ impl SessionIndex {
         })
     }
 
-    /// The number of leading messages that still match the recorded ones; `None` when the last
-    /// recorded one does.
+    /// Returns the number of leading messages that still match the recorded ones; `None` when the
+    /// last recorded one does.
     pub(super) fn unchanged_prefix(&self, messages: &Messages) -> Option<usize> {
         let changes = self.messages().into_iter().rev();
         let mut positions = changes.map(|(message, changes)| Position {
@@ -223,14 +224,14 @@ impl SessionIndex {
             && self.captured.contains(path)
     }
 
-    /// The entries of the current history, each with the last message before it.
+    /// Returns the entries of the current history, each with the last message before it.
     fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut current_entries: Vec<_> = self.newest_entries().collect();
         current_entries.reverse();
         current_entries.into_iter()
     }
 
-    /// The same, the newest first.
+    /// Returns the same, the newest first.
     fn newest_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut message = usize::MAX;
         let mut replacements = self.unchanged_prefixes.len();
@@ -284,7 +285,7 @@ impl SessionIndex {
         })
     }
 
-    /// The messages with changes after them.
+    /// Returns the messages with changes after them.
     pub(super) fn messages(&self) -> BTreeMap<usize, MessageChanges> {
         let mut messages = BTreeMap::<usize, MessageChanges>::new();
         let mut files = HashSet::new();

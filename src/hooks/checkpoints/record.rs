@@ -13,7 +13,7 @@ use crate::util::path::short_path;
 const VERSION: u32 = 2;
 /// The length of the checksum and the space after it.
 const CHECKSUM_LEN: usize = 17;
-/// A longer line is no record.
+/// The maximum length of a record's line, in bytes.
 const MAX_LINE: u64 = 1024 * 1024;
 
 /// The fingerprint of a content.
@@ -92,7 +92,7 @@ pub(super) enum PriorState {
 }
 
 impl PriorState {
-    /// The content, if it is known.
+    /// Returns the content, if it is known.
     pub(super) fn content(&self) -> Option<FileContent> {
         match self {
             Self::Absent => Some(FileContent::Absent),
@@ -128,7 +128,7 @@ pub(super) struct ChangeRecord {
     /// program that supports only version 1 would rewind the files of one in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) root: Option<Arc<str>>,
-    /// The file, beneath the root; empty when the record only marks a new message.
+    /// The file, below the root; empty when the record only marks a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<PriorState>,
@@ -150,11 +150,11 @@ struct Version {
     v: u32,
 }
 
-/// The line of a record. Its content and a line feed come behind it.
+/// Returns the line of a record. Its content and a line feed come after it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] for a line that is longer than those that are read.
+/// Returns [`ErrorKind::InvalidRequest`] if the line would be longer than the limit for reading.
 pub(super) fn line(record: &ChangeRecord) -> Result<Vec<u8>> {
     let json = serde_json::to_vec(&RecordOut { v: VERSION, record })?;
     let mut line = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
@@ -249,11 +249,11 @@ pub(super) fn scan(
     Ok(None)
 }
 
-/// The record of a line; none if it is damaged.
+/// Returns the record of a line; none if it is damaged.
 ///
 /// # Errors
 ///
-/// The version of the format, if it is newer.
+/// Returns the version of the format if it is newer than this crate's.
 fn parse(line: &[u8]) -> std::result::Result<Option<ChangeRecord>, u32> {
     let Some((checksum, json)) = line.split_at_checked(CHECKSUM_LEN) else {
         return Ok(None);

@@ -19,7 +19,7 @@ use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 /// The mode bits of a file that everyone may read.
 const WORLD_READABLE: u32 = 0o444;
 
-/// The longest content whose lines are counted, in bytes: each line takes memory.
+/// The maximum size of a content whose lines are counted, in bytes: each line takes memory.
 const MAX_COUNTED: usize = 1024 * 1024;
 
 /// The current state of a file.
@@ -55,10 +55,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold the
-    /// session's lease to keep other processes from running it. [`Io`](ErrorKind::Io) when the
-    /// folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) when they are
-    /// damaged.
+    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold
+    /// the session's lease to keep other processes from running it. Returns [`Io`](ErrorKind::Io)
+    /// if the folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) if they
+    /// are damaged.
     ///
     /// # Cancel safety
     ///
@@ -327,7 +327,7 @@ fn is_private(target_state: &TargetState) -> bool {
     mode.is_some_and(|mode| mode & WORLD_READABLE != WORLD_READABLE)
 }
 
-/// The change of a file of another workspace, which is not examined.
+/// Returns the change of a file of another workspace, which is not examined.
 fn other_workspace(root: &str, target: &Target) -> FileChange {
     let action = match target.before {
         PriorState::Absent => FileAction::Delete,
@@ -368,7 +368,8 @@ async fn describe(
     Ok(())
 }
 
-/// The number of lines only in `new`, and of those only in `old`; `None` when one is not text.
+/// Returns the number of lines only in `new`, and of those only in `old`; `None` when one is not
+/// text.
 fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     let (old, new) = (
         std::str::from_utf8(old).ok()?,

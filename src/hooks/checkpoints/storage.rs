@@ -21,8 +21,8 @@ use super::record::{self, ChangeRecord, PriorState, ReadRecord, scan};
 #[cfg(unix)]
 use super::record::{Fault, Torn};
 
-/// The size in bytes up to which records in memory, of all sessions together, get the contents of
-/// files.
+/// The maximum size of all records in memory together, in bytes; beyond it, records have no
+/// contents of files.
 const MAX_MEMORY: usize = 32 * 1024 * 1024;
 /// The maximum size in bytes of records in memory.
 const MAX_RECORDS_MEMORY: usize = 2 * MAX_MEMORY;
@@ -44,7 +44,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] and [`ErrorKind::VersionTooNew`].
+    /// Returns [`ErrorKind::Corrupt`] if the records are damaged, and [`ErrorKind::VersionTooNew`]
+    /// if a newer version of this crate wrote them.
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -90,7 +91,7 @@ impl Storage {
         })
     }
 
-    /// Adds a record, durably if `durable` is set, or returns an error. The content is left out
+    /// Adds a record, durably if `durable` is set, or returns an error. The content is omitted
     /// where it would exceed a limit.
     pub(super) fn write(
         &self,
@@ -172,8 +173,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when there is no room
-    /// for the copy.
+    /// Returns [`ErrorKind::Conflict`] if it has some, and [`ErrorKind::Config`] if there is no
+    /// room for the copy.
     pub(super) fn copy(
         &self,
         from: &str,
@@ -271,7 +272,7 @@ struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// The record with its content, unless that is refused.
+    /// Creates the record with its content, unless that is refused.
     fn new(mut record: ChangeRecord, content: &'a [u8], refusal: Option<String>) -> Result<Self> {
         let refusal = refusal.filter(|_| !content.is_empty());
         let content = if refusal.is_some() { &[][..] } else { content };
@@ -309,7 +310,7 @@ fn memory_of(logs: &Logs) -> usize {
     logs.values().map(Vec::len).sum()
 }
 
-/// A part of a session's records in memory.
+/// Returns a part of a session's records in memory.
 fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'a [u8]> {
     let start = usize::try_from(part.start).ok();
     let range = start.zip(usize::try_from(part.end).ok());
@@ -317,7 +318,7 @@ fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'
     part.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The reason why content of `len` bytes cannot be added to the `used` bytes in memory.
+/// Returns the reason why content of `len` bytes cannot be added to the `used` bytes in memory.
 fn refuse_for_memory(used: usize, len: u64) -> Option<String> {
     (len.saturating_add(used as u64) > MAX_MEMORY as u64).then(|| {
         format!(

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::message::{Message, Messages, Part, Role, ToolCall};
 use crate::model::{ModelResponse, SystemPrompt};
 
-/// The system prompt of a request; empty when there is none.
+/// Returns the system prompt of a request; empty when there is none.
 pub(super) fn instructions(system: &SystemPrompt) -> String {
     let text = system.to_string();
     if text.is_empty() {
@@ -15,7 +15,7 @@ pub(super) fn instructions(system: &SystemPrompt) -> String {
     }
 }
 
-/// The messages of a request.
+/// Returns the messages of a request.
 pub(super) fn input(messages: &Messages) -> String {
     let messages = messages.iter().map(|message| {
         let role = match message.role() {
@@ -29,7 +29,7 @@ pub(super) fn input(messages: &Messages) -> String {
     Value::Array(messages.collect()).to_string()
 }
 
-/// The answer of the model.
+/// Returns the answer of the model.
 pub(super) fn output(response: &ModelResponse) -> String {
     let reason = response.stop_reason.as_ref();
     let message = Message::Assistant(response.message());

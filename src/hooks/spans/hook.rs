@@ -21,7 +21,7 @@ use super::span::{self, Pair};
 /// The length of a text passed to a recorder, in characters.
 const PREVIEW: usize = 500;
 
-/// The characters of arguments.
+/// The maximum length of arguments, in characters.
 const MAX_ARGS: usize = 16 * 1024;
 
 /// A span for each model call and each tool call.
@@ -143,16 +143,23 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
     // The semantic conventions include cached tokens in the input.
     let input = usage.context_tokens();
     let output = usage.output_tokens;
-    let cache_reads = usage.cache_read_tokens;
-    let cache_writes = usage.cache_write_tokens;
     note("input_tokens", "gen_ai.usage.input_tokens", input);
     note("output_tokens", "gen_ai.usage.output_tokens", output);
-    let field = "gen_ai.usage.cache_read.input_tokens";
-    note("cache_read_tokens", field, cache_reads);
-    let field = "gen_ai.usage.cache_write.input_tokens";
-    note("cache_write_tokens", field, cache_writes);
-    let field = "gen_ai.usage.reasoning.output_tokens";
-    note("reasoning_tokens", field, usage.reasoning_tokens);
+    note(
+        "cache_read_tokens",
+        "gen_ai.usage.cache_read.input_tokens",
+        usage.cache_read_tokens,
+    );
+    note(
+        "cache_write_tokens",
+        "gen_ai.usage.cache_write.input_tokens",
+        usage.cache_write_tokens,
+    );
+    note(
+        "reasoning_tokens",
+        "gen_ai.usage.reasoning.output_tokens",
+        usage.reasoning_tokens,
+    );
 }
 
 fn note_error(pair: &mut Pair, error: &Error) {

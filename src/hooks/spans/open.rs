@@ -50,7 +50,7 @@ impl Open {
         Entry { open: self, call }
     }
 
-    /// The parent span of the calls of this run: its own span, or the parent of the run.
+    /// Returns the parent span of the calls of this run: its own span, or the parent of the run.
     pub(super) fn place(&self, cx: &RunContext) -> Place {
         let run_place = lock(&self.run).as_ref().map(|pair| Place {
             own: true,
@@ -60,7 +60,7 @@ impl Open {
     }
 }
 
-/// The place of a run: the call of the run above that it belongs to.
+/// Returns the place of a run: the call of the run above that it belongs to.
 pub(super) fn outside(cx: &RunContext) -> Place {
     let place = || {
         let parent_spans = cx.parent_run()?.value::<Open>()?;

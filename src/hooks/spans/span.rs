@@ -73,8 +73,8 @@ impl Pair {
     }
 }
 
-/// The parent of a `tracing` span: the run's own, else the one that is current, where the run is
-/// polled inside one, else the place that the run remembers.
+/// Returns the parent of a `tracing` span: the run's own, else the one that is current, where the
+/// run is polled inside one, else the place that the run remembers.
 fn parent(place: &Place) -> Option<Id> {
     let own_span_id = || place.span.as_ref().and_then(Span::id);
     let current_id = || Span::current().id();

@@ -15,9 +15,9 @@ const MIN_KEPT: usize = 2;
 pub(crate) struct Keep {
     /// The share of the messages, from 0 to 1; at least two are kept.
     pub(crate) share: f64,
-    /// The number of messages, in place of a share.
+    /// The number of messages, instead of a share.
     pub(crate) count: Option<usize>,
-    /// The most tokens that are kept beyond the last two messages.
+    /// The maximum number of tokens kept before the last two messages.
     pub(crate) tokens: u64,
 }
 

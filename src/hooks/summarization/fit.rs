@@ -97,7 +97,7 @@ fn shorten_results(
     }
 }
 
-/// The message with a share of its text, from the beginning and the end.
+/// Returns the message with a share of its text, from the beginning and the end.
 fn shortened(message: &Message, share: f64) -> Message {
     let text = message.text();
     let chars = text.chars().count() as f64 * share;

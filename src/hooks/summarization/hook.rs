@@ -41,7 +41,7 @@ use super::summarize::Summarizer;
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
 ///   of the messages that were kept.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
-///   its middle left out. The length of the request is judged by what the provider reported for the
+///   its middle omitted. The length of the request is judged by what the provider reported for the
 ///   last one as well.
 ///
 /// Add it last: as the hook nearest to the model it sees the request as the others leave it.
@@ -105,8 +105,8 @@ impl SummarizationHook {
         self
     }
 
-    /// The context window in tokens, prompt and answer together. By default that of the run's
-    /// model, or 128,000 for an unknown model.
+    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to that
+    /// of the run's model, or 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
@@ -118,14 +118,14 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the number of messages behind the last summary beyond which they are summarized, even
-    /// if the window has room. Defaults to no limit.
+    /// Sets the number of messages after the last summary beyond which they are summarized, even if
+    /// the window has room. Defaults to no limit.
     pub fn with_max_messages(mut self, count: usize) -> Self {
         self.max_messages = Some(count);
         self
     }
 
-    /// Sets the number of messages that stay word for word, at least two, in place of a
+    /// Sets the number of messages that stay word for word, at least two, instead of a
     /// [share](Self::with_keep). More stay if a call would be separated from its result.
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.keep_last = Some(count);

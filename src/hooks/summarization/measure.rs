@@ -17,7 +17,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// The run's measure; the default before the first report.
+    /// Creates the run's measure; the default before the first report.
     pub(super) fn of(cx: &RunContext) -> Self {
         cx.value::<Self>().map(|known| *known).unwrap_or_default()
     }
@@ -32,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// The tokens of a request by its estimate: what was reported for the last one, and the
+    /// Returns the tokens of a request by its estimate: what was reported for the last one, and the
     /// estimate of what is new, raised when estimates were too low before. A request shorter than
     /// the last one counts in proportion.
     pub(super) fn tokens(self, estimated: u64) -> u64 {

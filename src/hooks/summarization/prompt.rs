@@ -11,7 +11,7 @@ const BEFORE: &str = "previous_summary";
 const OPEN: &str = "<summary>";
 const CLOSE: &str = "</summary>";
 
-/// The prompt for one piece of a conversation. `old_summary` is the summary of the earlier
+/// Returns the prompt for one piece of a conversation. `old_summary` is the summary of the earlier
 /// messages.
 pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -> String {
     let mut prompt = String::from(
@@ -64,8 +64,8 @@ fn grouped(number: usize) -> String {
     out
 }
 
-/// The text between the first `<summary>` and the `</summary>` after it, in any case, without
-/// surrounding whitespace; empty when either tag is missing.
+/// Returns the text between the first `<summary>` and the `</summary>` after it, in any case,
+/// without surrounding whitespace; empty when either tag is missing.
 ///
 /// ```
 /// use agentcore::hooks::extract_summary;
@@ -78,15 +78,15 @@ pub fn extract_summary(answer: &str) -> &str {
     find(suffix, CLOSE).map_or("", |at| suffix[..at].trim())
 }
 
-/// The offset of `tag`, which is ASCII, in `text` in any case.
+/// Returns the offset of `tag`, which is ASCII, in `text` in any case.
 fn find(text: &str, tag: &str) -> Option<usize> {
     text.as_bytes()
         .windows(tag.len())
         .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }
 
-/// The summary in an answer: what is in the tags, or, from a model that forgot them, the whole
-/// answer; from one that was cut off, all it wrote. At most `max_words` words.
+/// Returns the summary in an answer: what is in the tags, or, from a model that forgot them, the
+/// whole answer; from one that was cut off, all it wrote. At most `max_words` words.
 pub(super) fn summary(answer: &str, max_words: usize) -> String {
     let tagged_text = extract_summary(answer);
     let text = match find(answer, OPEN) {
@@ -99,7 +99,7 @@ pub(super) fn summary(answer: &str, max_words: usize) -> String {
     first_words(text.trim(), max_words).to_owned()
 }
 
-/// The text up to its `max`th word.
+/// Returns the text up to its `max`th word.
 fn first_words(text: &str, max: usize) -> &str {
     let mut words = 0;
     let mut is_in_word = false;

@@ -14,7 +14,7 @@ use crate::util::blocking::blocking_until_dropped;
 use super::prompt;
 use super::transcript::{MAX_PIECES, pieces, transcript};
 
-/// The most words of a summary, where the window has room for them.
+/// The maximum number of words of a summary, if the window has room for them.
 const MAX_WORDS: usize = 2_000;
 /// Tokens a word may take, and what a model thinks before it writes it.
 const TOKENS_A_WORD: u64 = 3;
@@ -37,8 +37,8 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// The summarizer's error, a timeout, an empty answer, and [`ErrorKind::Config`] if its window
-    /// is so small that it would be asked more than 512 times.
+    /// Returns the summarizer's error, an error if it times out or answers with no text, and
+    /// [`ErrorKind::Config`] if its window is so small that it would be called more than 512 times.
     pub(crate) async fn summarize(
         &self,
         before: Option<String>,
@@ -79,14 +79,14 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// As [`summarize`](Self::summarize).
+    /// Returns the same errors as [`summarize`](Self::summarize).
     #[cfg(feature = "gateway")]
     pub(crate) async fn merge(&self, first: &str, second: &str) -> Result<String> {
         self.ask(second, Some(first)).await
     }
 
-    /// The messages as the summarizer reads them, in pieces of about `max_tokens`. Long ones are
-    /// written and counted on a thread for blocking work.
+    /// Returns the messages as the summarizer reads them, in pieces of about `max_tokens`. Long
+    /// ones are written and counted on a thread for blocking work.
     async fn pieces(&self, messages: &[Arc<Message>], max_tokens: u64) -> Result<VecDeque<String>> {
         let max_chars = usize::try_from(self.window.saturating_mul(4)).unwrap_or(usize::MAX);
         let counter = self.request.counter.clone();
@@ -129,7 +129,7 @@ impl Summarizer<'_> {
         Ok(summary)
     }
 
-    /// A tenth of the smaller window, so that there is room for the next messages.
+    /// Returns a tenth of the smaller window, so that there is room for the next messages.
     fn words(&self) -> usize {
         let window = self.window.min(self.model.profile().context_window);
         usize::try_from(window / 10)
@@ -146,8 +146,8 @@ impl Summarizer<'_> {
             .min(profile.max_output_tokens)
     }
 
-    /// The number of tokens of conversation that fit into one prompt. Counts are estimates, so not
-    /// all of the window is used.
+    /// Returns the number of tokens of conversation that fit into one prompt. Counts are estimates,
+    /// so not all of the window is used.
     fn room(&self, old_summary: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));

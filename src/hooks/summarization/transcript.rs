@@ -9,10 +9,9 @@ use serde_json::{Map, Value};
 use crate::message::{Media, Message, Part, TokenCounter, ToolCall, ToolResult};
 use crate::util::text::{head, head_tail};
 
-/// The length to which the content of a file is cut, in characters: the rest can be read in the
-/// file.
+/// The maximum length of a file's content, in characters; the rest can be read in the file.
 const MAX_FILE_CHARS: usize = 2_000;
-/// The most pieces of a history: the summarizer is asked once for each.
+/// The maximum number of pieces of a history: the summarizer is called once for each.
 pub(super) const MAX_PIECES: usize = 512;
 /// The tools whose arguments hold the contents of files.
 const WRITERS: [&str; 7] = [
@@ -33,8 +32,8 @@ const CONTENTS: [&str; 6] = [
     "text",
 ];
 
-/// The messages as text, a blank line after each. At most `max_result` characters of a tool result
-/// are included: the model itself has seen no more.
+/// Returns the messages as text, a blank line after each. At most `max_result` characters of a tool
+/// result are included: the model itself has seen no more.
 pub(super) fn transcript(
     messages: &[Arc<Message>],
     max_result: usize,
@@ -94,7 +93,7 @@ fn tool_result(out: &mut String, result: &ToolResult, max_result: usize) {
     let _ = write!(out, "{} {kind}: {}\n\n", result.name, text.trim_end());
 }
 
-/// The arguments as JSON, the contents of files cut.
+/// Returns the arguments as JSON, the contents of files cut.
 fn arguments(call: &ToolCall) -> String {
     let Value::Object(args) = &*call.args else {
         return match &call.raw_args {
@@ -121,8 +120,9 @@ fn shortened(key: &str, value: &Value) -> Value {
     }
 }
 
-/// The entries in pieces of about `max_tokens` at most, in order and without a gap. An entry that
-/// is too long for a piece continues in the next. Ends with the first piece beyond [`MAX_PIECES`].
+/// Returns the entries in pieces of about `max_tokens` at most, in order and without a gap. An
+/// entry that is too long for a piece continues in the next. Ends with the first piece beyond
+/// [`MAX_PIECES`].
 pub(super) fn pieces(
     entries: impl IntoIterator<Item = String>,
     max_tokens: u64,
@@ -166,7 +166,7 @@ pub(super) fn pieces(
     pieces
 }
 
-/// The first `chars` characters, or somewhat fewer so that no word is torn.
+/// Returns the first `chars` characters, or somewhat fewer so that no word is torn.
 fn before_a_word(text: &str, chars: usize) -> &str {
     // What follows is not counted: it may be much longer.
     let Some((end, _)) = text.char_indices().nth(chars) else {

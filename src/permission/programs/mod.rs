@@ -1,6 +1,6 @@
 //! A model of programs: their operands and their options.
 //!
-//! A program without a row is not modelled. What stands in its words may be the name of another
+//! A program without a row is not modeled. What stands in its words may be the name of another
 //! program, or of a file.
 
 mod aliases;

@@ -32,14 +32,14 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `danger` | any word may run something |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
 /// | `globs` | lists and ranges in addresses are expanded |
-/// | `remote`, `tail` | names and paths elsewhere; words behind `--` are for the project's own |
+/// | `remote`, `tail` | names and paths elsewhere; words after `--` are for the project's own |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |
 /// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
 /// | `=.` | this folder, if none is given |
 ///
 /// The others are languages with code of their own, such as `sed`. Options are `-abc` and `--long`,
 /// with the kind of a value behind `:`, or behind `?` if it stands in the same word, and with a
-/// mark behind `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it
+/// mark after `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it
 /// is not known), `second` (it has two values), `tree`, `cut`, `all` (both), `links`, `follow`
 /// (links are followed), `dot` (hidden names too), `about` (nothing else is done), `first` (it is
 /// in the place of the first operand), `link` (links are made), `here`, `whole` (this folder is
@@ -47,7 +47,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
 /// changed), `word` (the letters are one option).
 ///
-/// Kinds of values are `text`, which is not looked at, and those that `shell/options.rs` and the
+/// Kinds of values are `text`, which is not examined, and those that `shell/options.rs` and the
 /// code of the languages look at.
 #[derive(Debug)]
 pub(crate) struct Program {

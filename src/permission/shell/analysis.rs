@@ -24,9 +24,9 @@ pub(crate) struct Analysis {
     pub(crate) begins_with_cd: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
-    /// Names of functions that are certainly defined for the commands behind them.
+    /// Names of functions that are certainly defined for the commands after them.
     pub(crate) certain_functions: Vec<String>,
-    /// Characters looked at, those of nested scripts once for each level: a measure of the work,
+    /// The characters examined, those of nested scripts once for each level: a measure of the work,
     /// which is limited for any command.
     pub(crate) steps: usize,
     /// The values of variables, where the script assigns nothing but known texts.
@@ -106,7 +106,7 @@ pub(crate) enum Use {
 pub(crate) struct Tree {
     /// True if what is in it is changed.
     pub(crate) cuts: bool,
-    /// True if names that begin with a dot are left out.
+    /// True if names that begin with a dot are omitted.
     pub(crate) skips_hidden: bool,
     /// True if the program follows links.
     pub(crate) follows_links: bool,
@@ -220,11 +220,11 @@ pub(crate) enum Weight {
 /// A reason why a command is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It is not a shell command, or uses syntax the analyser does not know.
+    /// It is not a shell command, or uses syntax the analyzer does not know.
     Syntax(&'static str),
     /// It uses what only bash understands, and another shell may run it.
     BashOnly(&'static str),
-    /// It is longer, deeper or larger than what the analyser reads.
+    /// It is longer, deeper or larger than what the analyzer reads.
     Limit(&'static str),
     /// It holds a control character, or one that is invisible or changes the text's direction.
     Character(char),

@@ -2,9 +2,9 @@
 
 use super::word::{Part, Word};
 
-/// No word becomes more words than this.
+/// The maximum number of words that one word expands to.
 const MOST: usize = 64;
-/// The most parts looked at, counting those of each word on the way again for every brace in it.
+/// The maximum number of parts examined; the parts of a word count again for every brace in it.
 const MOST_WORK: usize = 1 << 20;
 
 /// Returns `true` if braces of the word expand.

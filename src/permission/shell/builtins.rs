@@ -148,7 +148,7 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
         } else if text.contains('=') {
             let value = text.split_once('=').map(|(_, value)| value);
             if value.is_some_and(|value| value.starts_with('(')) {
-                // The text of an array is expanded once more.
+                // The text of an array is expanded again.
                 cx.note(Reason::Builtin(name.to_owned()));
             }
 

@@ -27,7 +27,7 @@ pub(super) fn packaged(cx: &mut Context, name: &str, command: &SimpleCommand, wo
     }
 }
 
-/// Notes what the options of the program behind `command` do.
+/// Notes what the options of the program after `command` do.
 fn tail_options(cx: &mut Context, name: &str, command: &SimpleCommand, argv: &[Word]) {
     let Model {
         program: Some(program),
@@ -208,8 +208,8 @@ pub(super) fn inputs(
     }
 }
 
-/// Words behind `--` may be options of another program, or set what it runs, unless the row has
-/// them for the project's own.
+/// Words after `--` may be options of another program, or set what it runs, unless the row has them
+/// for the project's own.
 pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, program: &Program) {
     let is = |word: &Word, text: &str| word.literal().is_some_and(|word| word == text);
     let mut words = command.argv.iter();

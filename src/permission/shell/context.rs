@@ -7,15 +7,15 @@ use super::environment::{is_harmless, is_local, is_run};
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
-/// Longer commands are not looked at.
+/// The maximum length of a command; longer ones are not analyzed.
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
-/// Nesting of substitutions, groups and scripts in words.
+/// The maximum nesting depth of substitutions, groups and scripts in words.
 pub(super) const MAX_DEPTH: usize = 40;
-/// Characters looked at, counting nested scripts each time.
+/// The maximum number of characters examined; those of nested scripts count each time.
 pub(super) const MAX_WORK: usize = 16 * MAX_LENGTH;
-/// Simple commands of one analysis.
+/// The maximum number of simple commands of one analysis.
 pub(super) const MAX_COMMANDS: usize = 8 * 1024;
-/// Words of all wrapped commands together.
+/// The maximum number of words of all wrapped commands together.
 pub(super) const MAX_WORDS: usize = 64 * 1024;
 
 /// Parsing ended; the reason is among the findings.
@@ -49,7 +49,7 @@ pub(super) struct Context {
     pub(super) constants: BTreeMap<String, Vec<String>>,
     /// Variables whose value may not be in the script.
     pub(super) unknown: BTreeSet<String>,
-    /// Texts that programs run because of a variable or an option, behind its name.
+    /// Texts that programs run because of a variable or an option, after its name.
     pub(super) later: Vec<(String, String)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
@@ -114,7 +114,7 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
-        // A `cd` in a group or a substitution may not be that of the commands behind it.
+        // A `cd` in a group or a substitution may not be that of the commands after it.
         self.is_chain &= self.depth == 0 || !self.found.commands.is_empty();
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);

@@ -2,7 +2,7 @@
 
 use super::word::Word;
 
-/// Variables that change nothing but language, colour, logging and the target of a build.
+/// Variables that change nothing but language, color, logging and the target of a build.
 const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
  RUST_LOG RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM \
  CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED DEBIAN_FRONTEND COLUMNS LINES \

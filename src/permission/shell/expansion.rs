@@ -224,7 +224,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator behind the name, up to the brace that ends the expansion.
+    /// The operator after the name, up to the brace that ends the expansion.
     fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {
@@ -265,7 +265,7 @@ impl Parser<'_> {
         };
 
         if quotes_are_text && self.has_quote_before_brace() {
-            // Whether a quote here hides what follows depends on more than the analyser knows.
+            // Whether a quote here hides what follows depends on more than the analyzer knows.
             self.opaque(Reason::Expansion("a quote in an expansion"));
         }
 
@@ -458,6 +458,6 @@ impl Parser<'_> {
 struct Target {
     /// Its name; empty if it is only known when the shell runs.
     name: Option<String>,
-    /// True behind `++` and `--`.
+    /// True after `++` and `--`.
     is_stepped: bool,
 }

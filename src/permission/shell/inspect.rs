@@ -37,7 +37,7 @@ pub(super) fn inspect(cx: &mut Context) {
         cx.guessing = false;
         at += 1;
         if cx.full {
-            // It is noted: no rule allows the command any more.
+            // It is recorded: no rule allows the command then.
             break;
         }
     }
@@ -151,7 +151,7 @@ fn loose(cx: &mut Context, name: &str, command: &SimpleCommand) {
     }
 }
 
-/// The program's name is only known when the shell runs; what it probably is, is looked at too.
+/// The program's name is only known when the shell runs; the probable program is examined too.
 fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     let only_home = first
         .parts

@@ -5,7 +5,7 @@ use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
-/// The most bytes up to the end of a bracket.
+/// The maximum number of bytes up to the end of a bracket.
 const LOOK_AHEAD: usize = 256;
 
 impl Parser<'_> {

@@ -52,7 +52,7 @@ fn is_elsewhere(name: &str, words: &[Word]) -> bool {
     runs_elsewhere(name, &words.collect::<Vec<_>>())
 }
 
-/// Looks at the options and operands of a command, `start` words behind its beginning.
+/// Looks at the options and operands of a command, `start` words after its beginning.
 fn by_row(
     cx: &mut Context,
     index: usize,

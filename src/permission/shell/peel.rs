@@ -67,7 +67,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     true
 }
 
-/// Notes the variables that these words set for the program behind them; how many words do.
+/// Notes the variables that these words set for the program after them; how many words do.
 fn assigned(cx: &mut Context, words: &[Word]) -> usize {
     for (count, word) in words.iter().enumerate() {
         let prefix = word.literal_prefix();
@@ -242,7 +242,7 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
     }
 }
 
-/// Returns `true` if the words behind this one are a program and its arguments.
+/// Returns `true` if the words after this one are a program and its arguments.
 fn is_exec(text: &str, is_find: bool) -> bool {
     if is_find {
         return matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir");

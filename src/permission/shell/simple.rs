@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(Some(at))
     }
 
-    /// An assignment at the cursor, before a program or behind a builtin that declares; `false` if
+    /// An assignment at the cursor, before a program or after a builtin that declares; `false` if
     /// there is none.
     fn assignment_of(
         &mut self,

@@ -1,4 +1,4 @@
-//! Tests of the shell analyser.
+//! Tests of the shell analyzer.
 
 use proptest::prelude::*;
 

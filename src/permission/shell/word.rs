@@ -171,7 +171,7 @@ impl Word {
         });
     }
 
-    /// The word with `text` behind it; `*` and `?` in it are patterns.
+    /// The word with `text` after it; `*` and `?` in it are patterns.
     pub(crate) fn followed_by(&self, text: &str) -> Self {
         let mut word = self.clone();
         for c in text.chars() {

@@ -6,9 +6,9 @@ use crate::util::text::{self, is_hidden};
 
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
-/// The number of bytes of the list.
+/// The maximum size of the list, in bytes.
 pub(crate) const MAX_CATALOG: usize = 32 * 1024;
-/// The number of bytes of the line about skills that are left out.
+/// The maximum size of the line about omitted skills, in bytes.
 const MAX_NOTE: usize = 64;
 const HEADING: &str = "Available Skills:";
 
@@ -34,8 +34,8 @@ pub struct Skill {
 }
 
 impl Skill {
-    /// The skill that a file describes, held to the limits of the format. Violations are added to
-    /// `complaints`.
+    /// Creates the skill that a file describes, held to the limits of the format. Violations are
+    /// added to `complaints`.
     pub(super) fn new(
         path: String,
         folder: &str,
@@ -96,8 +96,8 @@ impl Skill {
     }
 }
 
-/// The section of the system prompt, empty without skills, and how many of the last skills are left
-/// out because the list is long enough without them.
+/// Returns the section of the system prompt, empty without skills, and how many of the last skills
+/// are omitted because the list is long enough without them.
 pub(crate) fn catalog(skills: &[Skill]) -> (String, usize) {
     let (mut catalog, omitted_count) = list(skills, HEADING, Skill::line);
     if omitted_count > 0 {
@@ -106,7 +106,7 @@ pub(crate) fn catalog(skills: &[Skill]) -> (String, usize) {
     (catalog, omitted_count)
 }
 
-/// The same as elements of XML.
+/// Returns the same as elements of XML.
 #[cfg(feature = "time")]
 pub(in crate::prompt) fn elements(skills: &[Skill]) -> (String, usize) {
     let (mut elements, omitted_count) = list(skills, "<skills>", Skill::element);
@@ -137,15 +137,15 @@ fn list(skills: &[Skill], heading: &str, entry: fn(&Skill) -> String) -> (String
     (list, 0)
 }
 
-/// The text between tags.
+/// Returns the text between tags.
 #[cfg(feature = "time")]
 fn xml(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text on one line without invisible characters, at most `max` characters of it, and how many
-/// were cut: a file must not be able to write lines of its own into the prompt.
+/// Returns the text on one line without invisible characters, at most `max` characters of it, and
+/// how many were cut: a file must not be able to write lines of its own into the prompt.
 pub(in crate::prompt) fn one_line(text: &str, max: usize) -> (String, usize) {
     let words: Vec<String> = text
         .split_whitespace()

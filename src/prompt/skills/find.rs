@@ -10,22 +10,22 @@ use crate::util::text::is_hidden;
 use super::catalog::{FrontMatter, Skill};
 
 const FILE: &str = "SKILL.md";
-/// Folders deeper than this beneath a given one are not entered.
+/// The maximum depth of folders below a given one; deeper ones are not entered.
 const MAX_DEPTH: usize = 8;
-/// After so many folders the search ends.
+/// The maximum number of folders of a search.
 const MAX_FOLDERS: usize = 2_000;
-/// After so many entries of folders the search ends.
+/// The maximum number of entries of folders of a search.
 const MAX_ENTRIES: usize = 200_000;
-/// The number of skills that are listed at most.
+/// The maximum number of listed skills.
 const MAX_SKILLS: usize = 500;
-/// The front matter of a file has to end within its first bytes.
+/// The maximum size of the front matter of a file, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// The number of warnings after which they are only counted.
+/// The maximum number of warnings; beyond it they are only counted.
 const MAX_WARNINGS: usize = 20;
 /// Folders that are never entered: large, and without skills.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
-/// The skills beneath some folders, in the order of these and then of their paths, and the problems
+/// The skills below some folders, in the order of these and then of their paths, and the problems
 /// of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
@@ -34,7 +34,7 @@ pub(crate) struct Search {
     suppressed_warnings: usize,
     folders: usize,
     entries: usize,
-    /// The files read so far: folders may be given twice, or one beneath another.
+    /// The files read so far: folders may be given twice, or one below another.
     files: BTreeSet<String>,
 }
 
@@ -96,7 +96,7 @@ impl Search {
         }
     }
 
-    /// Visits a folder beneath `source`.
+    /// Visits a folder below `source`.
     async fn visit(
         &mut self,
         backend: &dyn Backend,
@@ -122,14 +122,14 @@ impl Search {
             self.read(backend, &folder.path, source).await;
         }
 
-        let folders = entries.iter().filter(|entry| {
+        let folder_entries = entries.iter().filter(|entry| {
             matches!(entry.kind, EntryKind::Dir | EntryKind::Symlink)
                 && entry.name != FILE
                 && !SKIPPED.contains(&&*entry.name)
         });
 
         if folder.depth == MAX_DEPTH {
-            for entry in folders {
+            for entry in folder_entries {
                 let folder = folder.path.trim_end_matches('/');
                 let name = &entry.name;
                 self.warn(format_args!(
@@ -141,12 +141,14 @@ impl Search {
 
         // Those that are still visited, and the one at which the search ends.
         let room = (MAX_FOLDERS + 1).saturating_sub(self.folders);
-        let folders = folders.take(room).map(|entry| Folder {
-            path: join(&folder.path, &entry.name),
-            depth: folder.depth + 1,
-            is_link: entry.kind == EntryKind::Symlink,
-        });
-        let folders: Vec<_> = folders.collect();
+        let folders: Vec<_> = folder_entries
+            .take(room)
+            .map(|entry| Folder {
+                path: join(&folder.path, &entry.name),
+                depth: folder.depth + 1,
+                is_link: entry.kind == EntryKind::Symlink,
+            })
+            .collect();
         let excess = (stack.len() + folders.len()).saturating_sub(room);
         stack.drain(..excess.min(stack.len()));
         // The first entry is pushed last, so that it is visited first.

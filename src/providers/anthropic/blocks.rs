@@ -43,7 +43,8 @@ impl Text {
         self.citations.push(citation.to_owned());
     }
 
-    /// The citations as annotations; `None` without a citation, or without a text that has them.
+    /// Returns the citations as annotations; `None` without a citation, or without a text that has
+    /// them.
     pub(super) fn finish(&self) -> Result<Option<Annotations>> {
         if self.citations.is_empty() || !self.has_text {
             return Ok(None);
@@ -90,12 +91,13 @@ impl Kept {
         self.thinking.is_empty() && self.signature.is_none() && self.deltas.is_empty()
     }
 
-    /// The whole block. The text of the beginning stays as it is when nothing was added to it.
+    /// Returns the whole block. The text of the beginning stays as it is when nothing was added to
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) when there are too many
-    /// values in `input`, which comes as pieces of text.
+    /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if there are too
+    /// many values in `input`, which comes as pieces of text.
     pub(super) fn finish(self, out: &mut Events) -> Result<ProviderBlock> {
         if self.is_untouched() {
             return Ok(ProviderBlock::new(PROVIDER, self.start));
@@ -126,7 +128,7 @@ impl Kept {
 }
 
 /// Adds one field of a delta to a block: text to text, a citation to the list of them, pieces of
-/// `input` to the piece before, and anything else in place of what was there.
+/// `input` to the piece before, and anything else instead of what was there.
 fn merge(block: &mut Map<String, Value>, input: &mut String, name: &str, value: Value) {
     match (name, value) {
         ("type", _) => {}
@@ -155,7 +157,7 @@ fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
 }
 
 impl State {
-    /// The piece of a delta that a block of this kind grows by.
+    /// Returns the piece of a delta that a block of this kind grows by.
     pub(super) fn piece<'a>(&self, delta: &mut Delta<'a>) -> Option<Piece<'a>> {
         match self {
             Self::Text(_) => delta.text.take(),
@@ -191,7 +193,7 @@ impl State {
     }
 }
 
-/// The fields of a call that a [`ToolCall`] does not have; `None` if there are none.
+/// Returns the fields of a call that a [`ToolCall`] does not have; `None` if there are none.
 fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
     let mut fields = fields_without(block.get(), &["type", "id", "name", "input"]).ok()?;
     fields.retain(|_, value| value.get() != "null");
@@ -199,7 +201,7 @@ fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&fields).ok()
 }
 
-/// The arguments of a finished call: those of its deltas, or of its beginning.
+/// Returns the arguments of a finished call: those of its deltas, or of its beginning.
 pub(super) fn written_args(json: String, input: Option<String>) -> String {
     match input {
         Some(input) if json.is_empty() => input,
@@ -207,8 +209,8 @@ pub(super) fn written_args(json: String, input: Option<String>) -> String {
     }
 }
 
-/// True if the output limit may have cut the call off: its arguments are unreadable or have not
-/// begun.
+/// Returns `true` if the output limit may have cut the call off: its arguments are unreadable or
+/// have not begun.
 pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
     !call.args.is_object()
         || call
@@ -217,7 +219,7 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
             .is_none_or(|raw| raw.trim().is_empty())
 }
 
-/// A kept block as a part.
+/// Returns a kept block as a part.
 pub(super) fn part(state: State, out: &mut Events) -> Result<Option<Part>> {
     Ok(match state {
         State::Thinking(kept) => Some(Part::Thinking(kept.finish(out)?)),

@@ -29,8 +29,8 @@ pub(super) struct Options<'a> {
     pub(super) has_hosted_tools: bool,
 }
 
-/// The body for `request`, and warnings about what it leaves out. Tools, system prompt
-/// and messages stand in the order the prompt cache sees them.
+/// Returns the body for `request`, and warnings about what it leaves out. Tools, system prompt and
+/// messages stand in the order the prompt cache sees them.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -161,7 +161,8 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     Some(choice)
 }
 
-/// The container of the last answer that had one, for a request with a tool that runs code in it.
+/// Returns the container of the last answer that had one, for a request with a tool that runs code
+/// in it.
 fn container(request: &ModelRequest) -> Option<String> {
     let runs_code = request.hosted_tools.iter().any(|tool| {
         let kind = tool.raw.get("type").and_then(Value::as_str);
@@ -193,7 +194,7 @@ enum Form {
     Told(String),
 }
 
-/// "Any JSON object" has no counterpart and is left out.
+/// "Any JSON object" has no counterpart and is omitted.
 fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
     let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format else {
         return None;
@@ -205,7 +206,7 @@ fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
     })
 }
 
-/// Adds a block to a system prompt, behind what is cached.
+/// Adds a block to a system prompt, after what is cached.
 fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
     match system.pop() {
         Some(_) => system.push(b','),

@@ -9,8 +9,8 @@ use crate::model::ModelProfile;
 use super::super::window;
 use super::family::{Family, Off};
 
-/// The family with the capabilities in the description of a model. What is not reported stays, and
-/// forced tools, sampling and the binding of thinking never are.
+/// Returns the family with the capabilities in the description of a model. What is not reported
+/// stays, and forced tools, sampling and the binding of thinking never are.
 pub(super) fn reported_family(family: Family, model: &Value) -> Family {
     let Some(capabilities) = model.get("capabilities").filter(|all| all.is_object()) else {
         return family;
@@ -47,7 +47,7 @@ pub(super) fn reported_family(family: Family, model: &Value) -> Family {
     }
 }
 
-/// The profile with the limits in the description of a model.
+/// Returns the profile with the limits in the description of a model.
 pub(super) fn reported_profile(mut profile: ModelProfile, model: &Value) -> ModelProfile {
     if let Some(tokens) = window::plausible(&model["max_input_tokens"]) {
         profile.context_window = tokens;

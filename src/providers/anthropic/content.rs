@@ -167,7 +167,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Writes the fields of an object behind others.
+/// Writes the fields of an object after others.
 fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
     if let Some(fields) = fields.and_then(inner_fields) {
         out.push(b',');
@@ -199,12 +199,12 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// True if the API takes `text` as a block of its own.
+/// Returns `true` if the API takes `text` as a block of its own.
 fn is_visible(text: &str) -> bool {
     text.contains(|c: char| !c.is_whitespace())
 }
 
-/// The fields of an object, without its braces; `None` without a field.
+/// Returns the fields of an object, without its braces; `None` without a field.
 fn inner_fields(block: &ProviderBlock) -> Option<&str> {
     let fields = block
         .raw

@@ -13,7 +13,7 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 use crate::util::numbered::Numbered;
 
-use super::super::decode::{Decoder, truncated, unreadable};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::Str;
@@ -461,7 +461,7 @@ fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> 
     Ok(())
 }
 
-/// True if `data` is a JSON object whose type is none of those decoded here.
+/// Returns `true` if `data` is a JSON object whose type is none of those decoded here.
 fn is_unknown_event(data: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {

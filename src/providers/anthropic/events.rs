@@ -74,7 +74,7 @@ pub(super) struct StopDetails<'a> {
 }
 
 impl StopDetails<'_> {
-    /// The warning about a refusal; `None` without a detail.
+    /// Returns the warning about a refusal; `None` without a detail.
     pub(super) fn refusal(&self) -> Option<String> {
         let category = self.category.as_deref().filter(|text| !text.is_empty());
         let explanation = self.explanation.as_deref();
@@ -152,7 +152,7 @@ impl WireUsage {
     }
 }
 
-/// The delta of an event, as it came.
+/// Returns the delta of an event, as it came.
 pub(super) fn raw_delta(data: &str) -> Result<&RawValue> {
     #[derive(Deserialize)]
     struct Raw<'a> {
@@ -162,7 +162,7 @@ pub(super) fn raw_delta(data: &str) -> Result<&RawValue> {
     Ok(serde_json::from_str::<Raw<'_>>(data)?.delta)
 }
 
-/// The citation in a delta; `None` in a delta of another kind.
+/// Returns the citation in a delta; `None` in a delta of another kind.
 pub(super) fn citation(data: &str) -> Result<Option<&RawValue>> {
     #[derive(Deserialize)]
     struct Raw<'a> {

@@ -39,7 +39,7 @@ pub(super) struct Family {
     pub(super) efforts: Cow<'static, [&'static str]>,
     pub(super) has_sampling: bool,
     pub(super) forced_tools: ForcedTools,
-    /// True if thoughts are sent back only behind the very conversation in which they were made.
+    /// True if thoughts are sent back only after the very conversation in which they were made.
     pub(super) binds_thinking: bool,
     /// True if answers can be held to a schema.
     pub(super) has_schemas: bool,
@@ -77,9 +77,9 @@ const STRICTEST: Family = Family {
     has_schemas: true,
 };
 
-/// The family of a model's name, in the spelling of Anthropic, Bedrock, Vertex or a gateway; `None`
-/// for names that are not Claude's. A name that is newer than this table is of the strictest
-/// family.
+/// Returns the family of a model's name, in the spelling of Anthropic, Bedrock, Vertex or a
+/// gateway; `None` for names that are not Claude's. A name that is newer than this table is of the
+/// strictest family.
 pub(super) fn family(model: &str) -> Option<Family> {
     let (tier, version) = identify(model)?;
     let thinking_when_asked = Family {
@@ -128,7 +128,7 @@ pub(super) fn family(model: &str) -> Option<Family> {
     })
 }
 
-/// The tier and the version in a name such as `claude-opus-4-6-20260205`,
+/// Returns the tier and the version in a name such as `claude-opus-4-6-20260205`,
 /// `eu.anthropic.claude-opus-4-6-v1:0` or `claude-4.6-opus@20260205`.
 fn identify(model: &str) -> Option<(&str, (u32, u32))> {
     let start = model.find("claude-")?;

@@ -58,11 +58,11 @@ const COUNTED_FIELDS: &[&str] = &[
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
 ///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
-///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are left out;
-///   with a forced tool, and behind calls that were made without thinking, the budget is.
+///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are omitted;
+///   with a forced tool, and after calls that were made without thinking, the budget is.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
-/// * Models from 4.7 on take no sampling settings: they are left out, with a warning.
+/// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
 ///
 /// Names that are not Claude's belong to compatible servers, which get what is set. A clone is
 /// cheap.
@@ -95,8 +95,8 @@ impl Anthropic {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let mut model = Self::new(model, env::key(PROVIDER, "ANTHROPIC_API_KEY")?);
         if let Some(url) = env::var("ANTHROPIC_BASE_URL") {
@@ -130,7 +130,7 @@ impl Anthropic {
         self
     }
 
-    /// Sends the key as a bearer token in `authorization`, in place of `x-api-key`: Bedrock takes
+    /// Sends the key as a bearer token in `authorization`, instead of `x-api-key`: Bedrock takes
     /// its keys in this way.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
@@ -145,7 +145,8 @@ impl Anthropic {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     ///
     /// ```no_run
     /// use agentcore::providers::Anthropic;
@@ -171,7 +172,7 @@ impl Anthropic {
         Ok(self)
     }
 
-    /// The tokens of `request`, as the server counts them.
+    /// Returns the tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);
@@ -255,8 +256,8 @@ impl Model for Anthropic {
     }
 }
 
-/// The events of a recorded answer: the body of a `/v1/messages` response, streamed or not, in
-/// pieces cut anywhere.
+/// Returns the events of a recorded answer: the body of a `/v1/messages` response, streamed or not,
+/// in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

@@ -7,7 +7,8 @@ const WINDOW: u64 = 200_000;
 /// Its output limit: the smallest of the current models'.
 const OUTPUT: u32 = 32_000;
 
-/// The profile of `model`; a `claude-*` that the catalog does not list has limits but no prices.
+/// Returns the profile of `model`; a `claude-*` that the catalog does not list has limits but no
+/// prices.
 pub(super) fn profile(model: &str) -> ModelProfile {
     let catalog = Catalog::builtin();
     let name = own_name(model);
@@ -23,8 +24,8 @@ pub(super) fn profile(model: &str) -> ModelProfile {
     })
 }
 
-/// The name that Anthropic gives the model, without the maker and the region that Bedrock has in
-/// front of it, and its version behind it.
+/// Returns the name that Anthropic gives the model, without the maker and the region that Bedrock
+/// has in front of it, and its version after it.
 fn own_name(model: &str) -> &str {
     let name = match model.split_once("anthropic.") {
         Some((region, name)) if region.is_empty() || region.ends_with('.') => name,

@@ -10,7 +10,7 @@ use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
 use super::wire::NOTHING;
 
-/// The text of a refusal of a budget behind calls that were made without thinking.
+/// The text of a refusal of a budget after calls that were made without thinking.
 const UNEXPECTED: &str = "Expected `thinking` or `redacted_thinking`";
 
 /// The texts of refusals that a request without thinking avoids.
@@ -21,8 +21,8 @@ const REFUSALS: &[&str] = &[
     "Invalid `signature` in `thinking` block",
 ];
 
-/// The second body for `error`, if the server refused the thinking in `body`. Later requests of the
-/// run then have none of it either.
+/// Returns the second body for `error`, if the server refused the thinking in `body`. Later
+/// requests of the run then have none of it either.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text();
     if !REFUSALS.iter().any(|refusal| text.contains(refusal)) {
@@ -64,7 +64,8 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
     })
 }
 
-/// The body without the thinking budget; `None` if it has none, or does not end with results.
+/// Returns the body without the thinking budget; `None` if it has none, or does not end with
+/// results.
 fn without_budget(body: &[u8]) -> Option<Box<RawValue>> {
     let mut fields: RawFields<'_> = serde_json::from_slice(body).ok()?;
     let is_budget = type_of(fields.get("thinking")?)? == "enabled";

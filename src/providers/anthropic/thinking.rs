@@ -23,12 +23,12 @@ pub(super) struct Thinking {
     pub(super) is_on: bool,
 }
 
-/// The thinking of `request` to `model`, whose answers have up to `max_tokens`. A model without a
-/// family is on a compatible server, and gets what is set.
+/// Returns the thinking of `request` to `model`, whose answers have up to `max_tokens`. A model
+/// without a family is on a compatible server, and gets what is set.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
+/// Returns [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
 pub(super) fn thinking(
     request: &ModelRequest,
     model: &str,
@@ -80,7 +80,8 @@ pub(super) fn thinking(
     }
 }
 
-/// The thinking with a budget. Behind calls that were made without thinking the API refuses one.
+/// Returns the thinking with a budget. Behind calls that were made without thinking the API refuses
+/// one.
 fn budget(
     tokens: u32,
     request: &ModelRequest,
@@ -102,8 +103,8 @@ fn budget(
     }
 }
 
-/// True if the request ends with the results of calls, and the first answer of this round of calls
-/// does not begin with thinking of this API. Later answers of a round need none.
+/// Returns `true` if the request ends with the results of calls, and the first answer of this round
+/// of calls does not begin with thinking of this API. Later answers of a round need none.
 fn is_in_round_without_thinking(request: &ModelRequest) -> bool {
     let mut opening = None;
     let mut has_results = false;
@@ -186,7 +187,7 @@ fn with_display(mut field: Value, request: &ModelRequest, family: Option<&Family
     field
 }
 
-/// The form of the thoughts in the answer, where it is not the model's default.
+/// Returns the form of the thoughts in the answer, where it is not the model's default.
 fn display(request: &ModelRequest, family: &Family) -> Option<&'static str> {
     match (is_shown(request), family.hides_thoughts) {
         (true, true) => Some("summarized"),

@@ -1,14 +1,14 @@
 //! Histories in the Messages API's form.
 //!
 //! * Everything between two answers of the model becomes one `user` message: tool results first,
-//!   as the API demands, then the user's messages. Neighbouring answers become one as well, so the
+//!   as the API demands, then the user's messages. Adjacent answers become one as well, so the
 //!   roles always alternate, and a history that begins with an answer gets a user message in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
 //!   a user message, between `<system>` and `</system>`: not every model has another place for
 //!   them.
-//! * For a model that takes thinking only behind the prefix it was made for, the volatile sections
-//!   of the system prompt stand behind the history, in the same form.
-//! * Blocks the API refuses are left out or filled in: text without a visible character, media in
+//! * For a model that takes thinking only after the prefix it was made for, the volatile sections
+//!   of the system prompt stand after the history, in the same form.
+//! * Blocks the API refuses are omitted or filled in: text without a visible character, media in
 //!   answers, results without content.
 
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub(super) const PROVIDER: &str = "anthropic";
 /// body and never as a block.
 pub(super) const CONTAINER: &str = "anthropic-container";
 
-/// The text in place of a message of which nothing can be sent.
+/// The text that replaces a message of which nothing can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
 /// A part of the citations of the server's own search.
@@ -60,12 +60,12 @@ pub(super) struct MessagesWire {
     pub(super) has_hosted_tools: bool,
     /// True if the model accepts images.
     pub(super) takes_images: bool,
-    /// True if the model takes thinking only behind the prefix it was made for.
+    /// True if the model takes thinking only after the prefix it was made for.
     pub(super) binds_reasoning: bool,
 }
 
 impl MessagesWire {
-    /// The breakpoint of tools and system prompt.
+    /// Returns the breakpoint of tools and system prompt.
     fn breakpoint(&self) -> &'static str {
         if self.long_cache {
             LONG_CACHE_CONTROL
@@ -274,7 +274,7 @@ impl MessagesWire {
     }
 
     /// The ids of the server's calls in an answer that have no result and whose round a message of
-    /// the user ends. Nothing but results may follow such a call, so it is left out.
+    /// the user ends. Nothing but results may follow such a call, so it is omitted.
     fn interrupted_calls(&self, group: &[Arc<Message>], after: &[Arc<Message>]) -> Vec<String> {
         let mut next = after.iter().take_while(|message| !is_answer(message));
         if !self.has_hosted_tools || next.all(|message| message.role() == Role::Tool) {
@@ -283,7 +283,7 @@ impl MessagesWire {
         open_server_calls(group)
     }
 
-    /// True for parts of an answer that are blocks of their own.
+    /// Returns `true` for parts of an answer that are blocks of their own.
     fn is_block(&self, part: &Part) -> bool {
         match part {
             Part::Text(_) | Part::ToolCall(_) => true,
@@ -292,12 +292,12 @@ impl MessagesWire {
         }
     }
 
-    /// True for a block that the server takes back.
+    /// Returns `true` for a block that the server takes back.
     fn takes_block(&self, block: &ProviderBlock) -> bool {
         block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_hosted_tool(block))
     }
 
-    /// The API's own fields of the text before these annotations.
+    /// Returns the API's own fields of the text before these annotations.
     fn own_fields<'a>(&self, part: &'a Part) -> Option<&'a ProviderBlock> {
         let Part::Annotations(annotations) = part else {
             return None;
@@ -310,7 +310,7 @@ impl MessagesWire {
     }
 }
 
-/// True for the call or the result of a tool that the server runs.
+/// Returns `true` for the call or the result of a tool that the server runs.
 fn is_of_hosted_tool(block: &ProviderBlock) -> bool {
     #[derive(Deserialize)]
     struct Block<'a> {
@@ -336,7 +336,7 @@ struct HostedBlock<'a> {
     tool_use_id: Option<Str<'a>>,
 }
 
-/// The warning about calls of server tools that a request leaves out.
+/// Returns the warning about calls of server tools that a request leaves out.
 pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<String> {
     let behind = messages
         .iter()
@@ -352,7 +352,7 @@ pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<Stri
     })
 }
 
-/// True for a call of a server tool with one of these ids.
+/// Returns `true` for a call of a server tool with one of these ids.
 fn is_server_call(part: &Part, ids: &[String]) -> bool {
     let Part::Opaque(block) = part else {
         return false;
@@ -368,14 +368,14 @@ fn is_server_call(part: &Part, ids: &[String]) -> bool {
     })
 }
 
-/// True if the fields of a local call have one of these ids.
+/// Returns `true` if the fields of a local call have one of these ids.
 fn has_id_of(call: &ToolCall, ids: &[String]) -> bool {
     let fields = call.extra.as_deref();
     fields.is_some_and(|fields| ids.iter().any(|id| fields.raw.get().contains(&**id)))
 }
 
-/// True if the last answer has a call of a server tool without its result. Nothing but the results
-/// of local calls may follow then: the server finishes its own call first.
+/// Returns `true` if the last answer has a call of a server tool without its result. Nothing but
+/// the results of local calls may follow then: the server finishes its own call first.
 fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
     !open_server_calls(messages).is_empty()
 }
@@ -406,8 +406,8 @@ fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     open_calls.map(|id| id.to_string()).collect()
 }
 
-/// True for media that the API has a form for: pictures and documents of its types, of files its
-/// own.
+/// Returns `true` for media that the API has a form for: pictures and documents of its types, of
+/// files its own.
 pub(super) fn takes(part: &Part) -> bool {
     let (media, types) = match part {
         Part::Image(media) => (media, IMAGE_TYPES),

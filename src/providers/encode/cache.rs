@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Part, Role, shared_prefix};
-use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
+use crate::model::{ModelRequest, Stability};
 
 use super::super::fields::Fields;
 use super::super::json::insert;
 use super::history::{History, Reasoning, calls};
+use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 
 /// The last group of a request, which may change its form once others follow.
@@ -26,7 +27,7 @@ struct Last {
     /// The offsets of its end and of its breakpoint, counted from the first message.
     end: usize,
     breakpoint: Option<usize>,
-    /// The volatile text behind it.
+    /// The volatile text after it.
     tail: Option<Arc<str>>,
 }
 
@@ -35,7 +36,7 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
     pub(in crate::providers) history: History,
     pub(in crate::providers) reasoning: Reasoning,
-    /// The warning about reasoning that was left out.
+    /// The warning about reasoning that was omitted.
     pub(in crate::providers) warning: Option<String>,
 }
 
@@ -44,7 +45,7 @@ pub(in crate::providers) struct Encoded {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidMessages`] if there is no message to send.
+/// Returns [`ErrorKind::InvalidMessages`] if there is no message to send.
 pub(in crate::providers) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,
@@ -57,7 +58,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     };
 
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
-    let sections = cache.sections(request, lifted)?;
+    let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
@@ -88,7 +89,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     Ok(encoded)
 }
 
-/// The number of messages at the beginning that belong to the system prompt.
+/// Returns the number of messages at the beginning that belong to the system prompt.
 fn lifted(request: &ModelRequest) -> usize {
     let messages = request.messages.iter();
     messages
@@ -107,8 +108,7 @@ impl AsRef<[u8]> for Sent {
 
 struct Cache<W> {
     wire: W,
-    system: Option<SystemBytes>,
-    tools: Option<(Arc<[ToolDefinition]>, Vec<u8>)>,
+    sections: SectionCache,
     /// The last body.
     sent: Arc<Vec<u8>>,
     /// The offset of the first message in it.
@@ -124,21 +124,13 @@ struct Cache<W> {
     /// The offset of the breakpoint of the request before the last, which stays for one request: a
     /// server that looks for the stored prefix only near a breakpoint finds it there.
     former_breakpoint: Option<usize>,
-    /// The last tail behind the groups in `ends`, and the number of messages in front of it. It
+    /// The last tail after the groups in `ends`, and the number of messages in front of it. It
     /// stays there, and is sent again only after it has changed.
     tail: Option<(Arc<str>, usize)>,
     /// The messages before this number are to be sent without reasoning.
     no_reasoning: Arc<AtomicUsize>,
     /// The value of `no_reasoning` with which the groups were written.
     applied: usize,
-    /// True if the tools or the system prompt are not those of the last body.
-    has_new_sections: bool,
-}
-
-struct SystemBytes {
-    system: SystemPrompt,
-    lifted: Vec<Arc<Message>>,
-    bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -152,8 +144,7 @@ impl<W: Wire> Cache<W> {
     fn new(wire: W) -> Self {
         Self {
             wire,
-            system: None,
-            tools: None,
+            sections: SectionCache::default(),
             sent: Arc::default(),
             start: 0,
             messages: Vec::new(),
@@ -164,7 +155,6 @@ impl<W: Wire> Cache<W> {
             tail: None,
             no_reasoning: Arc::default(),
             applied: 0,
-            has_new_sections: false,
         }
     }
 
@@ -191,64 +181,13 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    fn sections(
-        &mut self,
-        request: &ModelRequest,
-        lifted: &[Arc<Message>],
-    ) -> Result<Sections<'_>> {
-        self.update_system(&request.system, lifted)?;
-        self.update_tools(&request.tools)?;
-        Ok(Sections {
-            system: self.system.as_ref().map_or(&[], |system| &system.bytes),
-            tools: self.tools.as_ref().map_or(&[], |(_, bytes)| bytes),
-        })
-    }
-
-    fn update_system(&mut self, system: &SystemPrompt, lifted: &[Arc<Message>]) -> Result<()> {
-        if let Some(former) = &self.system
-            && former.system.ptr_eq(system)
-            && former.lifted.len() == lifted.len()
-            && shared_prefix(&former.lifted, lifted) == lifted.len()
-        {
-            return Ok(());
-        }
-
-        let mut bytes = Vec::new();
-        self.wire.system(system, lifted, &mut bytes)?;
-        let former = self.system.as_ref().map_or(&[][..], |former| &former.bytes);
-        self.has_new_sections |= former != bytes;
-        self.system = Some(SystemBytes {
-            system: system.clone(),
-            lifted: lifted.to_vec(),
-            bytes,
-        });
-
-        Ok(())
-    }
-
-    fn update_tools(&mut self, tools: &Arc<[ToolDefinition]>) -> Result<()> {
-        if let Some((former, _)) = &self.tools
-            && Arc::ptr_eq(former, tools)
-        {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        if !tools.is_empty() {
-            self.wire.tools(tools, &mut bytes)?;
-        }
-        let former = self.tools.as_ref().map_or(&[][..], |(_, former)| former);
-        self.has_new_sections |= former != bytes;
-        self.tools = Some((tools.clone(), bytes));
-        Ok(())
-    }
-
     /// Leaves all reasoning so far out if the server would refuse some of it: for a wire that binds
     /// it, when something in front of it changed. Returns the warning about that.
     ///
     /// In the first request of a run with a tail, the tails of earlier runs are missing. Without
     /// one, nothing is known to have changed.
     fn unbind(&mut self, messages: &[Arc<Message>], has_tail: bool) -> Option<String> {
-        let has_new_sections = mem::take(&mut self.has_new_sections);
+        let has_new_sections = self.sections.take_changes();
         if !self.wire.binds_reasoning() {
             return None;
         }
@@ -290,7 +229,7 @@ impl<W: Wire> Cache<W> {
             .count()
     }
 
-    /// The body of these messages behind `head`, with `tail` behind the last of them.
+    /// Returns the body of these messages after `head`, with `tail` after the last of them.
     fn body(
         &mut self,
         head: Vec<u8>,
@@ -337,8 +276,8 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// True if the text is to be sent behind this group: it is not an answer, and the text differs
-    /// from the one that was sent before.
+    /// Returns `true` if the text is to be sent after this group: it is not an answer, and the text
+    /// differs from the one that was sent before.
     fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
         let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
         let former = self.tail.as_ref().map(|(former, _)| &**former);
@@ -348,7 +287,7 @@ impl<W: Wire> Cache<W> {
             && self.wire.allows_tail(before)
     }
 
-    /// Drops all groups if reasoning in them is to be left out: they are written again without it.
+    /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
     fn apply_no_reasoning(&mut self, message_count: usize) {
         // After a compaction the numbers mean other messages.
         self.applied = self.applied.min(message_count);
@@ -367,8 +306,8 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// The former body behind `head`, up to the end of the groups that did not change, and the
-    /// number of messages in it.
+    /// Returns the former body after `head`, up to the end of the groups that did not change, and
+    /// the number of messages in it.
     fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
         let begin = self.messages.len();
         let group = self.group(messages, begin);
@@ -406,8 +345,8 @@ impl<W: Wire> Cache<W> {
         self.former_breakpoint = Some(breakpoint);
     }
 
-    /// The former body up to `end` bytes of its messages, if it has the same head and is not shared
-    /// any more; else a copy of those behind the new head.
+    /// Returns the former body up to `end` bytes of its messages, if it has the same head and is no
+    /// longer shared; otherwise a copy of those bytes after the new head.
     fn reopen(&mut self, head: Vec<u8>, end: usize) -> Vec<u8> {
         let start = mem::replace(&mut self.start, head.len());
         match Arc::try_unwrap(mem::take(&mut self.sent)) {
@@ -441,7 +380,7 @@ impl<W: Wire> Cache<W> {
         });
     }
 
-    /// Sets the breakpoint and ends a body behind its last group.
+    /// Sets the breakpoint and ends a body after its last group.
     fn close(
         &mut self,
         mut body: Vec<u8>,
@@ -463,7 +402,8 @@ impl<W: Wire> Cache<W> {
         Bytes::from_owner(Sent(self.sent.clone()))
     }
 
-    /// True if this is the former last group, in the form that it has when others follow it.
+    /// Returns `true` if this is the former last group, in the form that it has when others follow
+    /// it.
     fn is_written(&self, group: &[Arc<Message>]) -> bool {
         let last = &self.last.group;
         group.len() == last.len()
@@ -487,7 +427,7 @@ impl<W: Wire> Cache<W> {
             self.last = Last::default();
         }
 
-        // The group behind the last one may have become longer.
+        // The group after the last one may have become longer.
         let start = self.ends.iter().nth_back(1).map_or(0, |end| end.message);
         if let Some(end) = self.ends.last()
             && self

@@ -17,12 +17,12 @@ pub(in crate::providers) struct History {
 }
 
 impl History {
-    /// The number of its messages.
+    /// Returns the number of its messages.
     pub(in crate::providers) fn len(&self) -> usize {
         self.len
     }
 
-    /// True if one of its calls has this id.
+    /// Returns `true` if one of its calls has this id.
     pub(in crate::providers) fn has_call(&self, id: &str) -> bool {
         self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
     }

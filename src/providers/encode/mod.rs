@@ -10,6 +10,7 @@
 mod cache;
 mod history;
 mod items;
+mod section_cache;
 #[cfg(test)]
 mod tests;
 mod wire;

@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Writes a message as its text in quotes: with `~` in front for its reasoning, and in the last one
-/// with the tail and a mark behind it.
+/// with the tail and a mark after it.
 #[derive(Clone, PartialEq)]
 struct Plain<const INPUT: bool = false> {
     has_tail: bool,
@@ -77,7 +77,7 @@ fn body(request: &ModelRequest) -> Bytes {
     encoded(&Plain::<false> { has_tail: false }, request).body
 }
 
-/// The list of messages in the body of a wire with a tail, without breakpoints.
+/// Returns the list of messages in the body of a wire with a tail, without breakpoints.
 fn list(request: &ModelRequest) -> String {
     let body = encoded(&Plain::<false> { has_tail: true }, request).body;
     let text = String::from_utf8(body.to_vec()).unwrap();
@@ -102,7 +102,7 @@ fn push(request: &mut ModelRequest, role: Role, text: &str) {
     });
 }
 
-/// An answer with reasoning.
+/// Returns an answer with reasoning.
 fn reasoned(text: &str) -> Message {
     let raw = RawValue::from_string("{}".to_owned()).unwrap();
     let mut content = Content::new();

@@ -17,11 +17,11 @@ pub(in crate::providers) trait Wire:
     /// The mark of the end of the prefix that a prompt cache stores.
     const BREAKPOINT: &'static str = "";
 
-    /// True if both messages become parts of one wire message.
+    /// Returns `true` if both messages become parts of one wire message.
     fn joins(&self, before: &Message, after: &Message) -> bool;
 
     /// Appends the wire messages, separated by commas, of messages that join. Returns the place in
-    /// `out` for a breakpoint behind them.
+    /// `out` for a breakpoint after them.
     fn message(
         &self,
         group: &[Arc<Message>],
@@ -29,30 +29,30 @@ pub(in crate::providers) trait Wire:
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>>;
 
-    /// True if the form of the group depends on the messages of the group behind it.
+    /// Returns `true` if the form of the group depends on the messages of the group after it.
     fn depends_on_next(&self, _group: &[Arc<Message>]) -> bool {
         false
     }
 
-    /// True if the group is written in another way when others follow it. Such a group takes no
-    /// tail.
+    /// Returns `true` if the group is written in another way when others follow it. Such a group
+    /// takes no tail.
     fn depends_on_place(&self, _group: &[Arc<Message>]) -> bool {
         false
     }
 
-    /// True if volatile system text is sent behind the history, where it changes no prefix, as
-    /// [`Place::tail`]. [`system`](Self::system) then writes the stable text only.
+    /// Returns `true` if volatile system text is sent after the history, where it changes no
+    /// prefix, as [`Place::tail`]. [`system`](Self::system) then writes the stable text only.
     fn has_tail(&self) -> bool {
         false
     }
 
-    /// True if the tail may stand behind a group that follows these messages.
+    /// Returns `true` if the tail may stand after a group that follows these messages.
     fn allows_tail(&self, _before: &[Arc<Message>]) -> bool {
         true
     }
 
-    /// True if the server takes the reasoning of an answer only behind the very prefix to which the
-    /// answer was made.
+    /// Returns `true` if the server takes the reasoning of an answer only after the very prefix to
+    /// which the answer was made.
     fn binds_reasoning(&self) -> bool {
         false
     }
@@ -74,14 +74,14 @@ pub(in crate::providers) trait Wire:
 pub(in crate::providers) struct Place<'a> {
     /// The message before the group.
     pub(in crate::providers) before: Option<&'a Message>,
-    /// All messages behind the group.
+    /// All messages after the group.
     pub(in crate::providers) after: &'a [Arc<Message>],
     pub(in crate::providers) first: bool,
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,
     /// True if the group's reasoning may be sent.
     pub(in crate::providers) has_reasoning: bool,
-    /// The text that stands behind the last group.
+    /// The text that stands after the last group.
     pub(in crate::providers) tail: Option<&'a str>,
 }
 

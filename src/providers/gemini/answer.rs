@@ -13,8 +13,8 @@ use super::super::json::{call_args, write, write_text};
 use super::contents::{ContentWire, text_part, write_name};
 use super::signatures::{SIGNATURE, fields_of, is_signed, strip};
 
-/// Writes the parts of neighbouring answers. Without reasoning, their thoughts and signatures are
-/// left out.
+/// Writes the parts of adjacent answers. Without reasoning, their thoughts and signatures are
+/// omitted.
 pub(super) fn write_answer(
     group: &[Arc<Message>],
     wire: &ContentWire,
@@ -59,12 +59,12 @@ impl Answer<'_> {
         block.provider.as_deref() == Some(self.wire.backend.tag())
     }
 
-    /// True for a thought that goes back to its server.
+    /// Returns `true` for a thought that goes back to its server.
     fn takes_thought(&self, block: &ProviderBlock) -> bool {
         self.has_reasoning && self.wire.thinks && self.is_own(block)
     }
 
-    /// The fields of the API's own block. Without reasoning, they have no signature.
+    /// Returns the fields of the API's own block. Without reasoning, they have no signature.
     fn own_fields(&self, block: Option<&ProviderBlock>) -> Map<String, Value> {
         let block = block.filter(|block| self.is_own(block));
         let mut fields = block.and_then(fields_of).unwrap_or_default();

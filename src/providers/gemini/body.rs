@@ -18,7 +18,7 @@ use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire, text_part};
 use super::thinking::thinking_config;
 
-/// The largest seed: the API has 32 bits for it.
+/// The maximum seed: the API has 32 bits for it.
 const MAX_SEED: u64 = i32::MAX as u64;
 
 /// The data that a body depends on in addition to the request.
@@ -37,11 +37,11 @@ struct Tools {
     has_hosted: bool,
 }
 
-/// The body, and warnings about what it leaves out.
+/// Returns the body, and warnings about what it leaves out.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for settings that the model does not have.
+/// Returns [`ErrorKind::Config`] for settings that the model does not have.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -158,8 +158,8 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a
     }
 }
 
-/// The field `generationConfig`, with the fields in `extra` over it, and warnings about what it
-/// leaves out.
+/// Returns the field `generationConfig`, with the fields in `extra` over it, and warnings about
+/// what it leaves out.
 fn generation_config(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -207,7 +207,7 @@ fn generation_config(
     Ok((config, warning.into_iter().collect()))
 }
 
-/// The system instruction with the instruction for a schema at its end.
+/// Returns the system instruction with the instruction for a schema at its end.
 fn with_text(system: &[u8], schema: &Value) -> Result<Vec<u8>> {
     let text = instruction(schema);
     let mut out = match system.strip_suffix(b"]}") {

@@ -92,7 +92,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) name: Text<'a>,
     #[serde(borrow)]
     pub(super) args: Option<&'a RawValue>,
-    /// Pieces of the arguments, in place of `args`.
+    /// Pieces of the arguments, instead of `args`.
     #[serde(borrow)]
     partial_args: Option<&'a RawValue>,
     will_continue: Option<bool>,

@@ -3,9 +3,9 @@
 //! * The results of an answer become one content of their own, also where the user's messages
 //!   follow: models up to Gemini 3.5 give an empty answer to results that share a content with a
 //!   text.
-//! * Everything else between two answers becomes one content of the user, behind the results.
-//!   Neighbouring answers become one as well, and a history that begins with an answer gets a
-//!   content of the user in front.
+//! * Everything else between two answers becomes one content of the user, after the results.
+//!   Adjacent answers become one as well, and a history that begins with an answer gets a content
+//!   of the user in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text of
 //!   the user, between `<system>` and `</system>`: the API has no other place for them.
 //!
@@ -39,7 +39,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// The provider's name in blocks.
+    /// Returns the provider's name in blocks.
     pub(super) fn tag(self) -> &'static str {
         match self {
             Self::GeminiApi => PROVIDER,
@@ -137,7 +137,7 @@ impl Wire for ContentWire {
 }
 
 impl ContentWire {
-    /// Writes the content of the results, and the content of the user behind it.
+    /// Writes the content of the results, and the content of the user after it.
     fn user_contents(
         &self,
         group: &[Arc<Message>],

@@ -10,7 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::usage::Usage;
 
-use super::super::decode::{Decoder, Framing, recorded, truncated, unreadable};
+use super::super::decode::{Framing, recorded};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
@@ -118,7 +119,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// The text and the usage of a chunk that differs from the one before in these alone.
+    /// Returns the text and the usage of a chunk that differs from the one before in these alone.
     fn repeated<'a>(&self, data: &'a str) -> Option<(Cow<'a, str>, Option<Usage>)> {
         let [text, usage] = self.repeated.values(data)?;
         Some((string(text)?, usage::read(usage).ok()?))
@@ -211,7 +212,7 @@ fn is_failure(word: &str) -> bool {
         )
 }
 
-/// The finish reason of an answer, as if it had no calls.
+/// Returns the finish reason of an answer, as if it had no calls.
 fn stop_reason(word: &str) -> StopReason {
     match word {
         "STOP" | "FUNCTION_CALL" => StopReason::EndTurn,
@@ -290,8 +291,8 @@ impl Decoder for ChunkDecoder {
     }
 }
 
-/// The events of a recorded answer: the body of a `:streamGenerateContent` response with `alt=sse`,
-/// or of a `:generateContent` response, in pieces cut anywhere.
+/// Returns the events of a recorded answer: the body of a `:streamGenerateContent` response with
+/// `alt=sse`, or of a `:generateContent` response, in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

@@ -52,13 +52,13 @@ struct Segment<'a> {
 }
 
 impl Grounding<'_> {
-    /// The number of searches.
+    /// Returns the number of searches.
     pub(super) fn query_count(&self) -> usize {
         self.web_search_queries.0.len()
     }
 
     /// Returns one citation for each supported stretch and each of its sources, or one for each
-    /// source when no stretch is named. A source without an address is left out.
+    /// source when no stretch is named. A source without an address is omitted.
     pub(super) fn citations(&self) -> Vec<Citation> {
         let sources: Vec<_> = self
             .grounding_chunks

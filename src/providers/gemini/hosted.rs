@@ -6,7 +6,7 @@ use crate::model::HostedTool;
 
 use super::chunks::PROVIDER;
 
-/// A search of the internet, whose sources are the citations of the answer.
+/// Returns a search of the internet, whose sources are the citations of the answer.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -27,7 +27,7 @@ pub fn url_context() -> HostedTool {
     tool("urlContext")
 }
 
-/// An interpreter of Python.
+/// Returns an interpreter of Python.
 pub fn code_execution() -> HostedTool {
     tool("codeExecution")
 }

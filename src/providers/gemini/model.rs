@@ -108,8 +108,8 @@ impl Gemini {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address or a name that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address or the name cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let key = match env::var("GOOGLE_API_KEY") {
             Some(key) if env::var("GEMINI_API_KEY").is_none() => key.into(),
@@ -140,7 +140,7 @@ impl Gemini {
         }
     }
 
-    /// The place to which requests for the model of this name go.
+    /// Returns the place to which requests for the model of this name go.
     fn endpoint(&self, name: &str) -> Result<Cow<'_, Endpoint>> {
         let endpoint = &self.connection.endpoint;
         if *name == *self.connection.model {
@@ -171,7 +171,7 @@ impl Gemini {
         body(request, &options)
     }
 
-    /// The tokens of `request`, as the server counts them.
+    /// Returns the tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let name = self.name(&request).to_owned();
         let (encoded, _) = self.encode(&request)?;
@@ -196,8 +196,8 @@ impl Gemini {
     }
 }
 
-/// The connection to a model. A name that cannot be part of an address is an error of the first
-/// request.
+/// Returns the connection to a model. A name that cannot be part of an address is an error of the
+/// first request.
 fn connection(provider: &str, model: &str, base_url: &str) -> Connection {
     let name = model.strip_prefix("models/").unwrap_or(model);
     let (path, mistake) = match path(name) {
@@ -214,7 +214,7 @@ fn connection(provider: &str, model: &str, base_url: &str) -> Connection {
     connection
 }
 
-/// The path of requests to the model of this name, or the mistake in it.
+/// Returns the path of requests to the model of this name, or the mistake in it.
 fn path(name: &str) -> Result<String, String> {
     if is_path_segment(name) {
         return Ok(format!("/models/{name}:streamGenerateContent"));
@@ -224,7 +224,7 @@ fn path(name: &str) -> Result<String, String> {
     ))
 }
 
-/// The address in front of `/models` on Vertex AI.
+/// Returns the address in front of `/models` on Vertex AI.
 fn vertex_url(project: &str, location: &str) -> String {
     let host = match location {
         "global" => "aiplatform.googleapis.com".to_owned(),

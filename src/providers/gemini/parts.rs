@@ -83,8 +83,8 @@ impl Parts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call that is not
-    /// whole.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded, and [`ErrorKind::Protocol`]
+    /// if a call is incomplete.
     pub(super) fn push(
         &mut self,
         part: WirePart<'_>,

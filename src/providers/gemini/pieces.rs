@@ -35,7 +35,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl ContentWire {
-    /// The pieces of `content`.
+    /// Returns the pieces of `content`.
     pub(super) fn pieces<'a>(&self, content: &'a Content) -> Vec<Piece<'a>> {
         let parts = content.parts().iter();
         let pieces = parts.filter_map(|part| match part {
@@ -59,7 +59,7 @@ impl ContentWire {
 }
 
 impl Backend {
-    /// True for media that the API has a form for.
+    /// Returns `true` for media that the API has a form for.
     pub(super) fn takes(self, part: &Part) -> bool {
         // Documents of text are sent as text.
         if matches!(part, Part::Document(media) if media.text().is_some()) {
@@ -78,7 +78,7 @@ impl Backend {
     }
 }
 
-/// The media of a part, and its type if it has none.
+/// Returns the media of a part, and its type if it has none.
 fn media_of(part: &Part) -> Option<(&Media, &'static str)> {
     match part {
         Part::Image(media) => Some((media, "image/png")),
@@ -89,7 +89,7 @@ fn media_of(part: &Part) -> Option<(&Media, &'static str)> {
 }
 
 impl Piece<'_> {
-    /// True for media that may be part of a result.
+    /// Returns `true` for media that may be part of a result.
     pub(super) fn is_for_results(&self) -> bool {
         let Piece::Media(media, default_type) = self else {
             return false;

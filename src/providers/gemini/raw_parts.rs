@@ -43,7 +43,7 @@ struct Content<'a> {
 struct RawPart<'a>(#[serde(borrow)] &'a RawValue);
 
 impl<'a> RawParts<'a> {
-    /// The parts of the first candidates in `frame`.
+    /// Creates the parts of the first candidates in `frame`.
     pub(super) fn new(frame: &'a str) -> Self {
         Self {
             frame,
@@ -61,11 +61,11 @@ impl<'a> RawParts<'a> {
         self.passed_count += 1;
     }
 
-    /// The current part; `None` behind the last one.
+    /// Returns the current part; `None` after the last one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] if the parts are no list.
+    /// Returns [`ErrorKind::Protocol`] if the parts are not a list.
     pub(super) fn current(&mut self) -> Result<Option<&'a RawValue>> {
         let parts = match &mut self.all {
             Some(parts) => parts,

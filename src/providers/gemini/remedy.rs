@@ -14,8 +14,8 @@ use super::super::raw_object::{Change, RawFields, bytes_of, change_elements};
 use super::contents::NOTHING;
 use super::signatures::{SIGNATURE, strip};
 
-/// The second body for `error`, if the server refused a signature in `body`, or missed one. Later
-/// requests of the run then have none of the refused ones either.
+/// Returns the second body for `error`, if the server refused a signature in `body`, or missed one.
+/// Later requests of the run then have none of the refused ones either.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     if !text.contains("thought signature") && !text.contains("thought_signature") {
@@ -56,7 +56,7 @@ fn strip_parts(content: &RawValue) -> Option<Box<RawValue>> {
     })
 }
 
-/// The change of a part; `None` if it is no object.
+/// Returns the change of a part; `None` if it is no object.
 fn strip_part(part: &RawValue, has_call: &mut bool) -> Option<Change> {
     let mut fields: RawFields<'_> = serde_json::from_str(part.get()).ok()?;
 

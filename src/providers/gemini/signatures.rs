@@ -12,12 +12,12 @@ use super::super::gemini_family::PLACEHOLDER;
 /// The field of a part with its signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 
-/// The fields of a block; `None` if it is no object.
+/// Returns the fields of a block; `None` if it is no object.
 pub(super) fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
     serde_json::from_str(block.raw.get()).ok()
 }
 
-/// True if a part has a signature.
+/// Returns `true` if a part has a signature.
 pub(super) fn is_signed(part: &Map<String, Value>) -> bool {
     let signature = part.get(SIGNATURE).and_then(Value::as_str);
     signature.is_some_and(|signature| !signature.is_empty())

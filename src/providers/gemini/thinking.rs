@@ -13,15 +13,15 @@ const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24
 /// The lowest budget of a model that always thinks.
 const LOWEST: i64 = 128;
 
-/// The budget with which a model decides by itself.
+/// The budget that lets a model decide.
 const AUTOMATIC: i64 = -1;
 
-/// The field `thinkingConfig` of a request to `model`, and a warning if the model thinks more than
-/// the request sets.
+/// Returns the field `thinkingConfig` of a request to `model`, and a warning if the model thinks
+/// more than the request sets.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a mode that the model does not have.
+/// Returns [`ErrorKind::Config`] for a mode that the model does not have.
 pub(super) fn thinking_config(
     request: &ModelRequest,
     model: &str,
@@ -87,7 +87,7 @@ fn budget(model: &str, mode: &ThinkingMode) -> Result<i64> {
     }
 }
 
-/// The level for a mode; `None` if the model chooses it.
+/// Returns the level for a mode; `None` if the model chooses it.
 fn level<'a>(
     model: &str,
     mode: &'a ThinkingMode,
@@ -111,7 +111,7 @@ fn level<'a>(
     }
 }
 
-/// The level for an effort: the highest efforts of other providers are `high`.
+/// Returns the level for an effort: the highest efforts of other providers are `high`.
 fn highest_is_high(effort: &str) -> &str {
     match effort {
         "xhigh" | "max" => "high",

@@ -18,7 +18,7 @@ pub(super) struct WireUsage {
     tool_use_prompt_token_count: Count,
 }
 
-/// The counts in JSON text; `None` if it is no object.
+/// Returns the counts in JSON text; `None` if it is no object.
 pub(super) fn read(json: &str) -> serde_json::Result<Option<Usage>> {
     let counts: Object<WireUsage> = serde_json::from_str(json)?;
     Ok(counts.0.map(Usage::from))

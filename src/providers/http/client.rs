@@ -10,9 +10,9 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time for which an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// A client for `https`, or for plain `http`: the process's shared one for the runtime that asks,
-/// built at its first use, so that the system's certificates are read only by programs that need
-/// them. Each connect timeout has a client of its own, because the timeout belongs to the
+/// Returns a client for `https`, or for plain `http`: the process's shared one for the runtime that
+/// asks, built at its first use, so that the system's certificates are read only by programs that
+/// need them. Each connect timeout has its own client, because the timeout belongs to the
 /// connection pool.
 pub(super) fn client(secure: bool, connect_timeout: Duration) -> ClientResult {
     static SHARED: Clients<(bool, Duration)> = Clients::new();

@@ -28,10 +28,10 @@ use super::secrets::Secrets;
 /// The default of the time in which no byte arrives. Some models think for minutes without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The most characters of a request's id.
+/// The maximum length of a request's id, in characters.
 pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
-/// The most bytes that are read of a failed request's body.
+/// The maximum number of bytes read of a failed request's body.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
 /// The time limit for the body of a failed request.
@@ -59,8 +59,8 @@ pub(crate) struct Endpoint {
 /// pooled connection. One set for the process, as the pool is.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
-/// The most addresses that are remembered: a program may use new ones without end. A forgotten one
-/// is not tried again at once when its pooled connection is broken.
+/// The maximum number of remembered addresses: a program may use new ones without end. A request to
+/// a forgotten address is not retried at once when its pooled connection is broken.
 const MOST_ANSWERED: usize = 256;
 
 /// An answer whose status was a success.
@@ -95,7 +95,7 @@ impl Endpoint {
         .base_url(base_url)
     }
 
-    /// The same endpoint at another address. A trailing slash does not matter.
+    /// Returns the same endpoint at another address. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
         if let Ok(url) = Url::parse(&self.base) {
@@ -125,8 +125,8 @@ impl Endpoint {
         self
     }
 
-    /// The same endpoint with a header, in place of one with the same name. Its value is a secret,
-    /// unless the header is a public one such as `accept`.
+    /// Returns the same endpoint with a header, instead of one with the same name. Its value is a
+    /// secret, unless the header is a public one such as `accept`.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let value = value.trim();
         self.secrets = self
@@ -176,7 +176,7 @@ impl Endpoint {
         self
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub(crate) fn header_value(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -191,7 +191,7 @@ impl Endpoint {
         self
     }
 
-    /// The name in front of error texts.
+    /// Returns the name in front of error texts.
     pub(crate) fn provider(&self) -> &Arc<str> {
         &self.provider
     }
@@ -206,7 +206,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Failures of the connection, and every status but 2xx; see [`status`].
+    /// Returns an error if the connection fails, or if the status is not 2xx; see [`status`].
     pub(crate) fn post_stream<'a>(
         &'a self,
         body: &'a Bytes,
@@ -237,13 +237,13 @@ impl Endpoint {
         }
     }
 
-    /// The address below which everything is, without a slash at its end.
+    /// Returns the address below which everything is, without a slash at its end.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// The address of requests, or the fault of the endpoint. The text does not repeat the address,
-    /// which may hold a password.
+    /// Returns the address of requests, or the fault of the endpoint. The text does not repeat the
+    /// address, which may hold a password.
     pub(super) fn url(&self) -> Result<&Url> {
         let url = match &self.mistake {
             Some(text) => Err(&**text),
@@ -256,7 +256,7 @@ impl Endpoint {
         url.map_err(|text| Error::new(ErrorKind::Config, text))
     }
 
-    /// The address of requests: base, path and query.
+    /// Returns the address of requests: base, path and query.
     fn request_url(&self) -> Result<Url, String> {
         let mut url = parse(&format!("{}{}", self.base, self.path))?;
         if !self.query.is_empty() {
@@ -273,8 +273,8 @@ impl Endpoint {
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// The answer, and the timer that its body continues with: setting one takes a lock of the
-    /// runtime. The answer is boxed, because it is larger than everything else in the future.
+    /// Returns the answer, and the timer that its body continues with: setting one takes a lock of
+    /// the runtime. The answer is boxed, because it is larger than everything else in the future.
     fn attempt(
         &self,
         client: &reqwest::Client,
@@ -339,8 +339,8 @@ impl Endpoint {
         }
     }
 
-    /// The useful part of the body. A body that breaks or is slow does not hide its status: the
-    /// bytes that arrived until then are returned.
+    /// Returns the useful part of the body. A body that breaks or is slow does not hide its status:
+    /// the bytes that arrived until then are returned.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
         let mut is_cut = false;
@@ -370,7 +370,7 @@ impl Endpoint {
         body
     }
 
-    /// The provider's id of a request.
+    /// Returns the provider's id of a request.
     fn request_id(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         let mut names = ["request-id", "x-request-id"].iter();
         let id = names.find_map(|name| headers.get(*name)?.to_str().ok())?;
@@ -389,7 +389,7 @@ fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
     answered.insert(base.clone());
 }
 
-/// True for a text that is one segment of a path as it is.
+/// Returns `true` for a text that is one segment of a path as it is.
 pub(crate) fn is_path_segment(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     !text.trim_matches('.').is_empty() && text.chars().all(is_allowed)

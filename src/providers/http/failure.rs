@@ -109,7 +109,7 @@ mod tls {
         found(cause).is_some()
     }
 
-    /// The advice for a failure.
+    /// Returns the advice for a failure.
     pub(super) fn advice(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
         use CertificateError::*;
         Some(match found(cause)? {

@@ -18,7 +18,7 @@ use super::failure;
 
 /// The maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// The time limit of a question.
+/// The time limit of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
@@ -28,7 +28,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Those of a server that does not answer in time, and the statuses 401 and 403.
+    /// Returns an error if the server does not answer in time, or answers with 401 or 403.
     pub(crate) async fn look_up(
         &self,
         address: &str,
@@ -43,7 +43,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// Returns an error if the request fails.
     pub(crate) async fn ask_json(&self, address: &str, body: Bytes) -> Result<Option<Value>> {
         let is_missing = |status| {
             matches!(
@@ -63,9 +63,9 @@ impl Endpoint {
         is_missing: fn(StatusCode) -> bool,
     ) -> Result<Option<Value>> {
         let limit = self.idle_timeout.min(TIME_LIMIT);
-        let answer = self.read_answer(address, body, is_missing).boxed();
-        let answer = tokio::time::timeout(limit, answer).await;
-        let answer = answer.unwrap_or_else(|_| Err(idle_error(limit)));
+        let reading = self.read_answer(address, body, is_missing).boxed();
+        let outcome = tokio::time::timeout(limit, reading).await;
+        let answer = outcome.unwrap_or_else(|_| Err(idle_error(limit)));
         answer.map_err(|error| error.context(&self.provider))
     }
 

@@ -18,8 +18,8 @@ impl Secrets {
         mask_keys(&self.0.text(text))
     }
 
-    /// The first `max_chars` characters of `text`, `…` behind them if there are more. Secrets are
-    /// removed before the cut, which else could leave a part of one.
+    /// Returns the first `max_chars` characters of `text`, `…` after them if there are more.
+    /// Secrets are removed before the cut, which else could leave a part of one.
     pub(crate) fn head(&self, text: &str, max_chars: usize) -> String {
         let text = self.scrub(text);
         let text = text.trim();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::message::{Media, MediaSource};
 
-/// The URL itself, or a `data:` one.
+/// Returns the URL itself, or a `data:` one.
 pub(in crate::providers) fn address<'a>(media: &'a Media, default_type: &str) -> Cow<'a, str> {
     match &media.source {
         MediaSource::Url(place) | MediaSource::File { id: place, .. } => Cow::Borrowed(place),

@@ -18,14 +18,14 @@ pub(in crate::providers) struct Target<'a> {
     pub(in crate::providers) api: &'a str,
 }
 
-/// Checks the media of the inputs behind the last answer. `takes` is true for media that the API
-/// has a form for; documents of text have one everywhere. Media of results and of older messages
-/// are not checked: they become text.
+/// Checks the media of the inputs after the last answer. `takes` is true for media that the API has
+/// a form for; documents of text have one everywhere. Media of results and of older messages are
+/// not checked: they become text.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] for media that the API has no form for, and for an image to a
-/// model that accepts none.
+/// Returns [`ErrorKind::InvalidRequest`] for media that the API has no form for, and for an image
+/// to a model that accepts none.
 pub(in crate::providers) fn check(
     request: &ModelRequest,
     target: Target<'_>,

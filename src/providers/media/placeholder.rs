@@ -1,4 +1,4 @@
-//! Texts in place of media.
+//! The texts that replace media.
 
 use crate::message::{Media, MediaSource, Part};
 use crate::util::text::truncate;
@@ -6,13 +6,13 @@ use crate::util::text::truncate;
 /// The maximum length of a media type in a text, in characters.
 const MAX_TYPE: usize = 100;
 
-/// True for an image of a request to a model that accepts none: a text is sent in its place, also
-/// where the API has a form for it.
+/// Returns `true` for an image of a request to a model that accepts none: a text is sent in its
+/// place, also where the API has a form for it.
 pub(in crate::providers) fn is_left_out(part: &Part, takes_images: bool) -> bool {
     !takes_images && matches!(part, Part::Image(_))
 }
 
-/// The text in place of media that are not sent: that an image was left out and its type, for a
+/// The text that replaces media that are not sent: that an image was omitted and its type, for a
 /// model that accepts none; for what an API has no form for, the content of a document of text
 /// under its name, else the kind and the name. `None` for a part that is no media.
 pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Option<String> {
@@ -40,7 +40,7 @@ pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Opti
     })
 }
 
-/// The media of a part, and its kind.
+/// Returns the media of a part, and its kind.
 pub(super) fn media_of(part: &Part) -> Option<(&'static str, &Media)> {
     match part {
         Part::Image(media) => Some(("image", media)),
@@ -50,7 +50,7 @@ pub(super) fn media_of(part: &Part) -> Option<(&'static str, &Media)> {
     }
 }
 
-/// The content of a document of text, which every API takes.
+/// Returns the content of a document of text, which every API takes.
 pub(super) fn text_of(part: &Part) -> Option<String> {
     match part {
         Part::Document(media) => media.text(),

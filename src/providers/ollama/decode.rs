@@ -10,7 +10,7 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::chat::reasoning_part;
-use super::super::decode::{Decoder, truncated, unreadable};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;

@@ -70,7 +70,7 @@ impl Wire for ChatWire {
     }
 }
 
-/// Appends a message: an answer, a result, or neighbouring messages of the user.
+/// Appends a message: an answer, a result, or adjacent messages of the user.
 fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) -> Result<()> {
     let Some(first) = group.first() else {
         return Ok(());
@@ -120,12 +120,12 @@ fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// True for media that the API has a form for: pictures as data.
+/// Returns `true` for media that the API has a form for: pictures as data.
 pub(super) fn takes(part: &Part) -> bool {
     image(part).is_some()
 }
 
-/// A picture's bytes: the API takes nothing else.
+/// Returns a picture's bytes: the API takes nothing else.
 fn image(part: &Part) -> Option<&str> {
     match part {
         Part::Image(Media {

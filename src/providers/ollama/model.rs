@@ -66,7 +66,7 @@ pub struct Ollama {
 }
 
 impl Ollama {
-    /// The model of this name, on the server in `OLLAMA_HOST` or else on this machine.
+    /// Creates the model of this name, on the server in `OLLAMA_HOST` or else on this machine.
     ///
     /// `OLLAMA_HOST` may be a URL, `host:port` or a host; `0.0.0.0`, which a server listens on, is
     /// asked as `127.0.0.1`.
@@ -86,7 +86,7 @@ impl Ollama {
         }
     }
 
-    /// The same model on another server: a URL, `host:port` or a host. A wrong one is a
+    /// Returns the same model on another server: a URL, `host:port` or a host. A wrong one is a
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
@@ -118,7 +118,8 @@ impl Ollama {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
         let Connection {
             endpoint, model, ..
@@ -210,8 +211,8 @@ impl Model for Ollama {
     }
 }
 
-/// The events of a recorded answer: the body of an `/api/chat` response, streamed or not, in
-/// pieces cut anywhere.
+/// Returns the events of a recorded answer: the body of an `/api/chat` response, streamed or not,
+/// in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

@@ -9,11 +9,11 @@ use crate::model::ThinkingMode;
 use super::super::ask::Remedy;
 use super::super::raw_object::{RawFields, bytes_of};
 
-/// The value of `think` for a mode of thinking.
+/// Returns the value of `think` for a mode of thinking.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for an effort that Ollama has no level for.
+/// Returns [`ErrorKind::Config`] for an effort that Ollama has no level for.
 pub(super) fn think(mode: &ThinkingMode, model: &str) -> Result<Value> {
     let effort = match mode {
         ThinkingMode::Disabled => return Ok(json!(false)),
@@ -32,8 +32,8 @@ pub(super) fn think(mode: &ThinkingMode, model: &str) -> Result<Value> {
     }
 }
 
-/// The second body for `error`, if the server refused the level in `body`: most models are only
-/// switched, and older servers have no `max`.
+/// Returns the second body for `error`, if the server refused the level in `body`: most models are
+/// only switched, and older servers have no `max`.
 pub(super) fn remedy(error: &Error, body: &[u8]) -> Option<Remedy> {
     let text = error.text();
     let has_no_levels = text.contains("is not supported for this model");

@@ -48,20 +48,20 @@ impl OpenAiAuto {
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
+    /// Returns [`Auth`](crate::ErrorKind::Auth) if there is no key, and
+    /// [`Config`](crate::ErrorKind::Config) if the address cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
         let model = model.into();
         let chat = OpenAi::from_env(model.clone())?;
         Ok(Self::new(chat, OpenAiResponses::from_env(model)?))
     }
 
-    /// The model on Chat Completions.
+    /// Returns the model on Chat Completions.
     pub fn chat(&self) -> &OpenAi {
         &self.chat
     }
 
-    /// The model on the Responses API.
+    /// Returns the model on the Responses API.
     pub fn responses(&self) -> &OpenAiResponses {
         &self.responses
     }
@@ -87,8 +87,8 @@ impl OpenAiAuto {
             || self.has_media_of_responses(request)
     }
 
-    /// True if the request has media that Chat Completions has no form for, and the Responses API
-    /// has.
+    /// Returns `true` if the request has media that Chat Completions has no form for, and the
+    /// Responses API has.
     fn has_media_of_responses(&self, request: &ModelRequest) -> bool {
         let messages = request.messages.as_slice().iter();
         let mut parts = messages.flat_map(|message| message.content().parts());
@@ -100,7 +100,7 @@ impl OpenAiAuto {
     }
 }
 
-/// True if the last answer has reasoning or items that only the Responses API takes back.
+/// Returns `true` if the last answer has reasoning or items that only the Responses API takes back.
 fn is_last_answer_of(request: &ModelRequest, tag: &str) -> bool {
     let mut messages = request.messages.as_slice().iter().rev();
     let answer = messages.find(|message| message.role() == Role::Assistant);

@@ -32,7 +32,7 @@ pub(super) struct Options<'a> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a request that the server refuses.
+/// Returns [`ErrorKind::Config`] for a request that the server refuses.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,

@@ -26,7 +26,7 @@ fn is_nine(id: &str) -> bool {
     id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The last nine digits of the hash to the base 62: 53 bits, so two ids of one history are
+/// Returns the last nine digits of the hash to the base 62: 53 bits, so two ids of one history are
 /// practically never the same.
 fn nine(mut hash: u64) -> String {
     let digits = (0..9).map(|_| {

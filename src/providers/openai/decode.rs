@@ -10,7 +10,7 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
-use super::super::decode::{Decoder, truncated, unreadable};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
@@ -348,7 +348,7 @@ fn think(text: &str, out: &mut Events) {
     }
 }
 
-/// A chunk and its choices.
+/// Returns a chunk and its choices.
 fn read(data: &str) -> serde_json::Result<(Chunk<'_>, Choices<'_>)> {
     let chunk: Chunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {

@@ -1,4 +1,4 @@
-//! The list `reasoning_details` of OpenRouter, put together from the pieces of a stream.
+//! The list `reasoning_details` of OpenRouter, assembled from the pieces of a stream.
 
 use std::collections::HashMap;
 
@@ -76,7 +76,7 @@ impl Details {
         }
     }
 
-    /// The text field of a piece, and the position of the entry that it continues.
+    /// Returns the text field of a piece, and the position of the entry that it continues.
     fn place_of(&self, piece: &Entry) -> Option<(&'static str, usize)> {
         let (kind, field) = streamed(piece)?;
         let index = index_of(piece);
@@ -105,14 +105,14 @@ impl Details {
     }
 }
 
-/// The text to show of a piece.
+/// Returns the text to show of a piece.
 pub(super) fn shown_text(piece: &Entry) -> &str {
     streamed(piece)
         .and_then(|(_, field)| text_of(piece, field))
         .unwrap_or_default()
 }
 
-/// The type of a piece of text, and the field of the text.
+/// Returns the type of a piece of text, and the field of the text.
 fn streamed(piece: &Entry) -> Option<(&'static str, &'static str)> {
     let kind = text_of(piece, "type")?;
     STREAMED.into_iter().find(|(streamed, _)| *streamed == kind)

@@ -6,7 +6,7 @@ use super::super::connection::{Connection, KeyFormOrigin, host};
 use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
-/// form in which reasoning goes back, and what is left out because the server refuses it.
+/// form in which reasoning is sent back, and everything omitted because the server refuses it.
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
 /// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back
@@ -64,7 +64,7 @@ constructors! {
     /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.
     groq: GROQ;
     /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the
-    /// one before it is left out.
+    /// one before it is omitted.
     xai: XAI;
     /// The variant of Gemini through Google's own form of the API
     /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are
@@ -98,7 +98,7 @@ impl Dialect {
         Self(rules.copied().unwrap_or(&UNKNOWN))
     }
 
-    /// The header of the key; `None` for a bearer token.
+    /// Returns the header of the key; `None` for a bearer token.
     pub(in crate::providers) fn key_header(self) -> Option<&'static str> {
         self.0.key_header
     }
@@ -113,12 +113,12 @@ impl Dialect {
         self.0.window_reports
     }
 
-    /// True for servers of OpenAI's models alone.
+    /// Returns `true` for servers of OpenAI's models alone.
     pub(super) fn has_openai_models(self) -> bool {
         self.is_openai() || self == Self::azure()
     }
 
-    /// True for OpenAI's own server.
+    /// Returns `true` for OpenAI's own server.
     pub(super) fn is_openai(self) -> bool {
         self == Self::openai()
     }

@@ -39,13 +39,13 @@ impl ExtraContent {
     }
 }
 
-/// The block that sends the field back.
+/// Returns the block that sends the field back.
 pub(super) fn block(tag: &'static str, raw: &RawValue) -> Result<ProviderBlock> {
     let fields = format!("{{\"{FIELD}\":{}}}", acceptable(raw.get()));
     Ok(ProviderBlock::new(tag, RawValue::from_string(fields)?))
 }
 
-/// True if the text with this field is a thought.
+/// Returns `true` if the text with this field is a thought.
 pub(super) fn is_thought(raw: &RawValue) -> bool {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     value
@@ -53,8 +53,8 @@ pub(super) fn is_thought(raw: &RawValue) -> bool {
         .is_some_and(|thought| thought == true)
 }
 
-/// True if the fields of a call, without braces, have a signature. It stands in an object that is
-/// named after the server.
+/// Returns `true` if the fields of a call, without braces, have a signature. It stands in an object
+/// that is named after the server.
 pub(super) fn is_signed(fields: &str) -> bool {
     let fields: Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap_or_default();
     let servers = fields.get(FIELD).and_then(Value::as_object);

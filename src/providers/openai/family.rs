@@ -36,7 +36,7 @@ impl Family {
         matches!(self.reasons, Reasons::ByDefault | Reasons::Always)
     }
 
-    /// True if the model reasons with this effort.
+    /// Returns `true` if the model reasons with this effort.
     pub(in crate::providers) fn reasons_with(&self, effort: Option<&str>) -> bool {
         match effort {
             Some("none") => self.reasons == Reasons::Always,
@@ -93,7 +93,7 @@ const TABLE: &[(&str, Reasons, &[&str])] = &[
     ("gpt-", Reasons::Always, NEWEST_ALWAYS),
 ];
 
-/// The family of OpenAI's model of this name; `None` for names that are not OpenAI's.
+/// Returns the family of OpenAI's model of this name; `None` for names that are not OpenAI's.
 pub(in crate::providers) fn family(model: &str) -> Option<Family> {
     let name = own_name(model);
     if name.starts_with("gpt-oss") {
@@ -115,7 +115,8 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for an effort that the model does not have; the text lists those it has.
+/// Returns [`ErrorKind::Config`] for an effort that the model does not have; the text lists those
+/// it has.
 pub(in crate::providers) fn check_effort(
     request: &ModelRequest,
     model: &str,
@@ -132,7 +133,7 @@ pub(in crate::providers) fn check_effort(
     Err(unknown_effort(model, effort, family.efforts))
 }
 
-/// The error for an effort that a model does not have.
+/// Returns the error for an effort that a model does not have.
 pub(super) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Error {
     let text = match efforts {
         [] => format!("{model} takes no effort; remove ModelSettings::thinking"),
@@ -144,7 +145,7 @@ pub(super) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Err
     Error::new(ErrorKind::Config, text)
 }
 
-/// The version in a name such as `gpt-5.4-mini`; zero for names of another form.
+/// Returns the version in a name such as `gpt-5.4-mini`; zero for names of another form.
 fn version(name: &str) -> (u32, u32) {
     let Some(digits) = name.strip_prefix("gpt-") else {
         return (0, 0);
@@ -154,7 +155,7 @@ fn version(name: &str) -> (u32, u32) {
     (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
 }
 
-/// The effort that is sent to a model: its lowest in place of `none` if it cannot stop reasoning.
+/// The effort that is sent to a model: its lowest instead of `none` if it cannot stop reasoning.
 pub(in crate::providers) fn sent_effort<'a>(
     request: &'a ModelRequest,
     family: Option<&Family>,
@@ -168,8 +169,8 @@ pub(in crate::providers) fn sent_effort<'a>(
     }
 }
 
-/// The sampling settings of a request, without those that the model refuses while it reasons, and
-/// the warning about them.
+/// Returns the sampling settings of a request, without those that the model refuses while it
+/// reasons, and the warning about them.
 pub(in crate::providers) fn sampling(
     request: &ModelRequest,
     model: &str,
@@ -195,7 +196,7 @@ pub(in crate::providers) struct Sampling {
     pub(in crate::providers) top_p: Option<f64>,
 }
 
-/// The effort that a request sets.
+/// Returns the effort that a request sets.
 pub(in crate::providers) fn effort(request: &ModelRequest) -> Option<&str> {
     match &request.settings.thinking {
         Some(ThinkingMode::Effort(effort)) => Some(effort),

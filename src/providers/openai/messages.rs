@@ -48,8 +48,8 @@ pub(super) enum Reasoning {
 }
 
 impl Wire for ChatWire {
-    /// Results and the user's messages behind them form one group: pictures from a tool travel in
-    /// the user message behind all results.
+    /// Results and the user's messages after them form one group: pictures from a tool travel in
+    /// the user message after all results.
     fn joins(&self, before: &Message, after: &Message) -> bool {
         use Role::{Tool, User};
         matches!(
@@ -144,7 +144,7 @@ impl ChatWire {
         Ok(())
     }
 
-    /// The text of a result, and those in place of its images that are left out.
+    /// Returns the text of a result, and those instead of its images that are omitted.
     fn result_text<'a>(&self, result: &'a ToolResult) -> Cow<'a, str> {
         let mut text = result.content.text();
         let parts = result.content.parts().iter();
@@ -208,7 +208,7 @@ impl ChatWire {
     }
 }
 
-/// The text, or a filler: servers refuse messages without text.
+/// Returns the text, or a filler: servers refuse messages without text.
 pub(super) fn non_empty(text: &str) -> &str {
     if text.is_empty() { EMPTY } else { text }
 }

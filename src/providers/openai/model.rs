@@ -116,7 +116,7 @@ impl OpenAi {
         self
     }
 
-    /// Sets the header in which the key is sent, in place of a bearer token.
+    /// Sets the header in which the key is sent, instead of a bearer token.
     #[must_use]
     pub fn key_header(mut self, name: impl AsRef<str>) -> Self {
         let name = Some(name.as_ref());
@@ -124,7 +124,7 @@ impl OpenAi {
         self
     }
 
-    /// Sets the field of the output limit, in place of that of the dialect: OpenAI's own server
+    /// Sets the field of the output limit, instead of that of the dialect: OpenAI's own server
     /// takes `max_completion_tokens`, unknown ones `max_tokens`.
     #[must_use]
     pub fn max_tokens_field(mut self, name: impl Into<Arc<str>>) -> Self {
@@ -158,7 +158,8 @@ impl OpenAi {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    /// Returns an error if the server cannot be reached, does not answer in time, or refuses the
+    /// key.
     ///
     /// ```no_run
     /// use agentcore::providers::OpenAi;

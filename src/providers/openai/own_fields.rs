@@ -39,7 +39,7 @@ impl<'a> OwnFields<'a> {
         }
     }
 
-    /// True if the content has chunks of thinking.
+    /// Returns `true` if the content has chunks of thinking.
     pub(super) fn has_chunks(&self) -> bool {
         self.chunks.iter().any(Option::is_some)
     }
@@ -99,7 +99,7 @@ impl<'a> OwnFields<'a> {
     }
 }
 
-/// The further fields of a call, without braces, for the server that gave them.
+/// Returns the further fields of a call, without braces, for the server that gave them.
 pub(super) fn call_fields<'a>(call: &'a ToolCall, rules: &Rules) -> Option<&'a str> {
     let block = call.extra.as_deref()?;
     let is_own = block.provider.as_deref() == Some(rules.tag);
@@ -107,8 +107,8 @@ pub(super) fn call_fields<'a>(call: &'a ToolCall, rules: &Rules) -> Option<&'a s
     inner(block).filter(|_| is_taken)
 }
 
-/// The reasoning block of a part, if it came from the server with this mark: its JSON is the object
-/// of fields that the message had.
+/// Returns the reasoning block of a part, if it came from the server with this mark: its JSON is
+/// the object of fields that the message had.
 fn own_block<'a>(part: &'a Part, tag: &str) -> Option<&'a ProviderBlock> {
     match part {
         Part::Thinking(block) if block.provider.as_deref() == Some(tag) => Some(block),
@@ -116,14 +116,14 @@ fn own_block<'a>(part: &'a Part, tag: &str) -> Option<&'a ProviderBlock> {
     }
 }
 
-/// The fields of an object, without its braces.
+/// Returns the fields of an object, without its braces.
 fn inner(block: &ProviderBlock) -> Option<&str> {
     let fields = block.raw.get().trim().strip_prefix('{')?;
     let fields = fields.strip_suffix('}')?.trim();
     Some(fields).filter(|fields| !fields.is_empty())
 }
 
-/// The chunks of thinking in a block.
+/// Returns the chunks of thinking in a block.
 fn chunks(block: &ProviderBlock) -> Option<Vec<Value>> {
     // Most blocks have another field.
     if !block.raw.get().contains("\"content\"") {
@@ -137,8 +137,8 @@ fn chunks(block: &ProviderBlock) -> Option<Vec<Value>> {
     }
 }
 
-/// The fields of several blocks: texts that follow each other, lists of details joined as in a
-/// stream, and of others the last.
+/// Returns the fields of several blocks: texts that follow each other, lists of details joined as
+/// in a stream, and of others the last.
 fn joined(blocks: &[&ProviderBlock]) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut details = Details::default();

@@ -1,4 +1,4 @@
-//! The reasoning of an answer, put together in the form in which its server takes it back.
+//! The reasoning of an answer, assembled in the form in which its server accepts it back.
 //!
 //! Its block is the object of the fields that the message had. In `content`, these are the chunks
 //! of thinking, without those of text.
@@ -187,14 +187,15 @@ fn join_text(last: Option<&mut Value>, next: &Value) -> Option<usize> {
     Some(text.len())
 }
 
-/// The text in a value of any of the shapes that servers send.
+/// Returns the text in a value of any of the shapes that servers send.
 fn text_of(value: &Value) -> String {
     let json = value.to_string();
     serde_json::from_str::<Text<'_>>(&json)
         .map_or_else(|_| String::new(), |text| text.0.into_owned())
 }
 
-/// The fields of an object; `None` for another value. Halves of surrogate pairs are replaced.
+/// Returns the fields of an object; `None` for another value. Halves of surrogate pairs are
+/// replaced.
 fn object(raw: &RawValue) -> Option<Map<String, Value>> {
     serde_json::from_str(&acceptable(raw.get())).ok()
 }

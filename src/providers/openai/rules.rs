@@ -23,8 +23,8 @@ pub(super) struct Rules {
     pub(super) reasoning: SentReasoning,
     pub(super) thinking: ThinkingField,
     pub(super) schemas: SchemaForm,
-    /// True if system messages may stand behind the first message. Where they may not, they are
-    /// text of the user.
+    /// True if system messages may stand after the first message. Where they may not, they are text
+    /// of the user.
     pub(super) has_later_system: bool,
     /// True if an answer must stand between results and a message of the user.
     pub(super) answers_results: bool,

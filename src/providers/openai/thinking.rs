@@ -8,11 +8,12 @@ use crate::model::{ModelRequest, ThinkingMode};
 use super::family::{Family, effort, sent_effort, unknown_effort};
 use super::rules::{Rules, ThinkingField};
 
-/// The name of the field and its value; `None` where the request sets nothing that the API has.
+/// Returns the name of the field and its value; `None` where the request sets nothing that the API
+/// has.
 ///
 /// # Errors
 ///
-/// [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
+/// Returns [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
 pub(super) fn thinking(
     request: &ModelRequest,
     model: &str,
@@ -68,7 +69,7 @@ pub(super) fn thinking(
     })
 }
 
-/// The object that switches thinking at OpenRouter.
+/// Returns the object that switches thinking at OpenRouter.
 fn openrouter_switch(mode: &ThinkingMode) -> Value {
     match mode {
         ThinkingMode::Disabled => json!({"enabled": false}),
@@ -79,12 +80,12 @@ fn openrouter_switch(mode: &ThinkingMode) -> Value {
     }
 }
 
-/// The switch that templates with a thinking mode read.
+/// Returns the switch that templates with a thinking mode read.
 fn template_switch(thinks: bool) -> Option<(&'static str, Value)> {
     Some(("chat_template_kwargs", json!({"enable_thinking": thinks})))
 }
 
-/// True if the model of a DeepSeek server thinks, which is the default.
+/// Returns `true` if the model of a DeepSeek server thinks, which is the default.
 pub(super) fn is_thinking(request: &ModelRequest) -> bool {
     let switch = request
         .extra

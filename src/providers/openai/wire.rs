@@ -57,7 +57,7 @@ pub(super) struct Choice<'a> {
     pub(super) index: Count,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// The whole answer, in place of a delta.
+    /// The whole answer, instead of a delta.
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
@@ -88,7 +88,7 @@ pub(super) struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// The text, if the delta brings nothing else and the text has no escapes.
+    /// Returns the text, if the delta brings nothing else and the text has no escapes.
     fn plain_text(&self) -> Option<&'a str> {
         match self.content {
             DeltaContent::Text(Text(Cow::Borrowed(text)))
@@ -100,8 +100,8 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// The index of a call and the JSON text of a piece of its arguments, if the delta brings
-    /// nothing else.
+    /// Returns the index of a call and the JSON text of a piece of its arguments, if the delta
+    /// brings nothing else.
     fn plain_args(&self) -> Option<(Option<u64>, &'a str)> {
         let [call] = &*self.tool_calls.0 else {
             return None;
@@ -117,7 +117,7 @@ impl<'a> Delta<'a> {
         (!has_others && args.starts_with('"')).then_some((call.index.0, args))
     }
 
-    /// True if the delta has more than content and calls.
+    /// Returns `true` if the delta has more than content and calls.
     fn has_others(&self) -> bool {
         let texts = [&self.reasoning_content, &self.reasoning, &self.refusal];
         self.reasoning_details.is_some()
@@ -151,18 +151,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for DeltaContent<'a> {
     }
 }
 
-/// The text of the first choice, if the choices have nothing else and it has no escapes.
+/// Returns the text of the first choice, if the choices have nothing else and it has no escapes.
 pub(super) fn plain_text<'a>(choices: &Choices<'a>) -> Option<&'a str> {
     only_delta(choices)?.plain_text()
 }
 
-/// The index of a call and the JSON text of a piece of its arguments, if the choices have nothing
-/// else.
+/// Returns the index of a call and the JSON text of a piece of its arguments, if the choices have
+/// nothing else.
 pub(super) fn plain_args<'a>(choices: &Choices<'a>) -> Option<(Option<u64>, &'a str)> {
     only_delta(choices)?.plain_args()
 }
 
-/// The delta of the first choice, if the choices have nothing else.
+/// Returns the delta of the first choice, if the choices have nothing else.
 fn only_delta<'c, 'a>(choices: &'c Choices<'a>) -> Option<&'c Delta<'a>> {
     let choice = choices.only()?;
     if choice.index.get() != 0 || choice.message.is_some() || !choice.finish_reason.is_empty() {
@@ -210,7 +210,7 @@ struct CompletionDetails {
 }
 
 impl Usage {
-    /// The usage with the whole output, of which a server reports this count.
+    /// Returns the usage with the whole output, of which a server reports this count.
     pub(super) fn count(self, output: OutputCount) -> crate::usage::Usage {
         let details = self.prompt_tokens_details.0.unwrap_or_default();
         let cached = details

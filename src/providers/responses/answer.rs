@@ -1,8 +1,8 @@
 //! Answers as input items.
 //!
 //! The server verifies the items of an answer that had reasoning: each must come back as it was,
-//! directly behind the reasoning that led to it. If that cannot be, none of the answer's items has
-//! its id, and the reasoning is left out.
+//! directly after the reasoning that led to it. If that cannot be, none of the answer's items has
+//! its id, and the reasoning is omitted.
 
 use serde_json::{Map, Value};
 
@@ -85,7 +85,7 @@ impl Answer<'_> {
         block.provider.as_deref() == Some(self.tag)
     }
 
-    /// The fields of the item that a text belongs to, and the text as a part of it.
+    /// Returns the fields of the item that a text belongs to, and the text as a part of it.
     fn own_text(
         &self,
         part: &Part,
@@ -176,8 +176,9 @@ fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
     serde_json::from_str(block.raw.get()).ok()
 }
 
-/// True if every reasoning item of the answer can be verified: it has its encrypted content, an
-/// item of the answer stands directly behind it, and every call is one of the answer's items.
+/// Returns `true` if every reasoning item of the answer can be verified: it has its encrypted
+/// content, an item of the answer stands directly after it, and every call is one of the answer's
+/// items.
 fn is_verifiable(parts: &[Part], tag: &str) -> bool {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let reasoning = parts

@@ -30,7 +30,7 @@ pub(super) struct Options<'a> {
     pub(super) wire: &'a ItemWire,
 }
 
-/// The body, and warnings about what it leaves out.
+/// Returns the body, and warnings about what it leaves out.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -108,8 +108,8 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     })
 }
 
-/// The optional parts of the answer: the reasoning in its encrypted form, without which it cannot
-/// be sent back, and the sources of searches. A model that never reasons refuses the first.
+/// Returns the optional parts of the answer: the reasoning in its encrypted form, without which it
+/// cannot be sent back, and the sources of searches. A model that never reasons refuses the first.
 fn included(request: &ModelRequest, has_encrypted: bool) -> Option<Value> {
     let mut included = Vec::new();
     if has_encrypted {
@@ -125,8 +125,8 @@ fn included(request: &ModelRequest, has_encrypted: bool) -> Option<Value> {
     (!included.is_empty()).then(|| json!(included))
 }
 
-/// The effort and the summaries. A model that is not known to reason gets neither unless an effort
-/// is set: it would refuse them.
+/// Returns the effort and the summaries. A model that is not known to reason gets neither unless an
+/// effort is set: it would refuse them.
 fn reasoning(
     request: &ModelRequest,
     family: Option<&Family>,

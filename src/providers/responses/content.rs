@@ -28,7 +28,7 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of `content`. Opaque parts with the name `tag` are pieces as they are.
+/// Returns the pieces of `content`. Opaque parts with the name `tag` are pieces as they are.
 pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool) -> Vec<Piece<'a>> {
     let pieces = content.parts().iter().filter_map(|part| match part {
         Part::Text(text) if text.is_empty() => None,
@@ -43,7 +43,7 @@ pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool)
     pieces.collect()
 }
 
-/// True for media that the API has a form for.
+/// Returns `true` for media that the API has a form for.
 pub(in crate::providers) fn takes(part: &Part) -> bool {
     match part {
         // Documents of text are sent as text.

@@ -13,7 +13,8 @@ use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::CallIds;
-use super::super::decode::{Decoder, Framing, recorded, truncated, unreadable};
+use super::super::decode::{Framing, recorded};
+use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
@@ -154,7 +155,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// The index of the item of an event; one without an index belongs to the item that began last.
+    /// Returns the index of the item of an event; one without an index belongs to the item that
+    /// began last.
     fn index_of(&self, index: Option<u64>) -> u64 {
         let last_index = self.open_items.last_key_value().map(|(index, _)| *index);
         index.or(last_index).unwrap_or_default()
@@ -183,7 +185,7 @@ impl ResponsesDecoder {
         self.piece(place, event.delta.0, out)
     }
 
-    /// The text of a delta that differs from one before in its number and its text alone.
+    /// Returns the text of a delta that differs from one before in its number and its text alone.
     fn repeated<'a>(&self, kind: DeltaKind, data: &'a str) -> Option<(DeltaPlace, Cow<'a, str>)> {
         let place = self.repeated_place.filter(|place| place.kind == kind)?;
         let [text, _] = self.repeated.values(data)?;
@@ -205,7 +207,7 @@ impl ResponsesDecoder {
 
         let event = match (&mut item.state, place.kind) {
             (ItemState::Message(streamed), DeltaKind::Text) => {
-                // Further parts of a message are emitted at its end, behind the first one's
+                // Further parts of a message are emitted at its end, after the first one's
                 // citations.
                 if place.content_index > 0 {
                     return Ok(());
@@ -431,8 +433,8 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// The events of a recorded answer: the body of a `/responses` response, streamed or not, in pieces
-/// cut anywhere.
+/// Returns the events of a recorded answer: the body of a `/responses` response, streamed or not,
+/// in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

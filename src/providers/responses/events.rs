@@ -52,7 +52,7 @@ pub(super) enum DeltaKind {
 }
 
 impl DeltaKind {
-    /// The kind of an event; `None` if it is no delta that is emitted.
+    /// Returns the kind of an event; `None` if it is not a delta that is emitted.
     pub(super) fn of(event: &str) -> Option<Self> {
         match event {
             "response.output_text.delta" | "response.refusal.delta" => Some(Self::Text),

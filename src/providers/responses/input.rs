@@ -32,8 +32,8 @@ pub(super) struct ItemWire {
 impl Wire for ItemWire {
     const LIST: &'static str = "input";
 
-    /// Results and the user's messages behind them form one group, so that volatile text stands
-    /// behind both.
+    /// Results and the user's messages after them form one group, so that volatile text stands
+    /// after both.
     fn joins(&self, before: &Message, after: &Message) -> bool {
         use Role::{Tool, User};
         matches!(

@@ -77,14 +77,14 @@ impl StreamedText {
 const DIFFERS: &str =
     "the whole text of a message is not that of its pieces; the whole one was kept";
 
-/// The error for a stream that breaks its rules.
+/// Returns the error for a stream that breaks its rules.
 pub(super) fn out_of_order(fault: impl std::fmt::Display) -> Error {
     let text = format!("the stream breaks the protocol: {fault}");
     Error::new(ErrorKind::Protocol, text)
 }
 
 impl Item<'_> {
-    /// The text of the reasoning: its summaries, or else the reasoning itself.
+    /// Returns the text of the reasoning: its summaries, or else the reasoning itself.
     fn thoughts(&self) -> String {
         let texts = |pieces: &Option<Vec<Piece<'_>>>| {
             let pieces = pieces.iter().flatten();
@@ -102,7 +102,7 @@ impl Item<'_> {
         parts.any(|part| !part.refusal.is_empty())
     }
 
-    /// The arguments of a call, as JSON text.
+    /// Returns the arguments of a call, as JSON text.
     fn arguments(&self) -> Result<Cow<'_, str>> {
         Ok(match self.arguments.map(RawValue::get) {
             None | Some("null") => "".into(),
@@ -113,7 +113,7 @@ impl Item<'_> {
     }
 }
 
-/// The bytes of the text of an event that waits.
+/// Returns the bytes of the text of an event that waits.
 fn waiting_size(event: &ModelEvent) -> usize {
     match event {
         ModelEvent::Text(text) | ModelEvent::Thinking(text) => text.len(),
@@ -154,7 +154,7 @@ impl OpenItem {
         Ok(())
     }
 
-    /// The events that waited.
+    /// Returns the events that waited.
     pub(super) fn take_waiting(&mut self) -> Vec<ModelEvent> {
         mem::take(&mut self.waiting)
     }
@@ -278,7 +278,7 @@ fn message_events(
     Ok(events)
 }
 
-/// The sources of a part's text: addresses, and names of files.
+/// Returns the sources of a part's text: addresses, and names of files.
 fn citations(part: &Map<String, Value>) -> Vec<Citation> {
     let annotations = part.get("annotations").and_then(Value::as_array);
     let annotations = annotations.into_iter().flatten();
@@ -293,7 +293,7 @@ fn citations(part: &Map<String, Value>) -> Vec<Citation> {
     sources.collect()
 }
 
-/// The fields of an item.
+/// Returns the fields of an item.
 fn fields(raw: &RawValue) -> Result<Map<String, Value>> {
     serde_json::from_str(raw.get()).map_err(|_| no_object())
 }
@@ -302,7 +302,7 @@ fn no_object() -> Error {
     out_of_order("an item is no object")
 }
 
-/// The fields of a call that no part of [`ToolCall`] holds, if there are any.
+/// Returns the fields of a call that no part of [`ToolCall`] holds, if there are any.
 fn call_fields(raw: &RawValue) -> Result<Option<Box<RawValue>>> {
     let fields = fields_without(raw.get(), CALL_FIELDS).map_err(|_| no_object())?;
     if fields.is_empty() {

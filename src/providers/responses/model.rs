@@ -103,7 +103,7 @@ impl OpenAiResponses {
         self
     }
 
-    /// The provider's name in blocks.
+    /// Returns the provider's name in blocks.
     pub(in crate::providers) fn tag(&self) -> &str {
         match &self.tag {
             Some(tag) => tag,
@@ -112,7 +112,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// Sets the header in which the key is sent, in place of a bearer token.
+    /// Sets the header in which the key is sent, instead of a bearer token.
     pub(in crate::providers) fn key_header(mut self, name: &str) -> Self {
         let origin = KeyFormOrigin::Dialect;
         self.connection = self.connection.with_key_header(Some(name), origin);
@@ -146,7 +146,7 @@ impl OpenAiResponses {
         )
     }
 
-    /// The tokens of `request`, as the server counts them.
+    /// Returns the tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);

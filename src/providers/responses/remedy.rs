@@ -46,8 +46,8 @@ impl Unencrypted {
     }
 }
 
-/// The second body for `error`, if the server refused the reasoning in `body`. Later requests of
-/// the run then have none of it either. If the model gives no encrypted reasoning,
+/// Returns the second body for `error`, if the server refused the reasoning in `body`. Later
+/// requests of the run then have none of it either. If the model gives no encrypted reasoning,
 /// `note_unencrypted` is called.
 pub(super) fn remedy(
     error: &Error,
@@ -86,7 +86,7 @@ pub(super) fn remedy(
     })
 }
 
-/// The body without the request for encrypted reasoning.
+/// Returns the body without the request for encrypted reasoning.
 fn unasked(body: &[u8]) -> Option<Box<RawValue>> {
     change_elements(body, "include", None::<&Value>, |part| {
         if part.get() == ENCRYPTED {
@@ -97,7 +97,7 @@ fn unasked(body: &[u8]) -> Option<Box<RawValue>> {
     })
 }
 
-/// A call without its id; `None` if it has none.
+/// Returns a call without its id; `None` if it has none.
 fn without_id(call: &RawValue) -> Option<Box<RawValue>> {
     let mut fields: RawFields<'_> = serde_json::from_str(call.get()).ok()?;
     fields.remove("id")?;
@@ -122,7 +122,7 @@ struct ShortMessage<'a> {
     phase: Option<&'a RawValue>,
 }
 
-/// A message without its id: its text and its phase.
+/// Returns a message without its id: its text and its phase.
 fn short_form(message: &RawValue) -> Option<Box<RawValue>> {
     let message: Message<'_> = serde_json::from_str(message.get()).ok()?;
     let parts = message.content.map(RawValue::get);

@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
-/// The number of optional fields of objects that the API takes in one schema.
+/// The maximum number of optional fields of objects that the API accepts in one schema.
 const MAX_OPTIONAL: usize = 24;
-/// The number of fields with several types that the API takes in one schema.
+/// The maximum number of fields with several types that the API accepts in one schema.
 const MAX_UNIONS: usize = 16;
 
-/// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it
-/// refers to itself, or has objects with any fields; or if it has more optional fields or unions
-/// than the API takes. Bounds and the like are left out: the loop checks the answer against the
-/// whole schema.
+/// Returns the part of `schema` that the API takes; `None` if that would not be the same kind of
+/// value: it refers to itself, or has objects with any fields; or if it has more optional fields or
+/// unions than the API takes. Bounds and the like are omitted: the loop checks the answer against
+/// the whole schema.
 pub(in crate::providers) fn understood(schema: &Value) -> Option<Value> {
     rewrite(schema, &Claude).filter(|schema| {
         let mut counts = Counts::default();
@@ -106,8 +106,9 @@ fn close(schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()
         return None;
     }
 
-    let properties = out.remove("properties");
-    let properties = properties.filter(|fields| *fields != Value::Object(Map::new()));
+    let properties = out
+        .remove("properties")
+        .filter(|fields| *fields != Value::Object(Map::new()));
     match (&properties, out.contains_key("anyOf")) {
         // Each choice is closed, to the fields beside it as well.
         (Some(_), true) => return None,
@@ -119,8 +120,8 @@ fn close(schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()
         _ => {}
     }
 
-    let properties = properties.unwrap_or_else(|| Map::new().into());
-    out.insert("properties".to_owned(), properties);
+    let closed_properties = properties.unwrap_or_else(|| Map::new().into());
+    out.insert("properties".to_owned(), closed_properties);
     if let Some(required) = schema.get("required") {
         out.insert("required".to_owned(), required.clone());
     }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::walk::{Keyword, Rules, rewrite};
 
-/// The schema without the keywords that the API refuses. The schema itself if it is nested too
-/// deep.
+/// Returns the schema without the keywords that the API refuses. The schema itself if it is nested
+/// too deep.
 pub(in crate::providers) fn declared(schema: &Value) -> Value {
     rewrite(schema, &Gemini).unwrap_or_else(|| schema.clone())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The instruction that the model receives in place of the schema.
+/// Returns the instruction that the model receives instead of the schema.
 pub(in crate::providers) fn instruction(schema: &Value) -> String {
     format!("Answer with only a JSON value that matches this schema:\n{schema}")
 }

@@ -8,14 +8,15 @@ use crate::model::{ModelRequest, ResponseFormat};
 
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
-/// True if the API's strict mode takes the schema: in every object all properties are required
-/// and no others are allowed, every value has a type, a reference stands alone, and it has only the
-/// keywords of that mode. Other schemas would be refused there.
+/// Returns `true` if the API's strict mode takes the schema: in every object all properties are
+/// required and no others are allowed, every value has a type, a reference stands alone, and it has
+/// only the keywords of that mode. Other schemas would be refused there.
 pub(in crate::providers) fn is_strict(schema: &Value) -> bool {
     rewrite(schema, &Strict).is_some()
 }
 
-/// True for the schema of one object, which is the only form of an answer that the API takes.
+/// Returns `true` for the schema of one object, which is the only form of an answer that the API
+/// takes.
 pub(in crate::providers) fn is_plain_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
 }
@@ -72,7 +73,7 @@ impl Rules for Strict {
     }
 }
 
-/// True if values of the schema may be arrays.
+/// Returns `true` if values of the schema may be arrays.
 fn is_array(schema: &Map<String, Value>) -> bool {
     match schema.get("type") {
         Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
@@ -80,7 +81,7 @@ fn is_array(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// True for a pattern that looks around, which the mode does not take.
+/// Returns `true` for a pattern that looks around, which the mode does not take.
 fn has_lookaround(schema: &Map<String, Value>) -> bool {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     pattern.is_some_and(|pattern| {

@@ -33,7 +33,7 @@ pub(super) trait Rules {
 pub(super) enum Keyword {
     /// It is sent as it is.
     Keep,
-    /// It is left out.
+    /// It is omitted.
     LeaveOut,
     /// Another keyword is sent.
     Replace(&'static str, Value),
@@ -47,7 +47,8 @@ pub(super) enum Keyword {
     Refuse,
 }
 
-/// The schema in the form that an API takes; `None` if it has none, or if it is nested too deep.
+/// Returns the schema in the form that an API takes; `None` if it has none, or if it is nested too
+/// deep.
 pub(super) fn rewrite<R: Rules>(schema: &Value, rules: &R) -> Option<Value> {
     rewrite_at(schema, rules, 0)
 }
@@ -89,7 +90,7 @@ fn rewrite_at<R: Rules>(schema: &Value, rules: &R, depth: usize) -> Option<Value
     Some(Value::Object(out))
 }
 
-/// True if values of the schema may be objects.
+/// Returns `true` if values of the schema may be objects.
 pub(super) fn is_object(schema: &Map<String, Value>) -> bool {
     match schema.get("type") {
         Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
@@ -98,7 +99,7 @@ pub(super) fn is_object(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// True if servers take this format of a string.
+/// Returns `true` if servers take this format of a string.
 pub(super) fn is_known_format(format: &Value) -> bool {
     FORMATS.iter().any(|known| format == known)
 }

@@ -1,4 +1,4 @@
-//! Errors from what a server sent in place of an answer.
+//! Errors from what a server sent instead of an answer.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use super::super::http::Secrets;
 use super::kinds::kind;
 use super::refusal::Refusal;
 
-/// The length of an excerpt, in characters.
+/// The maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 200;
 
 /// The advice about a refusal that gives no reason.
@@ -40,7 +40,7 @@ fn without_answer(status: u16, location: &str) -> String {
 /// The types and codes that a server gave with an error.
 struct Codes(Vec<String>);
 
-/// True if the server gave this type or code with the error.
+/// Returns `true` if the server gave this type or code with the error.
 pub(crate) fn has_code(error: &Error, code: &str) -> bool {
     let codes = error.attachment::<Codes>();
     codes.is_some_and(|codes| codes.0.iter().any(|own| own == code))
@@ -91,7 +91,8 @@ pub(crate) fn from_response(
     }
 }
 
-/// The error for an `error` event in a stream that began well: the error the event's code names.
+/// Returns the error for an `error` event in a stream that began well: the error the event's code
+/// names.
 pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
     let refusal = Refusal::of_body(event, secrets);
     let kind = kind(None, &refusal);
@@ -108,7 +109,7 @@ pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
     error
 }
 
-/// The beginning of `text` without secrets, to show what came instead of the expected.
+/// Returns the beginning of `text` without secrets, to show what came instead of the expected.
 pub(crate) fn excerpt(text: &str, secrets: &Secrets) -> String {
     secrets.head(text, EXCERPT_LIMIT)
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest delay that is used.
+/// The maximum delay; a longer one is ignored.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The number of invalid fields in an error's text.
+/// The maximum number of invalid fields in an error's text.
 const MAX_FIELDS: usize = 3;
 
 /// The code of a quota that ends with the day. Waiting for less does not help.
@@ -55,7 +55,7 @@ fn is_daily(violation: &Value) -> bool {
     id.is_some_and(|id| id.contains("PerDay"))
 }
 
-/// The duration in a text such as `30s` or `0.5s`.
+/// Returns the duration in a text such as `30s` or `0.5s`.
 fn delay(value: &Value) -> Option<Duration> {
     let seconds = value.as_str()?.strip_suffix('s')?.parse().ok()?;
     let delay = Duration::try_from_secs_f64(seconds).ok()?;

@@ -5,7 +5,7 @@ use crate::error::ErrorKind;
 use super::google::QUOTA_PER_DAY;
 use super::refusal::Refusal;
 
-/// True if a spend limit or a quota is used up: waiting does not help.
+/// Returns `true` if a spend limit or a quota is used up: waiting does not help.
 fn is_quota(refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| {
         matches!(
@@ -25,7 +25,7 @@ fn is_quota(refusal: &Refusal) -> bool {
     by_code || contains_any(&refusal.message, &["credit balance is too low"])
 }
 
-/// True if the prompt does not fit into the context window.
+/// Returns `true` if the prompt does not fit into the context window.
 fn is_context(refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| {
         matches!(
@@ -73,8 +73,8 @@ fn is_context(refusal: &Refusal) -> bool {
         )
 }
 
-/// True if the prompt is against the provider's rules. `invalid_prompt` is also the code of
-/// requests that are malformed, which are refused before the stream.
+/// Returns `true` if the prompt is against the provider's rules. `invalid_prompt` is also the code
+/// of requests that are malformed, which are refused before the stream.
 fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| match code {
         "content_filter"
@@ -88,8 +88,8 @@ fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     by_code || refusal.is_flagged
 }
 
-/// True if the model wrote a call or an object that the server cannot read (Groq). Nothing of such
-/// an answer has run, and a further request may succeed.
+/// Returns `true` if the model wrote a call or an object that the server cannot read (Groq).
+/// Nothing of such an answer has run, and a further request may succeed.
 fn is_malformed_answer(refusal: &Refusal) -> bool {
     refusal.has_code(|code| matches!(code, "tool_use_failed" | "json_validate_failed"))
 }
@@ -99,7 +99,7 @@ fn contains_any(text: &str, needles: &[&str]) -> bool {
     needles.iter().any(|needle| text.contains(needle))
 }
 
-/// The kind of an error with this HTTP status, or of one inside a stream.
+/// Returns the kind of an error with this HTTP status, or of one inside a stream.
 pub(super) fn kind(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
     if status == Some(402) || is_quota(refusal) {
         return ErrorKind::QuotaExhausted;

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::super::http::{REQUEST_ID_LIMIT, Secrets};
 use super::google::Details;
 
-/// The length of a provider's message, in characters.
+/// The maximum length of a provider's message, in characters.
 const MESSAGE_LIMIT: usize = 1_000;
 
-/// The length of a code, in characters.
+/// The maximum length of a code, in characters.
 const CODE_LIMIT: usize = 100;
 
 /// The error that a server sent.
@@ -52,25 +52,28 @@ impl Refusal {
     fn of_json(body: &Value) -> Self {
         // Some servers wrap the object in an array of one.
         let body = body.get(0).unwrap_or(body);
-        let errors = [body.get("error"), body.pointer("/response/error")];
-        let mut errors = errors.into_iter().flatten();
-        let error = errors
+        let error = [body.get("error"), body.pointer("/response/error")]
+            .into_iter()
+            .flatten()
             .find(|error| error.is_object() || error.is_string())
             .unwrap_or(body);
 
         let details = Details::of_json(error.get("details"));
-        let codes = [
+        let code_values = [
             error.pointer("/details/error_code"),
             error.get("type"),
             error.get("code"),
             error.get("status"),
         ];
-        let codes = codes.into_iter().flatten().filter_map(|code| match code {
-            Value::String(code) if !matches!(&**code, "" | "error") => Some(code.clone()),
-            Value::Number(code) => Some(code.to_string()),
-            _ => None,
-        });
-        let mut codes: Vec<_> = codes.chain(details.codes).collect();
+        let own_codes = code_values
+            .into_iter()
+            .flatten()
+            .filter_map(|code| match code {
+                Value::String(code) if !matches!(&**code, "" | "error") => Some(code.clone()),
+                Value::Number(code) => Some(code.to_string()),
+                _ => None,
+            });
+        let mut codes: Vec<_> = own_codes.chain(details.codes).collect();
         codes.sort_by_key(|code| code.starts_with(|c: char| c.is_ascii_digit()));
 
         let message = error
@@ -105,7 +108,7 @@ fn text_of<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| value.get(*key)?.as_str())
 }
 
-/// The title of a web page, else the text itself.
+/// Returns the title of a web page, else the text itself.
 fn plain_text(body: &str) -> String {
     if !body.trim_start().starts_with('<') {
         return body.to_owned();

@@ -8,7 +8,7 @@
 //! | `state.js` | a session, and the changes that each message of a run makes |
 //! | `markdown.js` | texts as elements |
 //! | `view_*.js` | the conversation, tool calls, questions, the panel, the list of sessions, the status |
-//! | `layout.js`, `theme.js`, `speaker.js` | drawers and columns; the colours; the voice for screen readers |
+//! | `layout.js`, `theme.js`, `speaker.js` | drawers and columns; the colors; the voice for screen readers |
 //! | `main.js` | the page as a whole |
 //!
 //! The scripts are joined to one module, so top-level names must be unique across the files. There

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::super::random::random_hex;
 use super::document::{DOCUMENT, NONCE};
 
-/// The response with the page, under a nonce of its own.
+/// Returns the response with the page, under a nonce of its own.
 ///
 /// Images may come from `data:` alone, which is the icon of the page. All else comes from this
 /// server, and no text becomes markup or code.

@@ -216,7 +216,7 @@ class Thread {
         break;
       case "compact_boundary": {
         const { pre_tokens: before, post_tokens: after } = message.compact_metadata;
-        this.#add(parent, { kind: "note", tone: "info", text: `Earlier messages were summarised: ${formatCount(before)}${after === undefined ? "" : ` to ${formatCount(after)}`} tokens.` });
+        this.#add(parent, { kind: "note", tone: "info", text: `Earlier messages were summarized: ${formatCount(before)}${after === undefined ? "" : ` to ${formatCount(after)}`} tokens.` });
         break;
       }
       case "informational":

@@ -71,7 +71,7 @@ struct AgentReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<schemas::HookInfo>>")]
     hooks: Option<Vec<HookInfo>>,
-    /// The most turns of a run; 0 is no limit. For one agent alone.
+    /// The maximum number of turns of a run; 0 is no limit. For one agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_turns: Option<u32>,
 }

@@ -6,23 +6,26 @@ use super::{
     stream, threads, tools, traces,
 };
 
-/// All routes.
+/// Returns all routes.
 pub(in super::super) fn all() -> Api {
-    let api = Api::default();
-    let api = agents::routes(api);
-    let api = invoke::routes(api);
-    let api = stream::routes(api);
-    let api = resume::routes(api);
-    let api = control::routes(api);
-    let api = hitl::routes(api);
-    let api = threads::routes(api);
-    let api = events::routes(api);
-    let api = available::routes(api);
-    let api = tools::routes(api);
-    let api = messages::routes(api);
-    let api = traces::routes(api);
-    let api = flow::routes(api);
-    let api = backend::routes(api);
-    let api = files::routes(api);
-    site::routes(api)
+    let groups: [fn(Api) -> Api; 16] = [
+        agents::routes,
+        invoke::routes,
+        stream::routes,
+        resume::routes,
+        control::routes,
+        hitl::routes,
+        threads::routes,
+        events::routes,
+        available::routes,
+        tools::routes,
+        messages::routes,
+        traces::routes,
+        flow::routes,
+        backend::routes,
+        files::routes,
+        site::routes,
+    ];
+    let add_group = |api, add: fn(Api) -> Api| add(api);
+    groups.into_iter().fold(Api::default(), add_group)
 }

@@ -140,7 +140,7 @@ pub(super) struct HookReply {
     tools: Vec<String>,
 }
 
-/// The hooks of an instance, outermost first.
+/// Returns the hooks of an instance, outermost first.
 pub(super) fn hooks_of(instance: &Instance, caller: &Caller) -> Vec<HookReply> {
     let hooks = instance.agent().info().hooks.into_iter();
     let hooks = hooks.map(|hook| HookReply {

@@ -138,7 +138,7 @@ fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usiz
     })
 }
 
-/// The response to decisions that cannot be made: a run that has failed.
+/// Returns the response to decisions that cannot be made: a run that has failed.
 fn failure(
     opened: &OpenedThread,
     run_id: &Arc<str>,

@@ -34,7 +34,7 @@ pub(super) fn routes(api: Api) -> Api {
     );
     let compact_operation = operation(
         "/agents/{id}/threads/{thread}/compact",
-        "Summarises the history before the next model call of a thread's run.",
+        "Summarizes the history before the next model call of a thread's run.",
     );
     let mode_operation = operation(
         "/agents/{id}/threads/{thread}/mode",

@@ -39,7 +39,7 @@ pub(super) struct DecisionBody {
     decision: DecisionKind,
     /// The hash of the arguments that were reviewed. Not needed for a denial.
     args_hash: Option<String>,
-    /// The arguments in place of those that were asked about.
+    /// The arguments that replace those that were asked about.
     args: Option<Value>,
     /// The reason of a denial.
     message: Option<String>,
@@ -51,7 +51,7 @@ pub(super) struct DecisionBody {
 }
 
 impl DecisionBody {
-    /// The decision about one of these calls.
+    /// Returns the decision about one of these calls.
     pub(super) fn decision(self, pending: &[PendingCall]) -> Result<Decision, ApiError> {
         let call = pending.iter().find(|call| *call.id == *self.id);
         let call = call.ok_or_else(|| {
@@ -83,7 +83,7 @@ pub(super) struct AnswerBody {
     /// The decision about a call. `decision`, the key of `/resume`, is read as well.
     #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
-    /// The arguments in place of those that were asked about.
+    /// The arguments that replace those that were asked about.
     args: Option<Value>,
     /// The reason of a denial.
     message: Option<String>,

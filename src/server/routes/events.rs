@@ -28,7 +28,7 @@ use super::query::StreamRequest;
 use super::stream::FORMATS;
 use super::threads::is_interrupted;
 
-/// The interval at which the state of a thread that runs elsewhere is sent.
+/// The interval at which the state of a thread that another process runs is sent.
 const POLL: Duration = Duration::from_secs(1);
 
 pub(super) fn routes(api: Api) -> Api {
@@ -71,7 +71,8 @@ async fn thread_events(
         thread: id.clone(),
     };
     if let Some(run) = app.runs.find(&key) {
-        // The client asks at each load of its page, and would add a second copy of the answer.
+        // The client requests this at each load of its page, and would add a second copy of the
+        // answer.
         let is_known = request.format == StreamFormat::AiSdk && request.last_event_id.is_none();
         if is_known && !run.is_running() {
             return Ok(StatusCode::NO_CONTENT.into_response());
@@ -97,12 +98,12 @@ async fn thread_events(
     Ok(stream_reply::response(request.format, thread.into_stream()))
 }
 
-/// The reader of a thread that runs in another process: it receives the stored state.
+/// The reader of a thread that another process runs. It receives the stored state.
 struct RemoteThread {
     app: App,
     store: Arc<dyn SessionStore>,
     id: Arc<str>,
-    /// One for the whole stream, which begins and ends once.
+    /// One encoder for the whole stream, so that it begins and ends only once.
     encoder: Encoder,
     is_over: bool,
     _permit: ReaderPermit,
@@ -123,7 +124,7 @@ impl RemoteThread {
         })
     }
 
-    /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream when
+    /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
         let mut events = Vec::new();
@@ -148,15 +149,16 @@ impl RemoteThread {
         bytes.into()
     }
 
-    /// The stored state, and `false` if no run holds the thread; `None` without a thread.
+    /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no
+    /// thread.
     async fn poll(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
-        // Asked first: what the run stored before it ended is loaded then.
+        // Checked first, so that everything that the run stored before it ended is loaded.
         let is_leased = self.store.is_leased(&self.id).await?;
         let stored = self.store.load(&self.id).await?;
         Ok(stored.map(|stored| (stored.state, is_leased)))
     }
 
-    /// Adds the end of a run that is known by the state after it alone.
+    /// Adds the end of a run that is known only by the state after it.
     fn finish(&mut self, state: &AgentState, events: &mut Vec<SseEvent>) {
         if is_interrupted(state) {
             self.fail(
@@ -220,7 +222,7 @@ impl ServerEvents {
             let mut is_closing = events.app.is_closing.clone();
             let event = tokio::select! {
                 event = events.subscription.next() => event?,
-                // An error means that the server does not exist any more.
+                // An error means that the server no longer exists.
                 _ = is_closing.wait_for(|is_closing| *is_closing) => return None,
             };
             let mut bytes = Vec::new();

@@ -68,7 +68,7 @@ struct Step {
     /// The hooks that take part, outermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     hooks: Option<Vec<String>>,
-    /// The most turns; 0 is no limit.
+    /// The maximum number of turns; 0 is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_iterations: Option<u32>,
 }

@@ -9,7 +9,7 @@ use crate::message::{Message, Messages};
 use super::super::error::ApiError;
 use super::schemas;
 
-/// The maximum length of an input's id in bytes.
+/// The maximum length of an input's id, in bytes.
 const MAX_INPUT_ID: usize = 256;
 
 /// The body of a run's request.
@@ -20,18 +20,18 @@ pub(super) struct RunBody {
     #[schemars(with = "Vec<schemas::InputMessage>")]
     messages: Option<Box<RawValue>>,
     /// The thread to continue, or the id of a new one: 1 to 128 of the characters A-Z a-z 0-9 . _ :
-    /// -. All users of a store share its ids, and one that another user has is a 404. Leave it out
-    /// for a new thread with an id that is not in use and cannot be guessed.
+    /// -. All users of a store share its ids, and the id of another user's thread is a 404. Omit it
+    /// for a new thread with an unused id that cannot be guessed.
     pub(super) thread_id: Option<String>,
-    /// Set to `false` to record no trace of the run. `true` by default.
+    /// Set to `false` to record no trace of the run. Defaults to `true`.
     #[serde(default)]
     trace: Option<bool>,
-    /// The id of the input. An input with the id of an earlier one is not processed again.
+    /// The id of the input. An input with the id of an earlier input is not processed again.
     pub(super) input_id: Option<String>,
 }
 
 impl RunBody {
-    /// The input.
+    /// Returns the input.
     pub(super) fn messages(&self) -> Result<Messages, ApiError> {
         let json = self.messages.as_deref().map_or("[]", RawValue::get);
         let messages = Messages::from_json(json)?;
@@ -40,7 +40,7 @@ impl RunBody {
         Ok(messages)
     }
 
-    /// The id of the input.
+    /// Returns the id of the input, if it is valid.
     pub(super) fn checked_input_id(&self) -> Result<Option<&str>, ApiError> {
         checked_input_id(self.input_id.as_deref())
     }
@@ -68,7 +68,7 @@ pub(super) struct SteerBody {
     /// The text, or a list of parts.
     #[schemars(with = "serde_json::Value")]
     content: Box<RawValue>,
-    /// The id of the message, so that it is added once even if it is sent twice.
+    /// The id of the message, so that it is added only once even if it is sent twice.
     pub(super) input_id: Option<String>,
 }
 

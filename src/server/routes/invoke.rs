@@ -1,4 +1,4 @@
-//! Runs whose output is waited for.
+//! Runs that reply with their output.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,21 +72,21 @@ pub(super) struct RunReply {
     files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The value of a structured output.
     structured_response: Option<Value>,
-    /// True if the run ended because a call waits for a decision: `pending` has such calls. (The
-    /// `interrupted` of a thread is another: it is true if a run was cut off.)
+    /// True if the run ended because calls are pending, which are in `pending`. (The `interrupted`
+    /// of a thread has another meaning: its last run was cut off.)
     interrupted: bool,
     /// The tool of the first such call.
     interrupted_tool: Option<String>,
     /// Its arguments.
     interrupted_args: Option<Value>,
-    /// The calls that wait for decisions, which go to `/resume`.
+    /// The pending calls, for `/resume`.
     #[schemars(with = "Vec<schemas::PendingCall>")]
     pending: Vec<PendingCall>,
     /// The reason the run ended, such as `end_turn` or `max_turns`.
     end: &'static str,
     #[schemars(with = "schemas::Usage")]
     usage: Usage,
-    /// The cost in USD; `null` if a price is not known.
+    /// The cost in USD; `null` if a price is unknown.
     cost_usd: Option<f64>,
 }
 

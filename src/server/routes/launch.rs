@@ -1,4 +1,4 @@
-//! The beginning of a run.
+//! Starting a run.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,13 +21,13 @@ use super::path::checked_thread_id;
 pub(super) enum Work {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
-    /// The same, in place of the messages from this position on.
+    /// An input, with its id, that replaces the messages from this position on.
     Regenerate(Messages, usize),
-    /// Decisions about calls that wait.
+    /// Decisions about pending calls.
     Decisions(Vec<Decision>),
 }
 
-/// A thread of an agent that a run is to begin in.
+/// A thread in which a run is to start.
 pub(super) struct OpenedThread {
     agent_id: Arc<str>,
     agent_name: Arc<str>,
@@ -37,21 +37,20 @@ pub(super) struct OpenedThread {
 }
 
 impl OpenedThread {
-    /// The calls that wait for decisions in this thread. Those that a fork has are decided where
-    /// they were asked about.
+    /// Returns the pending calls of this thread. A fork's copies of calls are decided in the
+    /// original thread.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
         let pending = self.state.iter().flat_map(|state| &state.pending);
         let pending = pending.filter(|call| call.session_id == *self.session.id());
         pending.cloned().collect()
     }
 
-    /// Checks that no other agent of the server has asked about the calls. Agents that share a
-    /// store share its threads, and a decision for a call would be used up by the agent that is not
-    /// to make it.
+    /// Checks that no other agent of the server asked about the calls. Agents that share a store
+    /// share its threads, and the wrong agent would consume the decision for a call.
     ///
     /// # Errors
     ///
-    /// 409, with the path of the agent that has asked.
+    /// Returns 409, with the path of the agent that asked.
     pub(super) fn check_agent(&self, app: &App, pending: &[PendingCall]) -> Result<(), ApiError> {
         let mut asked_by = pending.iter().filter_map(|call| call.agent.as_ref());
         let Some(other) = asked_by.find(|name| **name != self.agent_name) else {
@@ -59,7 +58,7 @@ impl OpenedThread {
         };
         let templates = app.registry.list();
         let template = templates.iter().find(|template| *template.name == **other);
-        // A name that no agent has any more is that of one that was renamed.
+        // A name that no agent has belongs to an agent that was renamed.
         let Some(template) = template.filter(|template| *template.id != *self.agent_id) else {
             return Ok(());
         };
@@ -76,7 +75,7 @@ impl OpenedThread {
 pub(super) struct LaunchOptions {
     /// True if the spans of the run are recorded.
     pub(super) is_traced: bool,
-    /// True if a call that needs approval waits for a later decision at once.
+    /// True if a call that needs approval is stored for a later decision at once.
     pub(super) parks_questions: bool,
     /// The id that an AG-UI client gave to the run.
     pub(super) client_run_id: Option<Arc<str>>,
@@ -88,7 +87,7 @@ pub(super) struct LaunchOptions {
 ///
 /// # Errors
 ///
-/// 404 if the thread belongs to another user: all users of a store share its ids.
+/// Returns 404 if the thread belongs to another user: all users of a store share its ids.
 pub(super) async fn open(
     app: &App,
     caller: &Caller,
@@ -98,11 +97,11 @@ pub(super) async fn open(
     open_or(app, caller, agent_id, thread, ApiError::foreign_thread).await
 }
 
-/// Opens a thread of the user that exists.
+/// Opens an existing thread of the user.
 ///
 /// # Errors
 ///
-/// The same 404 if there is no such thread and if it belongs to another user.
+/// Returns the same 404 whether the thread does not exist or belongs to another user.
 pub(super) async fn open_existing(
     app: &App,
     caller: &Caller,
@@ -145,11 +144,11 @@ async fn open_or(
     })
 }
 
-/// The state of a thread of the user; `None` if it does not exist.
+/// Returns the state of a thread of the user; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// 404 if the thread belongs to another user.
+/// Returns 404 if the thread belongs to another user.
 pub(super) async fn owned_state(
     app: &App,
     caller: &Caller,
@@ -174,7 +173,7 @@ fn is_foreign(app: &App, caller: &Caller, state: &Option<AgentState>) -> bool {
         .is_some_and(|state| !app.is_of(state, caller))
 }
 
-/// Begins a run, in a task of its own.
+/// Starts a run in its own task.
 pub(super) fn launch(
     app: &App,
     caller: &Caller,
@@ -203,7 +202,7 @@ pub(super) fn launch(
 
     let run_id = run.handle().run_id().clone();
     let parks_questions = options.parks_questions;
-    // A new thread has no messages; without a state, readers would take them for unknown.
+    // A new thread has no messages; without a state, readers would treat them as unknown.
     let state = opened.state;
     let state = state.unwrap_or_else(|| AgentState::new(session.id().clone()));
     let encoder_options = encoder_options(&run_id, state, &input, options);
@@ -231,7 +230,7 @@ pub(super) fn launch(
     Ok(server_run)
 }
 
-/// The data of the run for its encoders.
+/// Returns the data of the run for its encoders.
 fn encoder_options(
     run_id: &Arc<str>,
     state: AgentState,

@@ -51,14 +51,16 @@ impl FromRequestParts<App> for StreamRequest {
             let accept = accept.to_ascii_lowercase();
             accept.contains("text/event-stream") || accept.contains("application/x-ndjson")
         });
-        // An empty one is that of a reader that has received no id.
-        let last_event_id = parts.headers.get("last-event-id");
-        let last_event_id = last_event_id.filter(|value| !value.is_empty());
-        let last_event_id = last_event_id.map(|value| value.to_str().unwrap_or("?"));
+        let last_event_id = parts
+            .headers
+            .get("last-event-id")
+            // A reader that has received no id sends an empty one.
+            .filter(|value| !value.is_empty())
+            .map(|value| value.to_str().unwrap_or("?").to_owned());
         Ok(Self {
             format,
             is_explicit: query.format.is_some() || is_accepted,
-            last_event_id: last_event_id.map(str::to_owned),
+            last_event_id,
         })
     }
 }

@@ -66,9 +66,11 @@ async fn resume(
     let opened = open_existing(&app, &caller, &path.agent, &body.thread_id).await?;
     let pending = opened.pending();
     opened.check_agent(&app, &pending)?;
-    let decisions = body.decisions.into_iter();
-    let decisions = decisions.map(|decision| decision.decision(&pending));
-    let decisions = decisions.collect::<Result<Vec<_>, _>>()?;
+    let decisions = body
+        .decisions
+        .into_iter()
+        .map(|decision| decision.decision(&pending))
+        .collect::<Result<Vec<_>, _>>()?;
     crate::agent::check_decisions(&decisions, &pending)?;
 
     let options = LaunchOptions {

@@ -74,9 +74,9 @@ async fn stream(
 ///
 /// # Errors
 ///
-/// Those of [`launch`]; 429 if the user has too many open streams, and 409 if another process has
-/// the session. A run that has not opened its session after 1 second reports the latter in its
-/// stream.
+/// Returns the errors of [`launch`], 429 if the user has too many open streams, and 409 if another
+/// process holds the session. A run that has not opened its session within 1 second reports the
+/// latter in its stream.
 pub(super) async fn launch_and_follow(
     app: &App,
     caller: &Caller,

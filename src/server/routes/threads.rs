@@ -25,13 +25,13 @@ use super::path::{Path, checked_thread_id};
 use super::query::QueryOf;
 use super::schemas;
 
-/// The number of threads of a page, unless the query sets another.
+/// The default number of threads of a page.
 const PAGE: usize = 50;
 
 /// The maximum number of threads of a page.
 const MAX_PAGE: usize = 200;
 
-/// The maximum length of a title in bytes.
+/// The maximum length of a title, in bytes.
 const MAX_TITLE: usize = 4_096;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -118,8 +118,7 @@ struct ThreadInfo {
     updated_at: Option<u64>,
     /// True if a run of this server is in progress.
     running: bool,
-    /// The number of calls that wait for a decision; while a run is in progress, 1 if it waits for
-    /// an answer.
+    /// The number of pending calls; while a run is in progress, 1 if it waits for an answer.
     pending: usize,
 }
 
@@ -159,14 +158,14 @@ struct Fields {
     /// The files that the agent wrote: path to content.
     #[serde(default)]
     files: std::collections::BTreeMap<String, String>,
-    /// The calls that wait for decisions, which go to `/resume`.
+    /// The pending calls, for `/resume`.
     #[serde(default)]
     pending: Vec<schemas::PendingCall>,
     /// True if a run of this server is in progress.
     running: bool,
-    /// True if the last run was cut off before it answered, as when its process was killed. False
-    /// if it ended because calls wait for decisions: `pending` has these. (The `interrupted` of a
-    /// run's reply is another: it is true if `pending` has calls.)
+    /// True if the last run was cut off before it answered, such as by the end of its process.
+    /// False if it ended because calls are pending. (The `interrupted` of a run's reply has another
+    /// meaning: `pending` has calls.)
     interrupted: bool,
 }
 
@@ -197,12 +196,14 @@ async fn list(
         query = query.after(after);
     }
     let page = store.list_page(query).await?;
-    let runs = app.runs.running(&user);
-    let runs = runs.iter().filter(|run| run.key().agent == path.agent);
-    let runs: HashMap<_, _> = runs.map(|run| (&run.key().thread, run)).collect();
-    let threads = page.sessions.into_iter();
-    let threads = threads.map(|info| {
-        let run = runs.get(&info.id).copied();
+    let running = app.runs.running(&user);
+    let runs_by_thread: HashMap<_, _> = running
+        .iter()
+        .filter(|run| run.key().agent == path.agent)
+        .map(|run| (&run.key().thread, run))
+        .collect();
+    let threads = page.sessions.into_iter().map(|info| {
+        let run = runs_by_thread.get(&info.id).copied();
         ThreadInfo::new(info, run)
     });
     Ok(Json(ThreadList {
@@ -228,7 +229,7 @@ impl ThreadInfo {
     }
 }
 
-/// The time in milliseconds since the Unix epoch.
+/// Returns the time in milliseconds since the Unix epoch.
 pub(super) fn milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -251,7 +252,7 @@ impl OwnedThread {
     }
 }
 
-/// The thread of the path, which belongs to the user. Needs no more of the agent than its store.
+/// Returns the thread of the path, which belongs to the user. Needs only the store of the agent.
 async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedThread, ApiError> {
     let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
@@ -275,13 +276,13 @@ async fn get(
         key,
         mut state,
     } = owned_thread(&app, &caller, &path).await?;
-    // The folders of the server are its owner's matter.
+    // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());
     let has_no_answer = !running && is_interrupted(&state);
     Ok(Json(ThreadReply {
         running,
-        // A run of another process is still to answer.
+        // A run of another process may still answer.
         interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
         state,
     }))
@@ -322,7 +323,7 @@ async fn delete(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {
-    /// The number of messages to copy. All by default.
+    /// The number of messages to copy. Defaults to all.
     at: Option<usize>,
 }
 
@@ -351,7 +352,7 @@ async fn fork(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TitleBody {
-    /// The title; an empty one is that of the first input again.
+    /// The title. An empty one resets it to that of the first input.
     title: String,
 }
 

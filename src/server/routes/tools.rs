@@ -19,7 +19,7 @@ use super::path::Path;
 /// The event that is published when tools have changed.
 const CHANGED: &str = "tools_changed";
 
-/// The longest address of a tool, in bytes.
+/// The maximum length of a tool's address, in bytes.
 const MAX_URL: usize = 2_048;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -103,7 +103,7 @@ async fn register(
     }))
 }
 
-/// The error of a tool that cannot be registered, which is the client's.
+/// Returns the error of a tool that cannot be registered, which is the client's.
 fn refused(error: Error) -> ApiError {
     match error.kind() {
         ErrorKind::Config | ErrorKind::Tool => ApiError::bad_request(error.to_string()),

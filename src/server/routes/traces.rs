@@ -21,13 +21,13 @@ use super::path::Path;
 use super::query::QueryOf;
 use super::threads::milliseconds;
 
-/// The number of traces of a list, unless the query sets another.
+/// The default number of traces of a list.
 const LIMIT: usize = 20;
 
 /// The maximum number of traces of a list.
 const MAX_LIMIT: usize = 100;
 
-/// The nesting to which spans are written.
+/// The maximum depth of spans in a reply.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn routes(api: Api) -> Api {
@@ -164,7 +164,7 @@ impl TraceReply {
     }
 }
 
-/// The spans as trees.
+/// Returns the spans as trees.
 fn tree(spans: &[SpanRecord]) -> Vec<SpanReply> {
     let mut children: HashMap<Option<SpanId>, Vec<&SpanRecord>> = HashMap::new();
     let ids: std::collections::HashSet<_> = spans.iter().map(|span| span.id).collect();

@@ -13,7 +13,7 @@ use crate::util::sync::lock;
 pub(crate) enum AnswerOutcome {
     /// The answer was the first, and the run continues with it.
     Answered,
-    /// The question was answered before, or its call waits for a decision by now.
+    /// The question was answered already, or its call is stored for a later decision.
     Closed,
     /// There is no such question.
     Unknown,
@@ -21,7 +21,7 @@ pub(crate) enum AnswerOutcome {
 
 /// The questions of one run, and the responder that answers them while the run waits.
 pub(super) struct Questions {
-    /// `None` if questions wait for a decision at once.
+    /// `None` if calls are stored for a later decision at once.
     responder: Mutex<Option<Responder>>,
     ids: Mutex<HashSet<Arc<str>>>,
 }
@@ -34,14 +34,14 @@ impl Questions {
         }
     }
 
-    /// Takes note of a question.
+    /// Records a question.
     pub(super) fn record(&self, message: &SdkMessage) {
         if let SdkMessage::PermissionRequest(request) = message {
             lock(&self.ids).insert(request.id.clone());
         }
     }
 
-    /// Gives the answer to the question `id`.
+    /// Answers the question `id`.
     pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
         if !lock(&self.ids).contains(id) {
             return AnswerOutcome::Unknown;
@@ -61,7 +61,8 @@ impl Questions {
             .is_some_and(Responder::has_questions)
     }
 
-    /// Stops taking answers: the calls of open and later questions wait for a stored decision.
+    /// Stops accepting answers: the calls of open and later questions are stored for a later
+    /// decision.
     pub(super) fn close(&self) {
         // Dropped outside the lock: it wakes the run.
         let responder = lock(&self.responder).take();

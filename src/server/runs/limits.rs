@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The action on a run whose readers have all left.
+/// The action for a run whose readers have all left.
 ///
 /// ```
 /// use agentcore::server::OnDisconnect;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnDisconnect {
-    /// The run continues, and readers may come back to it.
+    /// The run continues, and readers may reconnect to it.
     #[default]
     Detach,
     /// The run is interrupted 5 seconds after its last reader left.
@@ -30,19 +30,20 @@ pub enum OnDisconnect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// The maximum number of runs in progress; a further one is a 429. 64 by default.
+    /// The maximum number of runs in progress; a further one is a 429. Defaults to 64.
     pub runs: usize,
-    /// The maximum number of runs of one user in progress; a further one is a 429. 8 by default.
+    /// The maximum number of runs in progress of one user; a further one is a 429. Defaults to 8.
     pub runs_per_user: usize,
-    /// The maximum number of open streams of one user; a further one is a 429. 1,024 by default.
+    /// The maximum number of open streams of one user; a further one is a 429. Defaults to 1,024.
     pub readers_per_user: usize,
-    /// The maximum number of messages in the log of a run; then older ones are removed. 10,000 by
-    /// default.
+    /// The maximum number of messages in the log of a run; beyond it, older ones are removed.
+    /// Defaults to 10,000.
     pub log_messages: usize,
-    /// The size of the messages in the log of a run, as JSON, in bytes. 4 MiB by default.
+    /// The maximum size of the messages in the log of a run, as JSON, in bytes; beyond it, older
+    /// ones are removed. Defaults to 4 MiB.
     pub log_bytes: usize,
     /// The time that a log is kept after the end of its run, unless another run of the thread
-    /// begins. 10 minutes by default.
+    /// begins. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
 
@@ -60,7 +61,7 @@ impl Default for RunLimits {
 }
 
 impl RunLimits {
-    /// Sets the number of runs at once, in all and of one user.
+    /// Sets the maximum number of runs in progress, in all and of one user.
     #[must_use]
     pub fn with_runs(mut self, runs: usize, runs_per_user: usize) -> Self {
         self.runs = runs;
@@ -68,14 +69,14 @@ impl RunLimits {
         self
     }
 
-    /// Sets the number of readers of one user at once.
+    /// Sets the maximum number of open streams of one user.
     #[must_use]
     pub fn with_readers_per_user(mut self, readers: usize) -> Self {
         self.readers_per_user = readers;
         self
     }
 
-    /// Sets the limits of the log of a run: the number of its messages, and their bytes as JSON.
+    /// Sets the limits of a run's log: the number of messages, and their size as JSON in bytes.
     #[must_use]
     pub fn with_log(mut self, messages: usize, bytes: usize) -> Self {
         self.log_messages = messages;

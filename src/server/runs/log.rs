@@ -13,17 +13,17 @@ use super::super::stream::{Encoder, StreamFormat};
 use super::limits::RunLimits;
 use super::position::Position;
 
-/// The part of a log, one of so many, that the newest pieces of completed answers may take.
+/// The share of a log, as its divisor, that the newest pieces of completed answers may take.
 const RESERVE: usize = 8;
 
 /// The bounded log of a run's messages. The run never waits for a reader.
 ///
-/// A full log first removes the pieces of completed answers, whose texts the answers contain, but
-/// for the newest ones, and then the oldest messages. A reader that had not read them gets
+/// A full log first removes the pieces of completed answers except the newest, since the answers
+/// contain their texts, and then the oldest messages. A reader that had not read them yet receives
 /// [`Next::Lagged`].
 pub(super) struct Log {
     inner: Mutex<Inner>,
-    /// The number of changes, for readers that wait.
+    /// The number of changes, for waiting readers.
     changes: watch::Sender<u64>,
 }
 
@@ -35,13 +35,13 @@ struct Inner {
     /// The position before the first entry.
     base: Encoder,
     removed: Removed,
-    /// The number of pieces of answers under way, by thread.
+    /// The number of pieces of unfinished answers, by thread.
     open_pieces: HashMap<Arc<str>, usize>,
     /// The number of pieces that can be removed.
     spare_pieces: usize,
-    /// The number of pieces of completed answers that were too new to be removed.
+    /// The number of pieces of completed answers that are too new to be removed.
     reserved_pieces: usize,
-    /// The number after that of the last message.
+    /// The sequence number of the next message.
     next_seq: u64,
     is_closed: bool,
 }
@@ -49,33 +49,33 @@ struct Inner {
 struct Entry {
     message: Arc<SdkMessage>,
     bytes: usize,
-    /// The first removal of messages that give it another form in some formats.
+    /// The first removal that changes the form of this message in some formats.
     altered_in: Option<u64>,
 }
 
 /// The sequence numbers up to which messages were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
-    /// The number after that of the last removed piece.
+    /// The sequence number after the last removed piece.
     pieces: u64,
-    /// The number after that of the last removed message at the beginning.
+    /// The sequence number after the last message removed from the beginning.
     head: u64,
     /// The number of times that pieces were removed.
     passes: u64,
 }
 
 impl Removed {
-    /// Returns `true` if a reader at `cursor` that has seen `earlier` has missed messages.
+    /// Returns `true` if a reader at `cursor` has missed messages since `earlier`.
     fn has_overtaken(self, cursor: u64, earlier: Self) -> bool {
         (self.pieces > earlier.pieces && cursor < self.pieces)
             || (self.head > earlier.head && cursor < self.head)
     }
 }
 
-/// A reader's place in the log.
+/// A reader's position in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
-    /// The number of the next message.
+    /// The sequence number of the next message.
     pub(super) seq: u64,
     removed: Removed,
 }
@@ -84,7 +84,7 @@ pub(super) struct Cursor {
 pub(super) enum Next {
     /// A message.
     Message(Arc<SdkMessage>),
-    /// Nothing yet.
+    /// No message yet.
     Wait,
     /// The reader was overtaken.
     Lagged,
@@ -92,13 +92,13 @@ pub(super) enum Next {
     End,
 }
 
-/// The beginning of a reader.
+/// The starting point of a reader.
 pub(super) struct Start {
     pub(super) cursor: Cursor,
     pub(super) encoder: Encoder,
-    /// The messages that the reader has received: the encoder takes note of them.
+    /// The messages that the reader has received already, for the state of its encoder.
     pub(super) received: Vec<Arc<SdkMessage>>,
-    /// The number of events of the next message that the reader has received.
+    /// The number of events of the next message that the reader has received already.
     pub(super) skip: usize,
     /// True if the reader needs the state of the thread first.
     pub(super) needs_snapshot: bool,
@@ -137,8 +137,8 @@ impl Log {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Appends the last message, which `last` makes for its number, and ends the log: readers that
-    /// have read all of it end. Returns `false` if it has ended before.
+    /// Appends the last message, which `last` creates for its sequence number, and ends the log:
+    /// readers that have read all of it end. Returns `false` if the log had ended already.
     pub(super) fn finish(&self, last: impl FnOnce(u64) -> SdkMessage) -> bool {
         {
             let mut inner = lock(&self.inner);
@@ -154,7 +154,7 @@ impl Log {
         true
     }
 
-    /// The beginning of a reader, after `position` if the log still has it.
+    /// Returns the starting point of a reader, after `position` if the log still has it.
     pub(super) fn start(
         &self,
         format: StreamFormat,
@@ -189,7 +189,7 @@ impl Log {
         }
     }
 
-    /// The next step of the reader at `cursor`, which is moved.
+    /// Returns the next step of a reader, and advances its `cursor`.
     pub(super) fn next(&self, cursor: &mut Cursor) -> Next {
         let inner = lock(&self.inner);
         if inner.removed.has_overtaken(cursor.seq, cursor.removed) {
@@ -210,7 +210,7 @@ impl Log {
         }
     }
 
-    /// Reports changes to a reader that waits.
+    /// Returns a receiver that reports changes to a waiting reader.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -221,13 +221,13 @@ impl Entry {
         self.message.seq()
     }
 
-    /// Notes that pieces before this message were removed.
+    /// Records that pieces before this message were removed.
     fn alter(&mut self, pass: u64) {
         self.altered_in.get_or_insert(pass);
     }
 
-    /// Returns `true` for a piece of an answer that had lost its first pieces when the reader
-    /// began: the reader gets the whole answer instead.
+    /// Returns `true` for a piece of an answer whose first pieces were removed before the reader
+    /// began: the reader receives the whole answer instead.
     fn is_rest_for(&self, cursor: &Cursor) -> bool {
         let is_piece = matches!(&*self.message, SdkMessage::Partial(_));
         let pass = self.altered_in.filter(|_| is_piece);
@@ -259,7 +259,7 @@ impl Inner {
         if self.is_full() && self.spare_pieces > 0 {
             self.remove_pieces();
         }
-        // The newest message stays, however large.
+        // The newest message stays, whatever its size.
         while self.is_full() && self.entries.len() > 1 {
             self.remove_first();
         }
@@ -269,8 +269,7 @@ impl Inner {
         self.entries.len() > self.max_messages || self.bytes > self.max_bytes
     }
 
-    /// Removes the pieces of completed answers, but for the newest ones. The answers have all that
-    /// the pieces had.
+    /// Removes the pieces of completed answers except the newest. The answers contain their texts.
     fn remove_pieces(&mut self) {
         let reserve_start = self.reserve_start();
         self.removed.passes += 1;
@@ -282,7 +281,7 @@ impl Inner {
             }
         }
 
-        // The threads with pieces that were removed and an answer that is still to come.
+        // The threads with removed pieces whose answer has yet to come.
         let mut cut_sessions: HashMap<Arc<str>, ()> = HashMap::new();
         let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
@@ -322,7 +321,8 @@ impl Inner {
         self.reserved_pieces = reserved;
     }
 
-    /// The number of the first of the newest pieces, which readers that keep up have yet to read.
+    /// The sequence number of the first of the newest pieces, which readers that keep up have yet
+    /// to read.
     fn reserve_start(&self) -> u64 {
         let (mut messages, mut bytes, mut start) = (0, 0, self.next_seq);
         for entry in self.entries.iter().rev() {
@@ -354,7 +354,7 @@ impl Inner {
         self.base.absorb(&entry.message);
     }
 
-    /// The index of a message that a reader can continue after.
+    /// The index of a message after which a reader can continue.
     fn index_of(&self, seq: u64) -> Option<usize> {
         let index = self.entries.partition_point(|entry| entry.seq() < seq);
         let entry = self.entries.get(index)?;

@@ -6,15 +6,16 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) run_id: Arc<str>,
-    /// The number of the message.
+    /// The sequence number of the message.
     pub(crate) seq: u64,
-    /// The number of the event among those of the message, from 0.
+    /// The index of the event among those of the message.
     pub(crate) index: usize,
 }
 
 impl Position {
-    /// The position of the reader that sent this `Last-Event-ID`. A value that is no id of this
-    /// server is the position in a run that does not exist, for its reader has received something.
+    /// Returns the position of the reader that sent this `Last-Event-ID`. A value that is not an id
+    /// of this server is a position in a run that does not exist, since its reader has received
+    /// something.
     pub(crate) fn of_reader(id: &str) -> Self {
         Self::parse(id).unwrap_or_else(|| Self {
             run_id: Arc::default(),
@@ -23,7 +24,7 @@ impl Position {
         })
     }
 
-    /// Reads the value of a `Last-Event-ID` header; `None` if it is no id of this server.
+    /// Parses the value of a `Last-Event-ID` header; `None` if it is not an id of this server.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         let (run_id, place) = id.rsplit_once(':')?;
         let (seq, index) = match place.split_once('.') {

@@ -15,7 +15,7 @@ use super::task::ServerRun;
 /// The reason a reader cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderRefusal {
-    /// The user has too many; the limit.
+    /// The user has too many open streams, with the limit.
     TooMany(usize),
 }
 
@@ -29,12 +29,12 @@ impl fmt::Display for ReaderRefusal {
     }
 }
 
-/// The place of one open stream among those that a user may have. Dropping it frees the place.
+/// The permit for one of a user's open streams, released on drop.
 #[derive(Debug)]
 pub(crate) struct ReaderPermit(Arc<AtomicUsize>);
 
 impl ReaderPermit {
-    /// Takes a place, unless the user has `limit` open streams.
+    /// Acquires a permit, unless the user has `limit` open streams.
     pub(super) fn take(count: Arc<AtomicUsize>, limit: usize) -> Result<Self, ReaderRefusal> {
         let add = |count: usize| (count < limit).then_some(count + 1);
         match count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add) {
@@ -50,10 +50,10 @@ impl Drop for ReaderPermit {
     }
 }
 
-/// A connection that follows a run. The run has a reader while one exists.
+/// The presence of a connection that follows a run: while one exists, the run has a reader.
 pub(crate) struct Presence {
     readers: Arc<Readers>,
-    /// The place among the user's streams, if the connection is one.
+    /// The permit of the connection, if it is a stream.
     _permit: Option<ReaderPermit>,
 }
 
@@ -113,9 +113,9 @@ pub(crate) struct Reader {
     encoder: Encoder,
     cursor: Cursor,
     changes: watch::Receiver<u64>,
-    /// The number of events of the next message that were received before.
+    /// The number of events of the next message that the client has received already.
     skip: usize,
-    /// The events that are written before the next message.
+    /// The events to write before the next message.
     events: Vec<SseEvent>,
     is_over: bool,
     _presence: Presence,
@@ -145,12 +145,12 @@ impl Reader {
         }
     }
 
-    /// The thread of the run.
+    /// Returns the id of the run's thread.
     pub(crate) fn thread_id(&self) -> &str {
         &self.run.key().thread
     }
 
-    /// The bytes of the next message that has events; `None` at the end of the stream.
+    /// Returns the bytes of the next message that has events; `None` at the end of the stream.
     ///
     /// # Cancel safety
     ///
@@ -181,7 +181,7 @@ impl Reader {
                     self.is_over = true;
                 }
                 Next::End => self.is_over = true,
-                // The run, which this reader keeps, owns the sender.
+                // This reader keeps the run alive, which owns the sender.
                 Next::Wait => self.changes.changed().await.ok()?,
             }
         }

@@ -27,26 +27,25 @@ pub(crate) struct RunKey {
     pub(crate) thread: Arc<str>,
 }
 
-/// A run that is to begin.
+/// A run to start.
 pub(crate) struct StartRun {
     pub(crate) key: RunKey,
     /// Not polled yet.
     pub(crate) run: Run,
     /// The run's id, the state before it and its input.
     pub(crate) options: EncoderOptions,
-    /// True if a call that needs approval waits for a decision at once, and no question is
-    /// answered while the run waits.
+    /// True if a call that needs approval is stored for a later decision at once.
     pub(crate) parks_questions: bool,
 }
 
-/// The reason a run cannot begin.
+/// The reason a run cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunRefusal {
     /// The thread has a run.
     Busy,
-    /// The user has too many runs; the limit.
+    /// The user has too many runs, with the limit.
     UserRuns(usize),
-    /// The server has too many runs; the limit.
+    /// The server has too many runs, with the limit.
     Runs(usize),
     /// The server shuts down.
     Closing,
@@ -102,15 +101,16 @@ impl RunTable {
         }))
     }
 
-    /// Begins a run, in a task of its own. The log of the thread's run before it is dropped.
+    /// Starts a run in its own task. Drops the log of the thread's previous run.
     ///
     /// # Errors
     ///
-    /// If the thread has a run, if there are too many, or in a shutdown. The run is dropped then.
+    /// Returns an error if the thread has a run, if there are too many runs, or if the server shuts
+    /// down. The run is dropped then.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics if called outside of a tokio runtime.
     pub(crate) fn start(&self, start: StartRun) -> Result<Arc<ServerRun>, RunRefusal> {
         let StartRun {
             key,
@@ -140,16 +140,16 @@ impl RunTable {
         Ok(server_run)
     }
 
-    /// The run of a thread, or the last one while its log is kept.
+    /// Returns the run of a thread, or the last one while its log is kept.
     pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<ServerRun>> {
         lock(&self.0.inner).runs.get(key).cloned()
     }
 
-    /// Takes the place of an open stream of the user.
+    /// Acquires the permit for an open stream of the user.
     ///
     /// # Errors
     ///
-    /// If the user has too many.
+    /// Returns an error if the user has too many open streams.
     pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
         let count = lock(&self.0.inner).readers_of(user);
         ReaderPermit::take(count, self.0.limits.readers_per_user)
@@ -176,7 +176,7 @@ impl RunTable {
         drop(removed);
     }
 
-    /// The threads of a user that have a run in progress.
+    /// Returns the runs in progress of a user.
     pub(crate) fn running(&self, user: &str) -> Vec<Arc<ServerRun>> {
         let inner = lock(&self.0.inner);
         let runs = inner.runs.values();
@@ -185,7 +185,7 @@ impl RunTable {
             .collect()
     }
 
-    /// Answers a question of one of the user's runs. The first answer counts.
+    /// Answers a question of one of the user's runs. Only the first answer counts.
     pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
         let runs: Vec<_> = {
             let inner = lock(&self.0.inner);
@@ -209,9 +209,9 @@ impl RunTable {
         lock(&self.0.inner).is_closing
     }
 
-    /// Ends all runs: calls with open questions wait for a decision, the other runs are
+    /// Ends all runs: calls with open questions are stored for a later decision, the other runs are
     /// interrupted, and the states are stored. Runs that take longer than `limit` are dropped. No
-    /// run begins any more.
+    /// further run can start.
     pub(crate) async fn shutdown(&self, limit: Duration) {
         let start = Instant::now();
         let runs: Vec<_> = {
@@ -255,7 +255,7 @@ impl RunTable {
             .upgrade()
             .is_some_and(|run| run.busy_error().is_some());
         if is_busy {
-            // The thread's run is that of another process.
+            // Another process runs the thread.
             self.remove_if(&key, is_last);
             return;
         }
@@ -290,7 +290,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The count of a user's readers.
+    /// Returns the number of a user's readers.
     fn readers_of(&mut self, user: &Arc<str>) -> Arc<AtomicUsize> {
         if let Some(count) = self.readers.get(user).and_then(Weak::upgrade) {
             return count;
@@ -301,9 +301,9 @@ impl Inner {
         count
     }
 
-    /// Takes out the logs of runs that ended until no more than `limit` are left, for each may be
-    /// large. Each is the oldest of the user with the most, so that a user with many short runs
-    /// removes no log of others.
+    /// Removes the logs of ended runs until at most `limit` are left, since each may be large. Each
+    /// is the oldest log of the user with the most logs, so that a user with many short runs evicts
+    /// no log of other users.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
         let ended_runs = self.runs.values().filter(|run| !run.is_running());
         let mut ended_runs: Vec<_> = ended_runs.cloned().collect();

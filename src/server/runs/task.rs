@@ -30,7 +30,7 @@ use super::table::RunKey;
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 
 /// The maximum time that a request waits for the run to open its thread. The second message may be
-/// the model's first, which takes as long as the model thinks.
+/// the model's first, which may take long.
 const OPENING: Duration = Duration::from_secs(1);
 
 /// The output of a run, or its error.
@@ -52,7 +52,7 @@ pub(crate) struct ServerRun {
     task: Mutex<Option<AbortHandle>>,
 }
 
-/// The parts of a run that the table makes.
+/// The parts of a run that the table creates.
 pub(super) struct Parts {
     pub(super) id: Arc<str>,
     pub(super) key: RunKey,
@@ -80,17 +80,17 @@ impl ServerRun {
         }
     }
 
-    /// The run's id, which begins the ids of its events.
+    /// Returns the run's id, the prefix of the ids of its events.
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// The user, the agent and the thread.
+    /// Returns the user, the agent and the thread.
     pub(crate) fn key(&self) -> &RunKey {
         &self.key
     }
 
-    /// The handle that interrupts and steers the run.
+    /// Returns the handle that interrupts and steers the run.
     pub(crate) fn handle(&self) -> &RunHandle {
         &self.handle
     }
@@ -100,12 +100,12 @@ impl ServerRun {
         !*self.is_over.borrow()
     }
 
-    /// The output; `None` while the run is in progress, and if it was aborted by a shutdown.
+    /// Returns the output; `None` while the run is in progress, and if a shutdown aborted it.
     pub(crate) fn end(&self) -> Option<&RunEnd> {
         self.end.get()
     }
 
-    /// Waits for the end of the run. `None` if it was aborted by a shutdown.
+    /// Waits for the end of the run. Returns `None` if a shutdown aborted it.
     ///
     /// # Cancel safety
     ///
@@ -136,13 +136,13 @@ impl ServerRun {
         let _is_late = timeout(OPENING, opening).await.is_err();
     }
 
-    /// The error of a run that could not have its thread, because another process has it.
+    /// Returns the error of a run that could not open its thread, because another process holds it.
     pub(crate) fn busy_error(&self) -> Option<&Error> {
         let error = self.end()?.as_ref().as_ref().err()?;
         (error.kind() == ErrorKind::SessionBusy).then_some(error)
     }
 
-    /// The state after the run.
+    /// Returns the state after the run.
     pub(super) fn final_state(&self) -> Option<AgentState> {
         let output = match &**self.end.get()? {
             Ok(output) => output,
@@ -151,17 +151,18 @@ impl ServerRun {
         Some(output.state.clone())
     }
 
-    /// Counts as a reader until it is dropped, for requests that wait for the output alone.
+    /// Returns a presence that counts as a reader until it is dropped, for requests that only wait
+    /// for the output.
     pub(crate) fn presence(&self) -> Presence {
         Presence::new(self.readers.clone(), None)
     }
 
-    /// Adds a reader, after the event with the id `last_event_id` if the log has it. With another
-    /// id, its stream begins with the state.
+    /// Adds a reader that begins after the event with the id `last_event_id` if the log has it.
+    /// With any other id, its stream begins with the state.
     ///
     /// # Errors
     ///
-    /// If the user has too many readers.
+    /// Returns an error if the user has too many readers.
     pub(crate) fn reader(
         self: &Arc<Self>,
         format: StreamFormat,
@@ -172,7 +173,7 @@ impl ServerRun {
         Ok(self.reader_with(permit, format, client_run_id, last_event_id))
     }
 
-    /// Adds a reader like [`reader`](Self::reader), at a place that was taken before.
+    /// Adds a reader like [`reader`](Self::reader), with a permit that was acquired before.
     pub(crate) fn reader_with(
         self: &Arc<Self>,
         permit: ReaderPermit,
@@ -195,7 +196,7 @@ impl ServerRun {
         self.questions.answer(id, answer)
     }
 
-    /// The time of the end; `None` while the run is in progress.
+    /// Returns the time of the end; `None` while the run is in progress.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         self.ended_at.get().copied()
     }
@@ -217,7 +218,7 @@ impl ServerRun {
         *lock(&self.task) = Some(task);
     }
 
-    /// Drops the run, whose thread keeps what was stored by now, and ends its readers.
+    /// Drops the run and ends its readers. The thread keeps what was stored by then.
     pub(super) fn abort(&self) {
         if let Some(task) = lock(&self.task).take() {
             task.abort();
@@ -236,7 +237,7 @@ impl ServerRun {
             let text = format!("the run panicked: {panic}");
             Err(Error::new(ErrorKind::Other, text))
         }));
-        // Before the result, which readers encode with the state after the run.
+        // Set before the result, which readers encode with the state after the run.
         self.end.get_or_init(|| end.clone());
         self.log.finish(|seq| match (last, &*end) {
             (Some(last), _) => last,
@@ -249,7 +250,7 @@ impl ServerRun {
         self.close();
     }
 
-    /// Appends the messages of the run to the log, but for the last: it is encoded with the state
+    /// Appends the messages of the run to the log except the last, which is encoded with the state
     /// after the run.
     async fn follow(
         &self,
@@ -280,7 +281,7 @@ impl ServerRun {
         }
     }
 
-    /// Waits until the run has had no reader for a while.
+    /// Waits until the run has had no reader for [`DISCONNECT_GRACE`].
     async fn deserted(&self) {
         loop {
             if self.readers.count() > 0 {
@@ -295,7 +296,7 @@ impl ServerRun {
         }
     }
 
-    /// The result of a run that has none of its own.
+    /// Returns the result message of a run that failed without one.
     fn failure(&self, error: &Error, seq: u64) -> SdkMessage {
         let envelope = Envelope::new(self.key.thread.clone(), seq);
         let mut result = ResultMessage::new(envelope, ResultSubtype::ErrorDuringExecution);

@@ -8,7 +8,7 @@ use crate::sdk::{BlockDelta, BlockStart};
 use super::json_end::JsonEnd;
 use super::step::{Author, CallText, StepKind, ThinkingText};
 
-/// An answer under way.
+/// An unfinished answer.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     /// The id of its message.
@@ -18,9 +18,9 @@ pub(super) struct Blocks {
     thoughts: u32,
     /// The texts so far.
     text_hash: Fnv,
-    /// The calls whose beginnings were shown, with their ids for readers.
+    /// The calls whose beginnings have been shown, with their ids for readers.
     calls: Vec<StreamedCall>,
-    /// True if the pieces are not shown, because the reader has not been shown the first ones.
+    /// True if the pieces are hidden, because the reader has not been shown the first ones.
     is_muted: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Blocks {
 enum Open {
     Text(Arc<str>),
     Thinking(Arc<str>),
-    /// The position among the calls.
+    /// The index among the calls.
     Call(usize),
 }
 
@@ -73,13 +73,13 @@ impl Blocks {
         &self.id
     }
 
-    /// Shows nothing until the answer is complete.
+    /// Hides the pieces until the answer is complete.
     pub(super) fn mute(&mut self) {
         *self = Self::new(self.id.clone());
         self.is_muted = true;
     }
 
-    /// A block begins. `shown_call` registers a call.
+    /// Starts a block. `shown_call` registers a call.
     pub(super) fn start(
         &mut self,
         index: u32,
@@ -104,7 +104,7 @@ impl Blocks {
         self.open = Some((index, open));
     }
 
-    /// The open block grows. A piece of any other block is not shown.
+    /// Extends the open block. A piece of any other block is ignored.
     pub(super) fn grow<'a>(&mut self, index: u32, delta: &'a BlockDelta, out: Sink<'_, 'a>) {
         let Some((_, open)) = self.open.as_ref().filter(|(open, _)| *open == index) else {
             return;
@@ -132,7 +132,7 @@ impl Blocks {
         }
     }
 
-    /// A block is complete.
+    /// Completes a block.
     pub(super) fn stop(&mut self, index: u32, out: Sink<'_, '_>) {
         if self.open.as_ref().is_some_and(|(open, _)| *open == index) {
             self.close(out);
@@ -151,8 +151,8 @@ impl Blocks {
         }
     }
 
-    /// The answer is complete: shows the parts of it that were not streamed. Returns `false` if it
-    /// is not the answer that was streamed.
+    /// Completes the answer: shows the parts that were not streamed. Returns `false` if it is not
+    /// the answer that was streamed.
     pub(super) fn finish<'a>(
         &mut self,
         message: &'a Message,
@@ -222,7 +222,7 @@ impl Blocks {
         is_as_streamed
     }
 
-    /// The calls whose beginnings were shown.
+    /// Returns the ids of the calls whose beginnings have been shown.
     pub(super) fn call_ids(&self) -> impl Iterator<Item = &Arc<str>> {
         self.calls.iter().map(|call| &call.id)
     }
@@ -252,7 +252,7 @@ impl Blocks {
     }
 }
 
-/// The id of a message's text block with this number, from 0.
+/// Returns the id of a message's text block with this number, from 0.
 pub(super) fn text_id(message_id: &Arc<str>, number: u32) -> Arc<str> {
     match number {
         0 => message_id.clone(),
@@ -260,12 +260,12 @@ pub(super) fn text_id(message_id: &Arc<str>, number: u32) -> Arc<str> {
     }
 }
 
-/// The id of a message's thinking block with this number, from 0.
+/// Returns the id of a message's thinking block with this number, from 0.
 pub(super) fn thinking_id(message_id: &str, number: u32) -> Arc<str> {
     format!("{message_id}.r{number}").into()
 }
 
-/// The text of a block of reasoning; `None` for one that is encrypted or has another form.
+/// Returns the text of a block of reasoning; `None` if it is encrypted or has another form.
 pub(super) fn thinking_text(block: &ProviderBlock) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Wire {

@@ -19,18 +19,18 @@ use super::state::StreamState;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct EncoderOptions {
-    /// The run's id, which begins the ids of its events.
+    /// The run's id, the prefix of the ids of its events.
     pub run_id: Arc<str>,
-    /// The id that an AG-UI client gave to the run; the run's own by default.
+    /// The id that an AG-UI client gave to the run. Defaults to the run's id.
     pub client_run_id: Option<Arc<str>>,
-    /// The thread before the run.
+    /// The state of the thread before the run.
     pub state: Option<AgentState>,
     /// The input of the run, with the ids that the client gave to its messages.
     pub input: Vec<(Arc<str>, Arc<Message>)>,
 }
 
 impl EncoderOptions {
-    /// Options for the stream of the run `run_id`.
+    /// Creates options for the stream of the run `run_id`.
     pub fn new(run_id: impl Into<Arc<str>>) -> Self {
         Self {
             run_id: run_id.into(),
@@ -45,7 +45,7 @@ impl EncoderOptions {
         self
     }
 
-    /// Sets the thread before the run: the history, tasks and files of snapshots.
+    /// Sets the state of the thread before the run: the history, tasks and files of snapshots.
     #[must_use]
     pub fn with_state(mut self, state: AgentState) -> Self {
         self.state = Some(state);
@@ -53,7 +53,7 @@ impl EncoderOptions {
     }
 
     /// Adds a message of the run's input, with the id that the client gave to it. A run does not
-    /// emit its input, and snapshots include it.
+    /// emit its input, but snapshots include it.
     #[must_use]
     pub fn with_input(mut self, id: impl Into<Arc<str>>, message: impl Into<Arc<Message>>) -> Self {
         self.input.push((id.into(), message.into()));
@@ -63,8 +63,8 @@ impl EncoderOptions {
 
 /// Encodes the messages of one run for one reader.
 ///
-/// Deterministic: the same messages give the same events, so that a reader which returns continues
-/// after the last event that it received.
+/// The encoding is deterministic: the same messages yield the same events, so a reader that
+/// reconnects can continue after the last event that it received.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -96,7 +96,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Creates the encoder for a run that begins.
+    /// Creates an encoder for the beginning of a run.
     pub fn new(format: StreamFormat, options: EncoderOptions) -> Self {
         let client_run_id = options.client_run_id.clone();
         Self {
@@ -108,12 +108,13 @@ impl Encoder {
         }
     }
 
-    /// The format.
+    /// Returns the format.
     pub fn format(&self) -> StreamFormat {
         self.format
     }
 
-    /// The same position in the run, in another format and for another reader.
+    /// Returns an encoder at the same position in the run, in another format and for another
+    /// reader.
     pub(crate) fn in_format(&self, format: StreamFormat, client_run_id: Option<Arc<str>>) -> Self {
         let mut encoder = self.clone();
         encoder.format = format;
@@ -127,8 +128,8 @@ impl Encoder {
         self.state.set_final(state);
     }
 
-    /// Appends the events of the next message of the run to `out`; many messages have none.
-    /// Messages must be pushed in order, each once.
+    /// Appends the events of the run's next message to `out`; many messages have none. Messages
+    /// must be pushed in order, each exactly once.
     pub fn push(&mut self, message: &SdkMessage, out: &mut Vec<SseEvent>) {
         let mut out = Out::new(self.state.run_id().clone(), message.seq(), out);
         self.encode(message, &mut out);
@@ -166,8 +167,8 @@ impl Encoder {
         self.state.push(message);
     }
 
-    /// Appends the state of the thread at this position, for a reader that lost its own: it
-    /// replaces all that the reader had.
+    /// Appends the state of the thread at this position, which replaces everything that the reader
+    /// has received.
     pub fn snapshot(&mut self, out: &mut Vec<SseEvent>) {
         let mut out = Out::unnumbered(out);
         match self.format {
@@ -180,7 +181,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the end of the stream of a reader that was too slow: the run continues without it.
+    /// Appends the end of the stream for a reader that was too slow. The run continues without it.
     pub fn lagged(&mut self, out: &mut Vec<SseEvent>) {
         const TEXT: &str = "this reader was too slow, and messages that it did not read were removed; \
                             connect again to continue";
@@ -194,8 +195,8 @@ impl Encoder {
         }
     }
 
-    /// Appends an error that ends the stream, of a run that could not begin or a reader that cannot
-    /// continue. `code` names the error for programs.
+    /// Appends an error that ends the stream, for a run that cannot start or a reader that cannot
+    /// continue. `code` identifies the error for programs.
     pub fn fail(&mut self, text: &str, code: &str, out: &mut Vec<SseEvent>) {
         let mut out = Out::unnumbered(out);
         match self.format {

@@ -33,12 +33,14 @@ pub enum StreamFormat {
 }
 
 impl StreamFormat {
-    /// Chooses by the `format` of the query, else by the `Accept` header: the `format` parameter of
-    /// `text/event-stream`, or `application/x-ndjson`. Otherwise [`Events`](Self::Events).
+    /// Chooses a format from the `format` of the query, or else from the `Accept` header: the
+    /// `format` parameter of `text/event-stream`, or `application/x-ndjson`. Defaults to
+    /// [`Events`](Self::Events).
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) if a format is named that does not exist.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the requested format does not
+    /// exist.
     pub fn choose(query: Option<&str>, accept: Option<&str>) -> Result<Self> {
         if let Some(name) = query {
             return name.parse();
@@ -59,7 +61,7 @@ impl StreamFormat {
         Ok(Self::Events)
     }
 
-    /// The name in queries.
+    /// Returns the name of the format in queries.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -70,7 +72,7 @@ impl StreamFormat {
         }
     }
 
-    /// The `Content-Type` of the response.
+    /// Returns the `Content-Type` of the response.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Ndjson => "application/x-ndjson",
@@ -78,7 +80,8 @@ impl StreamFormat {
         }
     }
 
-    /// The other headers of the response: no cache and no buffer may hold the events back.
+    /// Returns the other headers of the response, which keep caches and proxies from buffering
+    /// events.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         const HEADERS: [(&str, &str); 3] = [
             ("cache-control", "no-cache"),
@@ -91,8 +94,8 @@ impl StreamFormat {
         }
     }
 
-    /// Returns `true` if a call that needs approval ends the run at once, because the format has no
-    /// question that is answered while the run waits.
+    /// Returns `true` if a call that needs approval ends the run at once, because the format cannot
+    /// ask a question while the run waits.
     pub(crate) fn parks_questions(self) -> bool {
         matches!(self, Self::AgUi | Self::AiSdk)
     }

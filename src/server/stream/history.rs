@@ -14,10 +14,10 @@ use super::encoder::EncoderOptions;
 /// The thread before the run, its input, and the messages of the run so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// `None` if the conversation before the run is not known.
+    /// `None` if the conversation before the run is unknown.
     before: Option<AgentState>,
     input: Vec<(Arc<str>, Arc<Message>)>,
-    /// The first messages of the run, which its log has no more. The readers share them.
+    /// The first messages of the run, which its log no longer has. The readers share them.
     removed: Arc<Vec<Shown>>,
     messages: Vec<Shown>,
     todos: Arc<Vec<Todo>>,
@@ -29,7 +29,7 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) id: Arc<str>,
-    /// The id of the message of the stream; nil for messages from before the run.
+    /// The id of the message in the stream; nil for messages from before the run.
     pub(super) uuid: Uuid,
     pub(super) subagent: Option<Arc<str>>,
     pub(super) message: Arc<Message>,
@@ -48,7 +48,7 @@ impl History {
         history
     }
 
-    /// The history of a run whose messages are not known.
+    /// Creates the history of a run whose messages are unknown.
     pub(super) fn of_state(state: AgentState) -> Self {
         Self::new(EncoderOptions {
             state: Some(state),
@@ -76,8 +76,8 @@ impl History {
         self.messages.push(message);
     }
 
-    /// Moves the messages so far to those that the readers share. Those of subagents are dropped:
-    /// the results of their calls stay.
+    /// Moves the messages so far to those that the readers share. Drops those of subagents, but
+    /// keeps the results of their calls.
     pub(super) fn share(&mut self) {
         self.messages.retain(|message| message.subagent.is_none());
         if !self.messages.is_empty() {
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Removes the messages that another one replaces. Returns `false` if there were none.
+    /// Removes the messages that another message replaces. Returns `false` if there were none.
     pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
         let is_replaced = |message: &Shown| uuids.contains(&message.uuid);
         let has_replaced = self.removed.iter().any(is_replaced);
@@ -106,7 +106,7 @@ impl History {
         &self.todos
     }
 
-    /// The paths of the files that were written, changed or taken out.
+    /// Returns the paths of the files that were written, changed or removed.
     pub(super) fn files(&self) -> &BTreeSet<Arc<str>> {
         &self.files
     }
@@ -120,7 +120,7 @@ impl History {
         json!({"todos": &*self.todos, "files": &self.files})
     }
 
-    /// A call of the conversation, the newest with this id.
+    /// Returns the newest call of the conversation with this id.
     pub(super) fn call(&self, id: &str) -> Option<&ToolCall> {
         let of_run = self.of_run().rev().map(|shown| &shown.message);
         let before = self
@@ -133,7 +133,7 @@ impl History {
             .find(|call| *call.id == *id)
     }
 
-    /// All messages in order; `None` if those before the run are not known.
+    /// Returns all messages in order; `None` if those before the run are unknown.
     pub(super) fn messages(&self) -> Option<Vec<Shown>> {
         let before = self.before.as_ref()?;
         let mut input_ids: Vec<Option<&Arc<str>>> = vec![None; before.messages.len()];

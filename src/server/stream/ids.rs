@@ -17,7 +17,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// The id of an answer: the provider's, unless there is none or it is in use.
+    /// Returns the id of an answer: the provider's, unless there is none or it is in use.
     pub(super) fn answer(&mut self, id: &Arc<str>, unique: impl FnOnce() -> Arc<str>) -> Arc<str> {
         if !id.is_empty() && self.messages.insert(id.clone()) {
             return id.clone();
@@ -46,7 +46,7 @@ impl Ids {
         new_id
     }
 
-    /// The id of a call for readers.
+    /// Returns the id of a call for readers.
     pub(super) fn shown_call(&self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
         let key = (owner.clone(), id.clone());
         self.renamed.get(&key).unwrap_or(id).clone()

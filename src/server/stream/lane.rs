@@ -1,4 +1,4 @@
-//! The part of a run that one agent does.
+//! One agent's part of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::blocks::{Blocks, Sink};
 use super::ids::Ids;
 use super::step::StepKind;
 
-/// The time between two shown messages of a call's progress, in seconds.
+/// The minimum time between two reports of a call's progress, in seconds.
 const PROGRESS_INTERVAL: f64 = 0.25;
 
 /// The turns and calls of one agent: the run's own, or a subagent.
@@ -25,7 +25,7 @@ pub(super) struct Lane {
     /// The number of the turn, from 1.
     turn: u32,
     is_in_turn: bool,
-    /// True from the beginning of an answer to its end, also between two attempts at it.
+    /// True from the beginning of an answer to its end, including the time between two attempts.
     is_answering: bool,
     answer: Option<Blocks>,
     calls: BTreeMap<Arc<str>, Call>,
@@ -61,7 +61,7 @@ pub(super) struct NewResult {
 }
 
 impl Lane {
-    /// The lane of a subagent that works for a call.
+    /// Creates the lane of a subagent that works for a call.
     pub(super) fn of_subagent(id: impl Into<Arc<str>>, parent_call: Arc<str>) -> Self {
         Self {
             id: Some(id.into()),
@@ -70,7 +70,7 @@ impl Lane {
         }
     }
 
-    /// A piece of an answer.
+    /// Adds a piece of an answer.
     pub(super) fn piece<'a>(
         &mut self,
         event: &'a PartialEvent,
@@ -81,7 +81,7 @@ impl Lane {
         match &event.event {
             ApiStreamEvent::MessageStart { message } => self.begin(message, unique, ids, out),
             ApiStreamEvent::ContentBlockStart { index, block } => {
-                // A model that starts over by itself need not begin the message again.
+                // A model that restarts its answer need not begin the message again.
                 if self.is_answering && self.answer.is_none() {
                     self.answer = Some(Blocks::new(ids.answer(&Arc::default(), unique)));
                 }
@@ -108,7 +108,7 @@ impl Lane {
         }
     }
 
-    /// An answer begins: the first of its turn, or another attempt.
+    /// Begins an answer: the first of its turn, or another attempt.
     fn begin(
         &mut self,
         message: &ApiMessage,
@@ -127,7 +127,7 @@ impl Lane {
         self.answer = Some(Blocks::new(ids.answer(&message.id, unique)));
     }
 
-    /// The answer starts over. Returns `true` if there was one.
+    /// Restarts the answer. Returns `true` if there was one.
     pub(super) fn restart(&mut self, out: Sink<'_, '_>) -> bool {
         let Some(mut answer) = self.answer.take() else {
             return false;
@@ -140,8 +140,8 @@ impl Lane {
         true
     }
 
-    /// An answer is complete. Returns the id of its message, and `false` if it is not the answer
-    /// that was streamed.
+    /// Completes an answer. Returns the id of its message, and `false` if it is not the answer that
+    /// was streamed.
     pub(super) fn finish_answer<'a>(
         &mut self,
         event: &'a AssistantEvent,
@@ -186,8 +186,8 @@ impl Lane {
         }
     }
 
-    /// Begins again for a reader that has been shown nothing: the turn is open, the pieces of the
-    /// open answer are not shown.
+    /// Begins again for a reader that has been shown nothing: the turn is opened, and the pieces of
+    /// the open answer are hidden.
     pub(super) fn reopen(&mut self, out: Sink<'_, '_>) {
         if self.is_in_turn {
             out(StepKind::TurnStarted(self.turn));
@@ -200,7 +200,7 @@ impl Lane {
         }
     }
 
-    /// The name of a call's tool, if the call is one of this agent.
+    /// Returns the name of a call's tool, if the call is one of this agent.
     pub(super) fn tool_of(&self, call_id: &str) -> Option<&Arc<str>> {
         self.calls.get(call_id).map(|call| &call.name)
     }
@@ -210,13 +210,13 @@ impl Lane {
         self.calls.get(call_id).is_some_and(|call| call.is_shown)
     }
 
-    /// Takes note of a denial.
+    /// Records a denial.
     pub(super) fn deny(&mut self, call_id: &Arc<str>, name: &Arc<str>) {
         let call = self.call(call_id, name);
         call.is_denied = true;
     }
 
-    /// Takes note of a call's result. Returns `None` if it has been shown.
+    /// Records a call's result. Returns `None` if it has been shown already.
     pub(super) fn result(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> Option<NewResult> {
         let call = self.call(call_id, name);
         if std::mem::replace(&mut call.has_result, true) {
@@ -229,7 +229,7 @@ impl Lane {
         })
     }
 
-    /// Returns `true` if the progress of a call is shown: at most four times a second.
+    /// Returns `true` if this progress of a call is to be shown: at most four times a second.
     pub(super) fn progress(&mut self, call_id: &Arc<str>, name: &Arc<str>, elapsed: f64) -> bool {
         let call = self.call(call_id, name);
         let is_due = call
@@ -241,7 +241,7 @@ impl Lane {
         is_due && !call.has_result
     }
 
-    /// A call of this agent; one that has not been shown is from an earlier run.
+    /// Returns a call of this agent. A call that has not been shown is from an earlier run.
     fn call(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> &mut Call {
         self.calls.entry(call_id.clone()).or_insert_with(|| Call {
             is_shown: false,

@@ -1,4 +1,4 @@
-//! The lanes of a run: one for the agent, and one for each subagent at work.
+//! The lanes of a run: one for the agent, and one for each active subagent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::ids::Ids;
 use super::lane::Lane;
 use super::step::{Step, StepKind, Subagent, SubagentEnd};
 
-/// The open blocks, the known calls and results, and the turns of each agent of a run.
+/// The open blocks, calls, results and turns of each agent of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
     main: Lane,
-    /// The subagents at work, in the order of their starts.
+    /// The active subagents, in the order in which they started.
     subagents: Vec<Lane>,
     /// The number of subagents that each call has started.
     children: HashMap<Arc<str>, u32>,
@@ -39,12 +39,12 @@ impl<'a> Steps<'_, 'a> {
 }
 
 impl Lanes {
-    /// The lane of the agent itself.
+    /// Returns the lane of the agent itself.
     pub(super) fn main(&self) -> &Lane {
         &self.main
     }
 
-    /// The id of a call for readers.
+    /// Returns the id of a call for readers.
     pub(super) fn shown_call(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
         self.ids.shown_call(subagent, id)
     }
@@ -67,7 +67,7 @@ impl Lanes {
         steps
     }
 
-    /// Ends all lanes, that of the agent itself last.
+    /// Ends all lanes, the agent's own last.
     pub(super) fn end_all(&mut self, is_parked: bool, steps: &mut Vec<Step<'_>>) {
         for index in (0..self.subagents.len()).rev() {
             let end = if is_parked {
@@ -130,7 +130,7 @@ impl Lanes {
         }
     }
 
-    /// The subagent that a notification ends.
+    /// Returns the subagent that a notification ends.
     pub(super) fn index_of_end(
         &self,
         end: &TaskNotification,
@@ -163,8 +163,8 @@ impl Lanes {
         });
     }
 
-    /// Runs `act` with the agent that a message is from. A subagent whose start was not seen
-    /// starts here.
+    /// Runs `act` with the lane of the agent that sent a message. Starts the lane of a subagent
+    /// whose start was not seen.
     pub(super) fn with_lane<'a, R>(
         &mut self,
         envelope: &Envelope,
@@ -229,7 +229,7 @@ fn reopen(lane: &mut Lane, steps: &mut Vec<Step<'static>>) {
     lane.reopen(&mut lane_steps.sink());
 }
 
-/// A step of the agent itself.
+/// Returns a step of the agent itself.
 pub(super) fn own(kind: StepKind<'_>) -> Step<'_> {
     Step {
         subagent: None,

@@ -25,7 +25,7 @@ impl RunInput {
         }
     }
 
-    /// The messages without their ids.
+    /// Returns the messages without their ids.
     pub(crate) fn to_messages(&self) -> Messages {
         self.messages
             .iter()

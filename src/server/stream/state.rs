@@ -1,4 +1,4 @@
-//! The state that the formats share: it turns messages into steps.
+//! The state shared by all formats, which converts messages into steps.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl StreamState {
         &self.history
     }
 
-    /// The id of a call for readers.
+    /// Returns the id of a call for readers.
     pub(super) fn shown_call(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
         self.lanes.shown_call(subagent, id)
     }
@@ -58,12 +58,12 @@ impl StreamState {
         self.lanes.main().has_shown(id)
     }
 
-    /// Takes over the state after the run.
+    /// Sets the state after the run.
     pub(super) fn set_final(&mut self, state: &AgentState) {
         self.history.set_state(state);
     }
 
-    /// Takes over the state of a run whose messages are not known, in place of the history.
+    /// Replaces the history by the state of a run whose messages are unknown.
     pub(super) fn replace(&mut self, state: AgentState) {
         self.thread_id = state.thread_id.clone();
         self.history = History::of_state(state);
@@ -74,7 +74,7 @@ impl StreamState {
         self.history.share();
     }
 
-    /// The thread at this position.
+    /// Returns the thread at this position.
     pub(super) fn snapshot(&self) -> Value {
         let mut snapshot = self.history.state();
         snapshot["thread_id"] = json!(self.thread_id);
@@ -86,12 +86,12 @@ impl StreamState {
         snapshot
     }
 
-    /// The steps of a reader that begins at this position, without the open blocks.
+    /// Returns the steps for a reader that begins at this position, without the open blocks.
     pub(super) fn reopen(&mut self) -> Vec<Step<'static>> {
         self.lanes.reopen()
     }
 
-    /// The steps of the next message.
+    /// Returns the steps of the next message.
     pub(super) fn push<'a>(&mut self, message: &'a SdkMessage) -> Vec<Step<'a>> {
         let mut steps = Vec::new();
         let envelope = message.envelope();
@@ -327,7 +327,7 @@ impl StreamState {
         self.add(envelope, StepKind::Other(name, message), steps);
     }
 
-    /// The id of an answer that begins here, where its own is empty or in use.
+    /// Returns the id of an answer that begins here, for one whose own id is empty or in use.
     fn unique_id(&self, envelope: &Envelope) -> Arc<str> {
         format!("{}.{}", self.run_id, envelope.seq).into()
     }

@@ -1,4 +1,4 @@
-//! The steps of a run, before a format gives them a form.
+//! The steps of a run, independent of the format.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,15 +35,15 @@ pub(super) enum StepKind<'a> {
     ThinkingStart(Arc<str>),
     ThinkingDelta(Arc<str>, ThinkingText<'a>),
     ThinkingEnd(Arc<str>),
-    /// A call begins: its id, its tool, and the message that it is in.
+    /// The start of a call: its id, its tool, and the id of its message.
     CallStart(Arc<str>, Arc<str>, Arc<str>),
     CallDelta(Arc<str>, CallText<'a>),
     CallEnd(Arc<str>),
-    /// The arguments of a call are complete.
+    /// The complete arguments of a call.
     CallReady(Arc<str>, &'a ToolCall),
-    /// The answer starts over, after the ends of its blocks.
+    /// The restart of the answer, after the ends of its blocks.
     Restarted,
-    /// Messages that were shown have changed.
+    /// A change of messages that were shown already.
     Replaced,
     /// The tool's own data about its progress.
     Progress(Arc<str>, &'a Value),
@@ -54,12 +54,12 @@ pub(super) enum StepKind<'a> {
     },
     SubagentStarted(Subagent),
     SubagentFinished(SubagentEnd),
-    /// A message without steps of its own, under this name.
+    /// A message that has no step of its own, with its name.
     Other(&'a str, &'a SdkMessage),
     Finished(&'a ResultMessage),
 }
 
-/// A piece of reasoning: of a stream, or from a complete answer.
+/// A piece of reasoning, streamed or from a complete answer.
 #[derive(Debug)]
 pub(super) enum ThinkingText<'a> {
     Piece(&'a str),
@@ -75,7 +75,7 @@ impl ThinkingText<'_> {
     }
 }
 
-/// A piece of a call's arguments: of a stream, or all of them.
+/// A streamed piece of a call's arguments, or all of them.
 #[derive(Debug)]
 pub(super) enum CallText<'a> {
     Piece(&'a str),
@@ -91,7 +91,7 @@ impl CallText<'_> {
     }
 }
 
-/// The arguments of a call as JSON text, as the model wrote them if it did.
+/// Returns the arguments of a call as JSON, as the model wrote them if that text exists.
 pub(super) fn args_text(call: &ToolCall) -> Cow<'_, str> {
     match &call.raw_args {
         Some(text) if !text.trim().is_empty() => Cow::Borrowed(text),
@@ -107,7 +107,7 @@ pub(super) struct CallResult<'a> {
     pub(super) is_error: bool,
     /// True if the call was not allowed to run.
     pub(super) is_denied: bool,
-    /// The call, if the reader has not been shown it: one of an earlier run.
+    /// The call, if it is one of an earlier run that the reader has not been shown.
     pub(super) earlier: Option<ToolCall>,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Subagent {
 #[derive(Debug)]
 pub(super) enum SubagentEnd {
     Success(Option<String>),
-    /// Its calls wait for approval.
+    /// Some of its calls wait for approval.
     Suspended,
     /// The text and the class of the failure.
     Failed(String, Arc<str>),

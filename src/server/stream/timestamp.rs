@@ -2,7 +2,7 @@
 
 const MS_PER_DAY: u64 = 86_400_000;
 
-/// A time in milliseconds since the Unix epoch as RFC 3339, in UTC.
+/// Returns a time in milliseconds since the Unix epoch as RFC 3339, in UTC.
 pub(super) fn timestamp(ms: u64) -> String {
     // Years have four digits.
     let ms = ms.min(253_402_300_799_999);
@@ -14,18 +14,20 @@ pub(super) fn timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// The date of a day, counted from the Unix epoch, in the Gregorian calendar. Years begin in March
-/// here, so that the leap day is the last of its year.
+/// Returns the date of a day, counted from the Unix epoch, in the Gregorian calendar. Years begin
+/// in March here, so that the leap day is the last of its year.
 fn date(day: u64) -> (u64, u64, u64) {
     const DAYS_TO_EPOCH: u64 = 719_468;
     const DAYS_PER_ERA: u64 = 146_097;
-    let day = day + DAYS_TO_EPOCH;
-    let (era, day) = (day / DAYS_PER_ERA, day % DAYS_PER_ERA);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * era + year;
+    let shifted_day = day + DAYS_TO_EPOCH;
+    let era = shifted_day / DAYS_PER_ERA;
+    let era_day = shifted_day % DAYS_PER_ERA;
+    let leap_days = era_day / 1_460 - era_day / 36_524 + era_day / 146_096;
+    let era_year = (era_day - leap_days) / 365;
+    let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
+    let month = (5 * year_day + 2) / 153;
+    let day = year_day - (153 * month + 2) / 5 + 1;
+    let year = 400 * era + era_year;
     match month {
         0..=9 => (year, month + 3, day),
         _ => (year + 1, month - 9, day),

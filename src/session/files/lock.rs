@@ -29,7 +29,7 @@ impl LockFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while it is locked elsewhere.
+    /// Returns [`ErrorKind::SessionBusy`] while it is locked elsewhere.
     pub(in crate::session) fn take(
         path: &Path,
         id: &str,
@@ -42,7 +42,7 @@ impl LockFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while it is locked elsewhere.
+    /// Returns [`ErrorKind::SessionBusy`] while it is locked elsewhere.
     #[cfg(feature = "jsonl")]
     pub(in crate::session) fn find(
         path: &Path,

@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::truncate;
 
-/// The longest name, without what is added to it, in bytes: most file systems take 255.
+/// The maximum length of a name without its suffixes, in bytes: most file systems accept 255.
 const MAX_LEN: usize = 240;
 
 /// Capital letters are escaped, too: some file systems ignore case.
@@ -21,8 +21,8 @@ const fn capitals() -> AsciiSet {
     escape_set
 }
 
-/// The name of the file of a session, which ends in `extension`. No two ids share one, nor does
-/// one differ from another in case alone.
+/// Returns the name of the file of a session, which ends in `extension`. No two ids share one, nor
+/// does one differ from another in case alone.
 pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String> {
     let name = utf8_percent_encode(id, ESCAPED).to_string();
     let reason = match name.len() {

@@ -182,7 +182,7 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool>
     }
 }
 
-/// The last `len` bytes of the file; `None` when there is none or it is empty.
+/// Returns the last `len` bytes of the file; `None` when there is none or it is empty.
 pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<LogTail>> {
     check_session_file(path)?;
     let read_tail = || {
@@ -197,7 +197,7 @@ pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<LogT
     }
 }
 
-/// The last `len` bytes of an open file.
+/// Returns the last `len` bytes of an open file.
 fn read_end(disk: &dyn Disk, file: &mut File, len: u64) -> io::Result<LogTail> {
     let size = file.metadata()?.len();
     let start = file.seek(SeekFrom::Start(size.saturating_sub(len)))?;

@@ -26,7 +26,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder, made if need be, for its owner alone.
+    /// Creates the folder, made if need be, for its owner alone.
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         let outcome = make_folder(path, |parent| disk.sync_folder(parent));
         let path = outcome.map_err(|error| file_error("make the folder of", path, error))?;
@@ -128,7 +128,7 @@ impl Log for Folder {
     }
 }
 
-/// The id of a session's file; `None` for any other file.
+/// Returns the id of a session's file; `None` for any other file.
 fn id_of(name: &str) -> Option<String> {
     let encoded = name.strip_suffix(EXTENSION)?;
     let id = percent_decode_str(encoded).decode_utf8().ok()?;

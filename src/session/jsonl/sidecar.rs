@@ -21,7 +21,7 @@ use super::disk::Disk;
 /// The names that a sidecar may have, in their order.
 const NAMES: [&str; 4] = ["damaged", "2.damaged", "3.damaged", "4.damaged"];
 
-/// The sidecar of a session's file: the first of its names that nothing else has.
+/// Returns the sidecar of a session's file: the first of its names that nothing else has.
 ///
 /// A pipe would block, and a link would lead the parts into a foreign file.
 pub(super) fn path_of(session: &Path) -> PathBuf {
@@ -34,7 +34,7 @@ pub(super) fn path_of(session: &Path) -> PathBuf {
     path.unwrap_or_else(|| session.with_extension(NAMES[0]))
 }
 
-/// All names that the sidecar of a session's file may have.
+/// Returns all names that the sidecar of a session's file may have.
 pub(super) fn paths_of(session: &Path) -> impl Iterator<Item = PathBuf> {
     NAMES.iter().map(|name| session.with_extension(name))
 }
@@ -49,9 +49,9 @@ struct Kept<'a> {
     base64: Option<String>,
 }
 
-/// The most bytes of damage in one line of the sidecar.
+/// The maximum number of damaged bytes in one line of the sidecar.
 const PIECE: usize = 1024 * 1024;
-/// The most bytes of a sidecar that are searched for what is already there, and the most lines.
+/// The maximum number of bytes, and of lines, of a sidecar that are searched for earlier copies.
 const SEARCHED: u64 = 64 * 1024 * 1024;
 const SEARCHED_LINES: usize = 100_000;
 /// The number of bytes that are read at once.
@@ -87,7 +87,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds the next bytes. Lines beyond those that are searched are left out.
+    /// Adds the next bytes. Lines beyond those that are searched are omitted.
     fn add(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = part.strip_suffix(b"\n").unwrap_or(part);
@@ -137,7 +137,7 @@ fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     }
 }
 
-/// Adds lines behind the old ones of the file.
+/// Adds lines after the old ones of the file.
 fn add(
     disk: &dyn Disk,
     file: &mut File,

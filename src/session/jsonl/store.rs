@@ -15,7 +15,7 @@ use super::folder::Folder;
 /// Sessions in a folder, each in one file of JSON lines that is only ever appended to.
 ///
 /// An acknowledged write is on the disk (`fsync`). A write that a crash cut off is dropped when the
-/// session is next leased. Damaged parts are left out, put into `NAME.damaged` next to the file (or
+/// session is next leased. Damaged parts are omitted, put into `NAME.damaged` next to the file (or
 /// `NAME.2.damaged`, if something else has that name) and reported, and everything after them is
 /// read. A file of a newer version is not touched.
 ///
@@ -62,7 +62,7 @@ impl JsonlStore {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::ErrorKind::Io) when the folder cannot be created.
+    /// Returns [`Io`](crate::ErrorKind::Io) if the folder cannot be created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Self::on(folder.as_ref(), Arc::new(System))
     }
@@ -94,7 +94,7 @@ impl JsonlStore {
         self
     }
 
-    /// The folder of the files.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> &Path {
         self.0.log().path()
     }

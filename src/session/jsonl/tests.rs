@@ -48,7 +48,7 @@ impl Failing {
         }
     }
 
-    /// The number of calls before the one that fails; `None` after it.
+    /// Returns the number of calls before the one that fails; `None` after it.
     fn step(&self) -> Option<usize> {
         let step = |remaining: usize| remaining.checked_sub(1);
         let remaining = self

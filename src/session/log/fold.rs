@@ -198,7 +198,7 @@ impl LogFold {
         }
     }
 
-    /// Truncates the history to what is left of its first `len` messages, as they were counted when
+    /// Truncates the history to the rest of its first `len` messages, as they were counted when
     /// none was lost.
     fn truncate_to(&mut self, len: usize) {
         while let Some(loss) = self.lost.last_mut() {
@@ -225,7 +225,7 @@ impl LogFold {
         self.lost.last().map_or(0, |loss| loss.total())
     }
 
-    /// Adds messages that were lost behind all others.
+    /// Adds lost messages after all others.
     fn add_loss(&mut self, place: usize, count: usize) {
         let before = self.lost_count();
         match self.lost.last_mut() {
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Minutes, if each cut looked at all losses.
+    /// This would take minutes if each cut examined all losses.
     #[test]
     fn many_losses_are_read() {
         const COUNT: usize = 150_000;
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(len(&fold), COUNT / 2);
     }
 
-    /// Minutes, if each cut looked at all losses.
+    /// This would take minutes if each cut examined all losses.
     #[test]
     fn many_losses_in_one_place_are_read() {
         const COUNT: usize = 300_000;

@@ -1,4 +1,4 @@
-//! A record as a line of JSON behind the checksum of its bytes.
+//! A record as a line of JSON after the checksum of its bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::summary::LogSummary;
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u64 = 1;
 
-/// The longest line that is written and read, in bytes.
+/// The maximum length of a line, in bytes, both written and read.
 pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// Every record begins with this, in every version.
@@ -29,7 +29,7 @@ pub(super) const DIGITS: usize = 8;
 const SNAPSHOT: &str = "snapshot";
 /// The number of bytes in which a line's kind is.
 pub(super) const SNAPSHOT_HEAD: usize = 160;
-/// The position of the comma after the checksum; the checksum covers the bytes behind it.
+/// The position of the comma after the checksum; the checksum covers the bytes after it.
 pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
 
 /// A line of a log.
@@ -56,7 +56,7 @@ impl Entry {
     }
 }
 
-/// Serialises the data alone; the kind is stored next to it.
+/// Serializes the data alone; the kind is stored next to it.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
@@ -86,7 +86,7 @@ enum LineData<'a> {
     Unread(Cow<'a, str>, &'a RawValue),
 }
 
-/// A line whose data is not looked at.
+/// A line whose data is not examined.
 #[derive(Deserialize)]
 pub(super) struct Outer<'a> {
     #[serde(default)]

@@ -76,7 +76,7 @@ impl Log for Endless {
     }
 }
 
-/// Waits until no page is reported any more: the store and with it the sender are gone.
+/// Waits until no more pages are reported: the store, and with it the sender, is dropped.
 fn drain(pages: &Receiver<()>) {
     while pages.recv().is_ok() {}
 }

@@ -142,7 +142,7 @@ pub trait Log: Send + Sync + 'static {
     /// the right.
     type Writer: Send + 'static;
 
-    /// The ids of all logs, in any order. Logs without bytes may be left out.
+    /// The ids of all logs, in any order. Logs without bytes may be omitted.
     fn ids(&self) -> Result<Vec<Arc<str>>>;
 
     /// Reads the end of a log: at least its last `len` bytes, or all of it. `None` for a log
@@ -162,7 +162,8 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while another writer has it: [`Error::session_busy`].
+    /// Returns [`ErrorKind::SessionBusy`] while another writer has the session:
+    /// [`Error::session_busy`].
     fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, LogTail)>;
 
     /// Returns `true` while a writer of the log is open, in this process or in another one.
@@ -171,7 +172,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the storage does not answer.
+    /// Returns an error if the storage does not answer.
     fn is_open(&self, id: &str) -> Result<bool> {
         match self.open(id, 0) {
             Ok(_writer) => Ok(false),
@@ -187,8 +188,8 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when the right was taken over or the log was changed from outside:
-    /// [`Error::session_taken_over`].
+    /// Returns [`ErrorKind::Conflict`] if another writer has taken the session over, or if the log
+    /// was changed from outside: [`Error::session_taken_over`].
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
@@ -224,7 +225,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while a writer has it.
+    /// Returns [`ErrorKind::SessionBusy`] while a writer has the session.
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
 
     /// Passes the ids of all logs to `each`, in pages of any size and in any order. The first error

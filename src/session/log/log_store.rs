@@ -36,7 +36,7 @@ use super::snapshot;
 /// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
 ///
 /// Every record has a checksum. A write that a crash cut off is dropped when the session is next
-/// leased; damaged parts are left out, given to the log to set aside, and reported, and everything
+/// leased; damaged parts are omitted, given to the log to set aside, and reported, and everything
 /// after them is read. A session of a newer version is left as it is.
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
@@ -100,7 +100,7 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(shared))
     }
 
-    /// Sets the most bytes of one session's log, for all clones of this store.
+    /// Sets the maximum size of a session's log, in bytes, for all clones of this store.
     pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }

@@ -9,30 +9,31 @@ use super::shared::place_phrase;
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
 
-/// The most memory of a session whose log may have `max_log_bytes`: a third of them, so that a
-/// process stays below 200 MB by default, also while its allocator keeps what an earlier reading
-/// has freed.
+/// Returns the maximum memory of a session whose log may have `max_log_bytes`: a third of that, so
+/// that a process stays below 200 MB by default, even while its allocator retains what an earlier
+/// load freed.
 pub(super) fn max_memory(max_log_bytes: u64) -> usize {
     usize::try_from((max_log_bytes / 3).max(LEAST)).unwrap_or(usize::MAX)
 }
 
-/// The most memory of what is written: what is read again may be estimated a little higher.
+/// Returns the maximum memory of a session that is written: its estimate may be a little higher
+/// when it is read again.
 pub(super) fn max_written(max_memory: usize) -> usize {
     max_memory - max_memory / 16
 }
 
-/// The most bytes of the line of a snapshot.
+/// Returns the maximum length of a snapshot's line, in bytes.
 pub(super) fn max_snapshot(max_memory: usize) -> usize {
     max_memory / 3
 }
 
-/// The most bytes of a log that are read at once: a snapshot, and as much behind it. They are in
-/// memory in addition to the session.
+/// Returns the maximum number of bytes of a log that are read at once: a snapshot, and as much
+/// after it. They are in memory in addition to the session.
 pub(super) fn max_tail(max_memory: usize) -> usize {
     2 * max_snapshot(max_memory)
 }
 
-/// The most memory that reading a session may take, as estimated.
+/// The maximum memory that reading a session may take, as estimated.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryLimit {
     bytes: usize,

@@ -19,7 +19,7 @@ pub(super) enum Step<'a> {
     Tail(&'a [u8]),
     /// A piece is passed on.
     Piece(&'a [u8]),
-    /// No piece is passed on any more.
+    /// No more pieces are passed on.
     End(&'a Result<bool>),
     Append(&'a [u8]),
     /// So many appends are made together.

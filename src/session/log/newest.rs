@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use crate::session::SessionInfo;
 
-/// The most sessions of a list.
+/// The maximum number of sessions in a list.
 pub(super) const MAX_COUNT: usize = 100_000;
-/// The most bytes of their texts together.
+/// The maximum size of their texts together, in bytes.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The sessions that were written last, of all that are added.

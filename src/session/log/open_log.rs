@@ -58,7 +58,8 @@ impl<L: Log> OpenLog<L> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] if it is cancelled, or while another writer has the session.
+    /// Returns [`ErrorKind::SessionBusy`] if it is cancelled, or while another writer has the
+    /// session.
     pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let mut open_log = Self::open(shared, id, cancellation)?;
         let after = match shared.log.snapshots() {
@@ -204,8 +205,8 @@ impl<L: Log> OpenLog<L> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] when that takes more memory than the store allows. What adds nothing is
-    /// always allowed.
+    /// Returns [`ErrorKind::Io`] if the session would take more memory than the store allows.
+    /// Records that add nothing are always allowed.
     fn check_memory(&self, shared: &Shared<L>, entries: &[Entry], lines: &[u8]) -> Result<()> {
         let max_bytes = max_written(shared.max_memory());
         let mut used = self.fold.memory();

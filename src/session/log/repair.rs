@@ -56,7 +56,7 @@ impl<'a> Repair<'a> {
     ///
     /// # Errors
     ///
-    /// The first error of `set_aside`, and that of a log that cannot be read again.
+    /// Returns the first error of `set_aside`, and an error if the log cannot be read again.
     pub fn for_each_part(
         &self,
         mut set_aside: impl FnMut(&Damage, &[u8]) -> Result<()>,

@@ -14,11 +14,11 @@ use super::line::{
 };
 use super::scan::Scan;
 
-/// The number of possible beginnings of records that are tried in one damaged line. Only a line
-/// that quotes logs has more, and trying them all would take time that grows with their square.
+/// The maximum number of possible beginnings of records that are tried in one damaged line. Only a
+/// line that quotes logs has more, and trying all of them would take quadratic time.
 const MAX_PIECES: usize = 1_000;
 
-/// The number of bytes of one damaged line that are read again in search of records.
+/// The maximum number of bytes of one damaged line that are read again in search of records.
 const MAX_WORK: usize = 4 * MAX_LINE;
 
 /// The memory that the report of a damaged part takes, with the path where it is kept.
@@ -50,7 +50,7 @@ pub(super) struct Scanner<'a> {
     line_len: usize,
     /// The end of what is not white space.
     content_end: usize,
-    /// The first bytes behind the last complete write.
+    /// The first bytes after the last complete write.
     tail_head: Vec<u8>,
     /// The error of a session that takes too much memory, made before any of it is: allocated last,
     /// it would keep the allocator from returning what was allocated before it.
@@ -210,7 +210,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads the whole records in a damaged line: several in one line, or behind a torn one.
+    /// Reads the whole records in a damaged line: several in one line, or after a torn one.
     fn read_pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
         let mut work = MAX_WORK;

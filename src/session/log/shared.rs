@@ -16,7 +16,7 @@ use super::slot::Slot;
 /// The number of bytes of a log's end that are read first when it is opened.
 const END: u64 = 64 * 1024;
 
-/// The default of the most bytes of a log.
+/// The default maximum size of a log, in bytes.
 pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
 
 /// The state of a store, which its clones share.
@@ -52,7 +52,7 @@ impl<L: Log> Shared<L> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] when it is larger than the store allows.
+    /// Returns [`ErrorKind::Io`] if it is larger than the store allows.
     pub(super) fn check_size(&self, id: &str, size: u64) -> Result<()> {
         let max = self.max_session_bytes.load(Ordering::Relaxed);
         if size <= max {
@@ -68,7 +68,7 @@ impl<L: Log> Shared<L> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] when it is larger than the store allows.
+    /// Returns [`ErrorKind::Io`] if it is larger than the store allows.
     pub(super) fn check_new_size(&self, id: &str, size: u64) -> Result<()> {
         let max = self.max_session_bytes.load(Ordering::Relaxed);
         if size <= max {
@@ -85,7 +85,7 @@ impl<L: Log> Shared<L> {
         Err(Error::new(ErrorKind::Io, text))
     }
 
-    /// The most memory that a session may take, in bytes.
+    /// Returns the maximum memory of a session, in bytes.
     pub(super) fn max_memory(&self) -> usize {
         max_memory(self.max_session_bytes.load(Ordering::Relaxed))
     }

@@ -44,7 +44,7 @@ pub(super) fn read<L: Log>(
 }
 
 /// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
-/// possible, or where anything behind the snapshot is not as it was written: then the whole log is
+/// possible, or where anything after the snapshot is not as it was written: then the whole log is
 /// to be read. It may have grown by `more` bytes.
 pub(super) fn at_snapshot<L: Log>(
     log: &L,

@@ -57,7 +57,7 @@ struct Fields<'a> {
 ///
 /// # Errors
 ///
-/// Data that is no snapshot, or an element that takes more.
+/// Returns an error if the data is not a snapshot, or if an element takes more memory than is left.
 pub(super) fn read(
     data: &RawValue,
     max_bytes: usize,

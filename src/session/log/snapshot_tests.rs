@@ -428,7 +428,7 @@ async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
             .unwrap()
             .extend_from_slice(b"junk\n");
 
-        // Such a writer appends nothing any more, for it does not know the outcome.
+        // Such a writer appends nothing more, since the outcome is unknown.
         let broken = log.clone().on_step(move |step| match step {
             Step::Append(bytes) if !is_stored && has_snapshot(bytes) => {
                 Err(Error::new(ErrorKind::Io, "no answer"))

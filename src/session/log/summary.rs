@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::util::text::truncate;
 
-/// The longest text that is read, in bytes.
+/// The maximum size of a text, in bytes.
 const MAX_TEXT: usize = 4096;
 
 /// The description of a session for lists.

@@ -61,7 +61,7 @@ impl ThreadStore {
         Self::with_ttl(DEFAULT_TTL)
     }
 
-    /// A store with another time to live.
+    /// Creates a store with another time to live.
     pub fn with_ttl(ttl: Duration) -> Self {
         Self(Arc::new(Mutex::new(Threads::new(ttl))))
     }
@@ -94,7 +94,7 @@ impl ThreadStore {
         self
     }
 
-    /// The session's state; a new empty one is made when there is none.
+    /// Returns the session's state; a new empty one is made when there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
         let mut threads = self.begin(id);
         if !threads.exists(id) {
@@ -103,7 +103,7 @@ impl ThreadStore {
         threads.with(id, |entry| entry.session.state.clone())
     }
 
-    /// The session's state, or `None` when there is none (any more).
+    /// Returns the session's state, or `None` if it does not exist or was removed.
     pub fn get(&self, id: &str) -> Option<AgentState> {
         self.session(id).map(|session| session.state)
     }
@@ -127,13 +127,13 @@ impl ThreadStore {
         lock(&self.0).sweep()
     }
 
-    /// The number of sessions, including expired ones that have not been swept yet.
+    /// Returns the number of sessions, including expired ones that have not been swept yet.
     pub fn len(&self) -> usize {
         lock(&self.0).len()
     }
 
-    /// An estimate of the memory the sessions take, in bytes: texts, files and other data are
-    /// counted, the allocator's overhead is estimated.
+    /// Returns an estimate of the memory the sessions take, in bytes: texts, files and other data
+    /// are counted, the allocator's overhead is estimated.
     pub fn bytes(&self) -> u64 {
         lock(&self.0).bytes()
     }
@@ -149,7 +149,7 @@ impl ThreadStore {
         exists.then(|| threads.with(id, |entry| entry.session.clone()))
     }
 
-    /// The sessions, for an access to `id`.
+    /// Returns the sessions, for an access to `id`.
     fn begin(&self, id: &str) -> MutexGuard<'_, Threads> {
         let mut threads = lock(&self.0);
         threads.begin(id);

@@ -85,12 +85,12 @@ impl Threads {
         }
     }
 
-    /// The number of sessions that exist.
+    /// Returns the number of sessions that exist.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// The size of the sessions.
+    /// Returns the size of the sessions.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -287,7 +287,7 @@ impl Entry {
         }
     }
 
-    /// The memory of the entry.
+    /// Returns the memory of the entry.
     fn bytes(&self) -> u64 {
         size_of::<Self>().saturating_add(self.size.total()) as u64
     }

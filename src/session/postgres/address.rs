@@ -22,8 +22,8 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature `tls` is
-    /// off.
+    /// Returns [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature
+    /// `tls` is off.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser's error may contain a part of the password.
         let make_error = || {
@@ -149,7 +149,7 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// The hosts and the database, as `HOST:PORT,HOST:PORT/DATABASE`.
+/// Returns the hosts and the database, as `HOST:PORT,HOST:PORT/DATABASE`.
 fn name_of(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);

@@ -12,14 +12,15 @@ use tokio_postgres::types::Type;
 use crate::session::remote::PIECE;
 use crate::util::sync::lock;
 
-/// The most bytes of a message: a row has at most a piece of a log and its place.
+/// The maximum size of a message, in bytes: a row has at most a piece of a log and its position.
 const MAX_MESSAGE: u64 = PIECE + 1024 * 1024;
-/// The most bytes of settings, notices and notifications without a complete answer between them.
+/// The maximum size, in bytes, of the settings, notices and notifications between two complete
+/// answers.
 const MAX_NOTICES: u64 = 1024 * 1024;
-/// The most bytes of the settings of a connection, which the client keeps.
+/// The maximum size of a connection's settings, in bytes. The client keeps them.
 const MAX_SETTINGS: u64 = 4 * 1024 * 1024;
 
-/// The most bytes of the description of rows, which have up to four columns.
+/// The maximum size of a description of rows, in bytes. Rows have up to four columns.
 const MAX_DESCRIPTION: u64 = 16 * 1024;
 
 /// The tag of a message that describes the columns of rows.
@@ -33,7 +34,7 @@ const READY: u8 = b'Z';
 /// The bytes of a message's tag and length. The length counts itself.
 const HEAD: usize = 5;
 
-/// The bytes that describe a column, behind its name.
+/// The bytes that describe a column, after its name.
 const COLUMN: usize = 18;
 
 /// The reason for which a stream was ended.
@@ -80,8 +81,8 @@ struct Messages {
 }
 
 impl<S> Bounded<S> {
-    /// The stream of a connection. With `awaits_tls`, it begins with the answer to the request for
-    /// TLS.
+    /// Creates the stream of a connection. With `awaits_tls`, it begins with the answer to the
+    /// request for TLS.
     pub(super) fn new(stream: S, problem: ProblemSlot, awaits_tls: bool) -> Self {
         let messages = Messages {
             awaits_tls,
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(follow(&complete.repeat(8), false), Ok(()));
     }
 
-    /// The description of rows with columns of these types.
+    /// Returns the description of rows with columns of these types.
     fn description(type_oids: &[u32]) -> Vec<u8> {
         let mut body = u16::try_from(type_oids.len())
             .unwrap()

@@ -194,7 +194,7 @@ impl Connection {
     }
 }
 
-/// The rows of a statement, unless they have more than `max_bytes`.
+/// Returns the rows of a statement, unless they have more than `max_bytes`.
 async fn rows(
     client: &Client,
     sql: &str,

@@ -84,7 +84,7 @@ fn server_failure(code: &SqlState, make_error: impl Fn(ErrorKind) -> Error) -> F
     }
 }
 
-/// The first cause of this type.
+/// Returns the first cause of this type.
 fn cause<T: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Option<&T> {
     let mut next = error.source();
     while let Some(error) = next {
@@ -96,7 +96,7 @@ fn cause<T: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Optio
     None
 }
 
-/// The text of an error with its causes.
+/// Returns the text of an error with its causes.
 fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} ({})", answer.message(), answer.code().code());

@@ -77,7 +77,7 @@ pub(super) fn connect_first<T>(
     }))
 }
 
-/// The hosts of a configuration. The look-ups of their names begin with this call.
+/// Returns the hosts of a configuration. The look-ups of their names begin with this call.
 fn host_entries(base: &Config) -> Vec<HostEntry> {
     let hosts = base.get_hosts();
     let ips = base.get_hostaddrs();
@@ -107,7 +107,8 @@ fn host_entries(base: &Config) -> Vec<HostEntry> {
 }
 
 impl HostEntry {
-    /// The configuration for each of its addresses; `None` when they are not resolved in time.
+    /// Returns the configuration for each of its addresses; `None` when they are not resolved in
+    /// time.
     fn configs(&self, base: &Config, until: Instant) -> Outcome<Option<Vec<Config>>> {
         let make_config = |ip: Option<IpAddr>| {
             let mut config = without_hosts(base);
@@ -142,7 +143,7 @@ impl HostEntry {
     }
 }
 
-/// The configuration without the hosts.
+/// Returns the configuration without the hosts.
 fn without_hosts(base: &Config) -> Config {
     let mut config = Config::new();
     config
@@ -200,8 +201,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The addresses that `connect_first` tries when no server accepts, and the time for each;
-    /// `callback` is called each time.
+    /// Returns the addresses that `connect_first` tries when no server accepts, and the time for
+    /// each; `callback` is called each time.
     fn tried(base: &str, mut callback: impl FnMut()) -> Vec<(String, Duration)> {
         let attempts = RefCell::<Vec<(String, Duration)>>::default();
         let callback = RefCell::new(&mut callback);

@@ -18,7 +18,7 @@ pub(super) fn part_of_log(row: &Row) -> Outcome<Option<(u64, &[u8])>> {
     Ok(offset.zip(bytes))
 }
 
-/// A value of a row.
+/// Returns a value of a row.
 pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Outcome<T> {
     row.try_get(at).map_err(|error| {
         let text = format!("the tables are not as they were made: {error}");
@@ -26,7 +26,7 @@ pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Outcome<T> 
     })
 }
 
-/// The end of a log of these rows, which have at least its last `len` bytes.
+/// Returns the end of a log of these rows, which have at least its last `len` bytes.
 pub(super) fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
     let end = match rows.first() {
         Some(row) => unsigned(column(row, 0)?),

@@ -199,7 +199,7 @@ impl Statements {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::VersionTooNew`] when they are of a newer version.
+    /// Returns [`ErrorKind::VersionTooNew`] if they are of a newer version.
     pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
         // Queried first, because a user who may use the tables may not be allowed to create them.
         let mut version_row = connection.query_if_exists(address, &self.version)?;

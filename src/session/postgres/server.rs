@@ -112,7 +112,7 @@ impl Server for Database {
         let rows = connection.query(&self.address, &self.sql.ids, &[text!(&place)])?;
         let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));
         let ids = ids.collect::<Outcome<Vec<Arc<str>>>>()?;
-        // Each page has the ids behind the last one of the page before it.
+        // Each page has the ids after the last one of the page before it.
         if let Some(id) = ids.iter().find(|id| Some(&***id) == place) {
             let name = &self.address.name;
             let id = truncate(id, 60);

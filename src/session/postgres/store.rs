@@ -33,11 +33,10 @@ use super::server::Database;
 /// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of
 /// the `search_path`. Missing tables are created, even by several processes at once; a user who may
 /// not create tables can use those that the store has created for another. Tables of a newer
-/// version are not touched. A write is one statement; its rows have 64 KiB at most. An
-/// acknowledged write is committed; if `synchronous_commit` is off, it is turned on for each write.
-/// A pooler between the store and the database may share out connections by transactions. Damaged
-/// parts are left out, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no
-/// NUL.
+/// version are not touched. A write is one statement; its rows have 64 KiB at most. An acknowledged
+/// write is committed; if `synchronous_commit` is off, it is turned on for each write. A pooler
+/// between the store and the database may share out connections by transactions. Damaged parts are
+/// omitted, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no NUL.
 ///
 /// Leases expire by the clock of the server, and calls are retried: see [`ServerOptions`].
 ///
@@ -65,8 +64,8 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is
-    /// off.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the URL is not valid, or needs a feature
+    /// that is off.
     pub fn open(url: impl AsRef<str>) -> Result<Self> {
         Self::with_options(url, ServerOptions::default())
     }
@@ -75,7 +74,7 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and when the options are not valid.
+    /// Returns the same errors as [`open`](Self::open), and an error if the options are not valid.
     pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
         options.check()?;
         let address = Address::read(url.as_ref())?;

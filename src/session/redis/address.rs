@@ -24,8 +24,8 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature `tls` is
-    /// off.
+    /// Returns [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature
+    /// `tls` is off.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser receives a plain address; with TLS it would create its own connection.
         let plain_url = url

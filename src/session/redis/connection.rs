@@ -81,7 +81,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Gives each further call a deadline of its own.
+    /// Gives each further call its own deadline.
     pub(super) fn finish_opening(&mut self) {
         self.is_opening = false;
     }
@@ -140,7 +140,7 @@ impl Connection {
         answers.collect()
     }
 
-    /// The next answer, which takes its bytes from `max_bytes`.
+    /// Returns the next answer, which takes its bytes from `max_bytes`.
     fn answer(&mut self, address: &Address, max_bytes: &mut usize) -> Outcome<Value> {
         let mut reader = ReplyReader::new(&mut self.stream, *max_bytes);
         let outcome = reader.read();
@@ -158,7 +158,7 @@ impl Connection {
     }
 }
 
-/// An answer, unless it is an error.
+/// Returns an answer, unless it is an error.
 pub(super) fn checked(address: &Address, answer: Value) -> Outcome<Value> {
     match answer {
         Value::ServerError(error) => Err(refused(address, &error)),

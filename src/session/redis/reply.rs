@@ -40,7 +40,7 @@ pub(super) struct ReplyReader<'a, R> {
 }
 
 impl<'a, R: Read> ReplyReader<'a, R> {
-    /// A reader of one reply with at most `max_bytes`. The socket limits the time.
+    /// Creates a reader of one reply with at most `max_bytes`. The socket limits the time.
     pub(super) fn new(stream: &'a mut BufReader<R>, max_bytes: usize) -> Self {
         Self {
             stream,
@@ -115,7 +115,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         }
     }
 
-    /// A line without its end.
+    /// Returns a line without its end.
     fn line(&mut self) -> Result<Vec<u8>, Unread> {
         let mut line = Vec::new();
         loop {

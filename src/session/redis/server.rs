@@ -19,7 +19,7 @@ use super::scripts::{
     REPAIR, TAIL,
 };
 
-/// The number of characters of a server's reason that reach the log.
+/// The maximum number of logged characters of a server's reason.
 const MAX_REASON: usize = 200;
 
 /// The version of the keys that is made, and the highest that is used.
@@ -74,7 +74,7 @@ impl Keys {
         format!("{}:damaged:{id}", self.prefix)
     }
 
-    /// A script with the keys of a session.
+    /// Returns a script with the keys of a session.
     fn script(&self, text: &[&str], id: &str) -> Cmd {
         let prefix = &self.prefix;
         let mut command = cmd("EVAL");
@@ -90,7 +90,7 @@ impl Keys {
         command
     }
 
-    /// A script with the keys of a session and its lease.
+    /// Returns a script with the keys of a session and its lease.
     fn leased_script(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
         let mut command = self.script(text, &lease.id);
         command.arg(lease_value(lease)).arg(self.lease_millis);
@@ -175,8 +175,8 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
-    /// A part of a log, with the size of the log; `None` when there is none. The inner error is for
-    /// a log that should be there.
+    /// Returns a part of a log, with the size of the log; `None` when there is none. The inner
+    /// error is for a log that should be there.
     fn part_of_log(&self, id: &str, reply: Value) -> Outcome<Result<Option<ServerTail>>> {
         let Value::Array(mut parts) = reply else {
             return Err(self.unexpected_reply(&reply));
@@ -238,12 +238,12 @@ impl Keys {
     }
 }
 
-/// A lease as a text. That of another store never begins as this store's do.
+/// Returns a lease as a text. That of another store never begins as this store's do.
 fn lease_value(lease: &LeaseKey) -> String {
     format!("{}{}", owner_prefix(&lease.owner), lease.number)
 }
 
-/// The common prefix of all leases of a store.
+/// Returns the common prefix of all leases of a store.
 fn owner_prefix(owner: &str) -> String {
     format!("{owner}/")
 }

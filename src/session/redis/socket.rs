@@ -11,7 +11,7 @@ use crate::session::remote::timeout_for;
 /// A socket whose reads and writes end with the call that they belong to.
 ///
 /// The deadline is here and not above, because a layer such as TLS reads until it has a whole
-/// record: each of its reads may take less than a time limit, and all of them for ever.
+/// record: each of its reads may take less than a time limit, and all of them together any time.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: Stream,
@@ -19,7 +19,7 @@ pub(super) struct Socket {
     /// The time of the call without the bytes that it receives.
     timeout: Duration,
     received: usize,
-    /// The most bytes that extend the time.
+    /// The maximum number of received bytes that extend the deadline.
     max_received: usize,
 }
 
@@ -31,7 +31,8 @@ pub(super) enum Stream {
 }
 
 impl Socket {
-    /// The socket of a connection that began at `start_time`, and is made within `timeout` since.
+    /// Creates the socket of a connection that began at `start_time`, and is made within `timeout`
+    /// since.
     pub(super) fn new(stream: Stream, start_time: Instant, timeout: Duration) -> Self {
         Self {
             stream,
@@ -55,7 +56,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::TimedOut`] when there is none.
+    /// Returns [`io::ErrorKind::TimedOut`] if the time is over.
     fn time_left(&self) -> io::Result<Duration> {
         let time = timeout_for(self.timeout, self.received.min(self.max_received));
         let time_left = time.saturating_sub(self.start_time.elapsed());
@@ -116,7 +117,7 @@ impl Write for Socket {
 mod tests {
     use super::*;
 
-    /// A socket of a call with this time, and its peer, which has sent a reply.
+    /// Returns a socket of a call with this time, and its peer, which has sent a reply.
     fn socket(timeout: Duration) -> (Socket, UnixStream) {
         let (stream, mut peer) = UnixStream::pair().unwrap();
         peer.write_all(b"replies").unwrap();

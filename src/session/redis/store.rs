@@ -71,8 +71,8 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the URL is not valid, or needs a feature that is
-    /// off.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the URL is not valid, or needs a feature
+    /// that is off.
     pub fn open(url: impl AsRef<str>) -> Result<Self> {
         Self::with_options(url, ServerOptions::default())
     }
@@ -81,7 +81,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and when the options are not valid.
+    /// Returns the same errors as [`open`](Self::open), and an error if the options are not valid.
     pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
         options.check()?;
         let address = Address::read(url.as_ref())?;

@@ -47,7 +47,7 @@ pub(in crate::session) fn connection_lost(error: &io::Error) -> Failure {
     Failure::Lost(Error::new(kind, error.to_string()))
 }
 
-/// Runs blocking work on a thread of its own, which is abandoned after the time limit.
+/// Runs blocking work on its own thread, which is abandoned after the time limit.
 #[cfg(unix)]
 pub(in crate::session) fn with_timeout<T: Send + 'static>(
     limit: Duration,
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::Other);
     }
 
-    /// A listener with a full queue, and the connections that fill it.
+    /// Returns a listener with a full queue, and the connections that fill it.
     #[cfg(target_os = "linux")]
     fn full() -> (TcpListener, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

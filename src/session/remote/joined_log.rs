@@ -11,12 +11,12 @@ const MAX_HOLE: u64 = 1_024;
 pub(in crate::session) struct JoinedLog {
     /// The bytes that were not taken yet.
     bytes: Vec<u8>,
-    /// The offset behind the last part; `None` before the first, if it is not known.
+    /// The offset after the last part; `None` before the first, if it is not known.
     next: Option<u64>,
 }
 
 impl JoinedLog {
-    /// The log from this offset on, or from its first part on.
+    /// Creates the log from this offset on, or from its first part on.
     pub(in crate::session) fn new(from: Option<u64>) -> Self {
         Self {
             bytes: Vec::new(),

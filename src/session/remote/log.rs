@@ -24,11 +24,11 @@ use super::server::{
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most pages of a list, each of up to 1,000 ids or none. A list that was emptied has a few
-/// thousand.
+/// The maximum number of pages of a list, each of up to 1,000 ids and possibly empty. A list whose
+/// entries were removed has a few thousand.
 const MAX_PAGES: usize = 100_000;
 
-/// The name of the option for the most bytes of a log.
+/// The name of the option that limits the size of a log.
 pub(in crate::session) const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
 
 /// Logs on a server.
@@ -78,7 +78,7 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends behind
+    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends after
     /// `max`. Returns its end; `None` when there is none.
     fn pieces(&self, id: &str, from: u64, max: u64, each: Each<'_>) -> Result<Option<u64>> {
         let mut joined_log = JoinedLog::new(Some(from));

@@ -19,7 +19,7 @@ const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 /// instead of starting another thread.
 static PENDING: Mutex<BTreeMap<Arc<str>, Arc<Lookup>>> = Mutex::new(BTreeMap::new());
 
-/// A look-up of a name, on a thread of its own.
+/// A look-up of a name, on its own thread.
 #[derive(Default)]
 pub(in crate::session) struct Lookup {
     found: Mutex<Option<Result<Vec<SocketAddr>, String>>>,
@@ -69,7 +69,7 @@ impl Lookup {
         lookup
     }
 
-    /// The addresses of the name, without a port; `None` when they are not known by then.
+    /// Returns the addresses of the name, without a port; `None` when they are not known by then.
     pub(in crate::session) fn wait(&self, until: Instant) -> Outcome<Option<Vec<SocketAddr>>> {
         let lookup_result = lock(&self.found);
         let time_left = until.saturating_duration_since(Instant::now());

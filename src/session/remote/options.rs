@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The longest prefix, in bytes: the name of a table may have 63.
+/// The maximum length of a prefix, in bytes: the name of a table may have 63.
 const MAX_PREFIX: usize = 40;
 /// The shortest lease: a shorter one would expire while a busy machine pauses.
 const MIN_LEASE: Duration = Duration::from_millis(100);
-/// The longest of any of the times.
+/// The maximum value of each duration.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The options of a store on a server: the names of its data, its timeouts and its connections.
@@ -135,7 +135,7 @@ impl ServerOptions {
 
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when an option is not valid.
+    /// Returns [`ErrorKind::Config`] if an option is not valid.
     pub(in crate::session) fn check(&self) -> Result<()> {
         let is_letter = |c: char| c.is_ascii_lowercase();
         let is_named = self.prefix.starts_with(is_letter)

@@ -14,7 +14,7 @@ use super::server::{Failure, Outcome, Server};
 const MAX_IDLE: Duration = Duration::from_secs(60);
 /// The wait before the first retry; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait between two tries.
+/// The maximum wait between two attempts.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// A server with a bounded number of connections.

@@ -9,7 +9,7 @@ use crate::session::log::{LogTail, Snapshots};
 /// The reason a call failed.
 #[derive(Debug)]
 pub(in crate::session) enum Failure {
-    /// The connection is of no use any more, or the server is not ready. The outcome of the call is
+    /// The connection is no longer usable, or the server is not ready. The outcome of the call is
     /// unknown; it is repeated on another connection.
     Lost(Error),
     /// The server answered, and would answer the same again.
@@ -24,7 +24,7 @@ impl From<Error> for Failure {
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
-/// The most bytes of a log that are read or set aside with one call.
+/// The maximum number of bytes of a log that one call reads or sets aside.
 pub(in crate::session) const PIECE: u64 = 1024 * 1024;
 
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.
@@ -107,7 +107,7 @@ pub(in crate::session) struct ServerRepair<'a> {
 pub(in crate::session) trait Server: Send + Sync + 'static {
     type Connection: Send;
 
-    /// The server's name and address, for errors; never a password.
+    /// Returns the server's name and address, for errors; never a password.
     fn name(&self) -> &str;
 
     /// The place where the damaged parts of a session are kept.
@@ -124,7 +124,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Some ids of sessions that were written: the first, or those at the `next` of a page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
-    /// The parts of a log from the offset `from` on, which begin before `from + len`.
+    /// Returns the parts of a log from the offset `from` on, which begin before `from + len`.
     fn read(
         &self,
         connection: &mut Self::Connection,
@@ -133,10 +133,11 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         len: u64,
     ) -> Outcome<Option<ServerPiece>>;
 
-    /// The time at which logs get snapshots.
+    /// Returns the time at which logs get snapshots.
     fn snapshots(&self) -> Snapshots;
 
-    /// The end of each of these logs, all asked for at once. An inner error concerns that log only.
+    /// Returns the end of each of these logs, all asked for at once. An inner error concerns that
+    /// log only.
     fn tails(
         &self,
         connection: &mut Self::Connection,
@@ -157,8 +158,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Releases a lease, if it is still this one.
     fn release(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<()>;
 
-    /// Writes behind `end`; false when the lease is another's or the log does not end there. A
-    /// lease that has expired is accepted while no other store has taken it.
+    /// Writes at `end`; `false` if the lease is another's or the log does not end there. A lease
+    /// that has expired is accepted while no other store has taken it.
     fn append(
         &self,
         connection: &mut Self::Connection,

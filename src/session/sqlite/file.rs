@@ -108,7 +108,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An empty file for the owner alone, in a folder of its own.
+/// An empty file for the owner alone, in its own folder.
 fn create_draft(folder: &Path) -> io::Result<PathBuf> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -274,7 +274,7 @@ pub(super) fn insert_rows(
     Ok(end)
 }
 
-/// The ids behind `after`, and the last one read, if there may be more. Goes from id to id in the
+/// The ids after `after`, and the last one read, if there may be more. Goes from id to id in the
 /// index instead of over all rows.
 fn next_ids(
     connection: &Connection,
@@ -307,7 +307,7 @@ fn next_ids(
     Ok((ids, None))
 }
 
-/// The rows of a log behind the one at this place, and the place of the last; `None` at the end.
+/// The rows of a log after the one at this place, and the place of the last; `None` at the end.
 fn next_rows(
     connection: &Connection,
     id: &str,

@@ -9,16 +9,16 @@ use crate::error::{Error, ErrorKind, Result};
 use super::failure::database_error;
 use super::steps::Steps;
 
-/// The most bytes of a statement. SQLite parses those of all tables of the file on each connection,
-/// and keeps up to 50 times their bytes: 30 MB for as many objects as are read.
+/// The maximum size of a statement, in bytes. SQLite parses those of all tables of the file for
+/// each connection, and keeps up to 50 times their size: 30 MB for as many objects as are read.
 pub(super) const MAX_SQL: i32 = 4 * 1024;
-/// The most columns of a table.
+/// The maximum number of columns of a table.
 pub(super) const MAX_COLUMNS: i32 = 200;
-/// The deepest expression of a statement.
+/// The maximum depth of a statement's expressions.
 pub(super) const MAX_DEPTH: i32 = 100;
 
-/// The tables and indexes with their definitions. A log is its rows put together in the order of
-/// `at`, which is where each begins.
+/// The tables and indexes with their definitions. A log is its rows joined in the order of `at`,
+/// which is where each begins.
 const OBJECTS: [(&str, &str, &str); 3] = [
     (
         "table",
@@ -57,12 +57,12 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
         .try_for_each(|(_, _, sql)| connection.execute_batch(sql))
 }
 
-/// Lets SQLite parse the definitions of all objects of the file, those of others included, if they
-/// are few and small.
+/// Makes SQLite parse the definitions of all objects of the file, including those of other
+/// programs.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if they are not.
+/// Returns [`ErrorKind::Corrupt`] if there are too many, or if one is too large.
 pub(super) fn load(connection: &Connection, steps: &Steps, path: &Path) -> Result<()> {
     steps.allow_few();
     let outcome = connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", (), |_| Ok(()));
@@ -114,7 +114,7 @@ fn words(sql: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if they are not.
+/// Returns [`ErrorKind::Corrupt`] if the tables differ.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
     let objects = objects(connection).map_err(|error| database_error("open", path, error))?;
     let make_error = |problem: String| {

@@ -10,8 +10,8 @@ use crate::util::regular_file::open_regular;
 
 use super::file::with_suffix;
 
-/// The suffixes, and the most bytes of each. Stores write the first two; a journal is what another
-/// program's write left.
+/// The suffixes, and the maximum size of each file in bytes. Stores write the first two; a journal
+/// is left by a write of another program.
 const SIDE_FILES: [(&str, u64); 3] = [
     ("-wal", 4096 * 1024 * 1024),
     ("-shm", 128 * 1024 * 1024),
@@ -29,8 +29,8 @@ const LEAST_NAMING: u64 = 16;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] for one that is no regular file, [`ErrorKind::Corrupt`] for one that is too
-/// large, or a journal that names another one.
+/// Returns [`ErrorKind::Io`] if one is not a regular file, and [`ErrorKind::Corrupt`] if one is too
+/// large or a journal names another file.
 pub(super) fn check(path: &Path) -> Result<()> {
     for (suffix, max) in SIDE_FILES {
         let side_path = with_suffix(path, suffix);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-/// The most steps of SQLite's virtual machine in one call of the store. A second has about a
-/// hundred million.
+/// The maximum number of steps of SQLite's virtual machine in one call of the store. It takes about
+/// a hundred million per second.
 const MAX_STEPS: u64 = 500_000_000;
 
 /// The number of steps between two looks at the bound.

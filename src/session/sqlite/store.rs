@@ -16,13 +16,12 @@ use super::database::{BUSY_TIMEOUT, Database};
 /// An acknowledged write is on the disk (write-ahead log, flushed with every transaction). What
 /// several sessions write while the write before them is stored shares one transaction. A crash or
 /// a full disk leaves all of a write or nothing, and a write that fails fails no other. Damaged
-/// parts of a session are left out, put into the table `damaged` and reported, and everything after
+/// parts of a session are omitted, put into the table `damaged` and reported, and everything after
 /// them is read. Another program's database, or one of a newer version, is not touched.
 ///
-/// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against
-/// other processes and other stores over the database, and it ends with the process that holds it.
-/// SQLite needs a local disk: on a network file system neither its own locks nor these can be
-/// relied on.
+/// A lease is a lock on its own file in the folder `PATH-locks`, so it also holds against other
+/// processes and other stores over the database, and it ends with the process that holds it. SQLite
+/// needs a local disk: on a network file system neither its own locks nor these can be relied on.
 ///
 /// Other programs may keep about 100 tables and indexes of their own in the database, each of at
 /// most 4 KiB of SQL and 200 columns; with more, it is not opened.
@@ -70,11 +69,11 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the file is not a database of this crate, or the
-    /// path is `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead);
-    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) when a newer version of this crate
-    /// created it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
-    /// [`Io`](crate::ErrorKind::Io) when it cannot be created or may not be written.
+    /// Returns [`Config`](crate::ErrorKind::Config) if the file is not a database of this crate, or
+    /// the path is `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead),
+    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) if a newer version of this crate created
+    /// it, [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged, and
+    /// [`Io`](crate::ErrorKind::Io) if it cannot be created or may not be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::with_busy_timeout(path.as_ref(), BUSY_TIMEOUT)
     }

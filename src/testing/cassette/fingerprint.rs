@@ -37,7 +37,7 @@ impl Fingerprint {
         }
     }
 
-    /// The differences from `recorded`, as text.
+    /// Returns the differences from `recorded`, as text.
     pub(super) fn differences(&self, recorded: &Self) -> String {
         let mut out = Vec::new();
         for (what, own, other) in [
@@ -143,7 +143,7 @@ fn settings(request: &ModelRequest) -> Value {
     fields
 }
 
-/// A hash of the canonical JSON: the same in every build and on every machine.
+/// Returns a hash of the canonical JSON: the same in every build and on every machine.
 fn hash(value: &Value) -> String {
     let mut text = String::new();
     canonical(value, &mut text);

@@ -14,7 +14,7 @@ use crate::util::sync::lock;
 use super::fingerprint::Fingerprint;
 use super::wire::{Exchange, Header, VERSION};
 
-/// The most bytes of a cassette.
+/// The maximum size of a cassette, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) struct Player {

@@ -54,7 +54,7 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file cannot be written.
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub fn record(path: impl AsRef<Path>, model: impl Model) -> Result<Self> {
         Ok(Self {
             side: Side::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
@@ -65,10 +65,10 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file is not a regular one, has more than
-    /// 64 MiB or cannot be read,
-    /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when it is not a cassette, and
-    /// [`ErrorKind::VersionTooNew`](crate::ErrorKind::VersionTooNew).
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if the file is not a regular one, has more
+    /// than 64 MiB or cannot be read, [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if it is
+    /// not a cassette, and [`ErrorKind::VersionTooNew`](crate::ErrorKind::VersionTooNew) if a newer
+    /// version of this crate recorded it.
     pub fn replay(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
             side: Side::Replay(Arc::new(Player::open(path.as_ref())?)),
@@ -80,7 +80,8 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`](crate::ErrorKind::Other) with the number of calls that are left.
+    /// Returns [`ErrorKind::Other`](crate::ErrorKind::Other), with the number of calls that are
+    /// left, if there are any.
     pub fn verify(&self) -> Result<()> {
         match &self.side {
             Side::Record(_) => Ok(()),

@@ -201,11 +201,11 @@ impl From<&Result<ModelEvent>> for WireEvent {
 }
 
 impl WireEvent {
-    /// The event, or the error the stream broke with.
+    /// Returns the event, or the error the stream broke with.
     ///
     /// # Errors
     ///
-    /// Also when a raw block is no longer JSON.
+    /// Returns the recorded error, and an error if a raw block is not JSON.
     pub(super) fn event(&self) -> Result<ModelEvent> {
         Ok(match self {
             Self::Start {
@@ -394,7 +394,7 @@ impl From<&WireError> for Error {
     }
 }
 
-/// The kind of this name; none for the name of a newer version's.
+/// Returns the kind of this name; none for the name of a newer version's.
 fn kind(name: &str) -> Option<ErrorKind> {
     let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
     ErrorKind::deserialize(name).ok()

@@ -20,7 +20,7 @@ use super::checks::{Failures, same, wrong};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`] with one line for each check that failed.
+/// Returns [`ErrorKind::Other`] with one line for each failed check.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;

@@ -18,7 +18,7 @@ impl Failures {
 
     /// # Errors
     ///
-    /// [`ErrorKind::Other`] when a check failed.
+    /// Returns [`ErrorKind::Other`] if a check failed.
     pub(super) fn finish(self) -> Result<()> {
         if self.0.is_empty() {
             Ok(())

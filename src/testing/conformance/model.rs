@@ -17,7 +17,7 @@ use super::checks::{Failures, wrong};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::testing::{FunctionModel, conformance};

@@ -17,7 +17,7 @@ type Check<L> = fn(&L) -> Result<()>;
 /// Checks that a [`Log`] keeps its contract: bytes come back in the order in which they were
 /// appended, whole or from the end, also after the log is reopened; one writer at a time has a log;
 /// a log is removed as it was expected, or not at all; ids are distinguished; and a [`LogStore`]
-/// over it reports damage once and reads what is left.
+/// over it reports damage once and reads the rest.
 ///
 /// `make` returns an empty log for each check. `reopen` is given a log that is no longer used and
 /// returns another over the same bytes; for a log that keeps nothing beyond the process, it returns
@@ -25,7 +25,7 @@ type Check<L> = fn(&L) -> Result<()>;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`] with one line for each check that failed.
+/// Returns [`ErrorKind::Other`] with one line for each failed check.
 ///
 /// [`Log`] has an example.
 pub async fn session_log<L: Log>(make: impl Fn() -> L, reopen: impl Fn(L) -> L) -> Result<()> {

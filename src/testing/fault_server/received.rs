@@ -20,7 +20,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The first header with this name. `name` is in lower case.
+    /// Returns the first header with this name. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -28,7 +28,7 @@ impl Received {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; `null` when it is not JSON.
+    /// Returns the body as JSON; `null` when it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl Received {
     }
 }
 
-/// The body of a chunked request and its length on the wire, once it is complete.
+/// Returns the body of a chunked request and its length on the wire, once it is complete.
 fn dechunk(wire: &[u8]) -> Option<(Bytes, usize)> {
     let mut body = BytesMut::new();
     let mut offset = 0;

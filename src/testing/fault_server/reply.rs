@@ -62,7 +62,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An empty answer with this status.
+    /// Creates an empty answer with this status.
     pub fn new(status: u16) -> Self {
         Self {
             status,
@@ -73,7 +73,7 @@ impl Reply {
         }
     }
 
-    /// An answer without a status line: only the sent bytes are written.
+    /// Creates an answer without a status line: only the sent bytes are written.
     pub fn raw() -> Self {
         Self {
             head: false,
@@ -82,7 +82,7 @@ impl Reply {
         }
     }
 
-    /// A body of JSON text, with its length.
+    /// Creates a body of JSON text, with its length.
     pub fn json(status: u16, body: impl Into<String>) -> Self {
         Self::new(status)
             .header("content-type", "application/json")
@@ -90,8 +90,8 @@ impl Reply {
             .send(body.into())
     }
 
-    /// A stream of server-sent events, one write for each item. The items are the text of the
-    /// events as they are, `data: ` and empty lines included.
+    /// Creates a stream of server-sent events, one write for each item. The items are the text of
+    /// the events as they are, `data: ` and empty lines included.
     pub fn sse<I: IntoIterator<Item = S>, S: Into<String>>(events: I) -> Self {
         events.into_iter().fold(
             Self::new(200).header("content-type", "text/event-stream"),
@@ -99,7 +99,7 @@ impl Reply {
         )
     }
 
-    /// A stream of JSON lines, one write for each item; the line ends are added.
+    /// Creates a stream of JSON lines, one write for each item; the line ends are added.
     pub fn ndjson<I: IntoIterator<Item = S>, S: Into<String>>(lines: I) -> Self {
         lines.into_iter().fold(
             Self::new(200).header("content-type", "application/x-ndjson"),
@@ -183,7 +183,7 @@ impl Reply {
     ///
     /// # Panics
     ///
-    /// When `len` is 0.
+    /// Panics if `len` is 0.
     #[must_use]
     pub fn every(self, len: usize) -> Self {
         assert!(len > 0, "a piece has at least one byte");
@@ -200,12 +200,12 @@ impl Reply {
         self.send_some(body.slice(..end))
     }
 
-    /// The actions, in order.
+    /// Returns the actions, in order.
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// The number of scripted bytes of the body.
+    /// Returns the number of scripted bytes of the body.
     pub fn body_len(&self) -> usize {
         let sizes = self.actions.iter().map(|action| match action {
             Action::Send(bytes) => bytes.len(),

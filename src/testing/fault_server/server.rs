@@ -55,11 +55,11 @@ impl FaultServer {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when no loopback port can be opened.
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if no loopback port can be opened.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics if called outside of a tokio runtime.
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let addr = listener.local_addr()?;
@@ -76,12 +76,12 @@ impl FaultServer {
         })
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The server's base URL, without a trailing slash.
+    /// Returns the server's base URL, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -96,7 +96,7 @@ impl FaultServer {
         lock(&self.shared.state).fallback = Some(reply);
     }
 
-    /// Sets a function that replies to every request after the end of the script, in place of the
+    /// Sets a function that replies to every request after the end of the script, instead of the
     /// [`fallback`](Self::fallback). It may use the server. If it panics, the connection closes
     /// without a reply.
     ///
@@ -131,12 +131,12 @@ impl FaultServer {
         lock(&self.shared.state).replies.len()
     }
 
-    /// Every request so far, in order of arrival.
+    /// Returns every request so far, in order of arrival.
     pub fn requests(&self) -> Vec<Received> {
         lock(&self.shared.state).requests.clone()
     }
 
-    /// The number of connections accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.counts.borrow().accepted
     }

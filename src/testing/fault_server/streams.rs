@@ -14,7 +14,7 @@ fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-/// The events of one message around those of its blocks.
+/// Returns the events of one message around those of its blocks.
 fn anthropic(blocks: Vec<Value>, stop: &str) -> Reply {
     let start = json!({"type": "message_start", "message": {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test",
@@ -64,7 +64,7 @@ fn openai(deltas: impl IntoIterator<Item = Value>, finish: &str) -> Reply {
 }
 
 impl Reply {
-    /// A Messages API stream with this text: 10 tokens in, 5 out.
+    /// Creates a Messages API stream with this text: 10 tokens in, 5 out.
     pub fn anthropic_text(text: &str) -> Self {
         let deltas = words(text).map(|word| json!({"type": "text_delta", "text": word}));
         anthropic(
@@ -73,19 +73,19 @@ impl Reply {
         )
     }
 
-    /// A Messages API stream with one tool call under the id `toolu_1`.
+    /// Creates a Messages API stream with one tool call under the id `toolu_1`.
     pub fn anthropic_call(name: &str, args: &Value) -> Self {
         let start = json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}});
         let delta = json!({"type": "input_json_delta", "partial_json": args.to_string()});
         anthropic(block(&start, [delta]), "tool_use")
     }
 
-    /// A Chat Completions stream with this text: 10 tokens in, 5 out.
+    /// Creates a Chat Completions stream with this text: 10 tokens in, 5 out.
     pub fn openai_text(text: &str) -> Self {
         openai(words(text).map(|word| json!({"content": word})), "stop")
     }
 
-    /// A Chat Completions stream with one tool call under the id `call_1`.
+    /// Creates a Chat Completions stream with one tool call under the id `call_1`.
     pub fn openai_call(name: &str, args: &Value) -> Self {
         let call = |function: Value| json!({"tool_calls": [{"index": 0, "function": function}]});
         let mut first = call(json!({"name": name, "arguments": ""}));
@@ -95,7 +95,7 @@ impl Reply {
         openai([first, arguments_chunk], "tool_calls")
     }
 
-    /// An Ollama chat stream with this text: 10 tokens in, 5 out.
+    /// Creates an Ollama chat stream with this text: 10 tokens in, 5 out.
     pub fn ollama_text(text: &str) -> Self {
         let line = |text: &str, done: bool| {
             let mut line = json!({

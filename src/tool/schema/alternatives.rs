@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::failure::{Failure, Kind};
 use super::validate::Validator;
 
-/// The number of alternatives whose failures are reported.
+/// The maximum number of alternatives whose failures are reported.
 const MAX_REASONS: usize = 4;
 
 impl<'a> Validator<'a> {
@@ -106,7 +106,7 @@ impl<'a> Validator<'a> {
         self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
     }
 
-    /// The failures of `value` against `schema`, kept apart.
+    /// Returns the failures of `value` against `schema`, kept apart.
     fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
         let failures = std::mem::take(&mut self.failures);
         let old_omitted = self.omitted;

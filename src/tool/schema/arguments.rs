@@ -8,7 +8,7 @@ use super::failure::{ArgumentError, clip, follow};
 use super::validate::Validator;
 use super::value::type_name;
 
-/// The length of invalid JSON that is quoted back to the model.
+/// The maximum length of invalid JSON that is quoted to the model.
 const MAX_RAW: usize = 1_000;
 
 /// Checks a call's arguments against a tool's schema.
@@ -20,7 +20,7 @@ const MAX_RAW: usize = 1_000;
 ///
 /// # Errors
 ///
-/// An error that lists the failures and their positions.
+/// Returns an error that lists the failures and their positions if `args` do not match `schema`.
 pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError> {
     Validator::new(schema).run(args)
 }

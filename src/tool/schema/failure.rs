@@ -5,17 +5,17 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// The number of failures after which they are only counted.
+/// The maximum number of reported failures; more are only counted.
 pub(super) const MOST: usize = 10;
 
-/// The number of allowed names or values that are listed.
+/// The maximum number of allowed names or values that are listed.
 pub(super) const MAX_NAMED: usize = 20;
 
-/// The length to which a value is quoted.
+/// The maximum length of a quoted value.
 const MAX_QUOTE: usize = 80;
 
-/// A schema longer than this is cut when it is quoted. The model has the whole of it in the
-/// tool's definition.
+/// The maximum length of a quoted schema; a longer one is cut. The model has the whole schema in
+/// the tool's definition.
 const MAX_SCHEMA: usize = 16 * 1024;
 
 /// The failures of a call's arguments: each place with its cause.
@@ -82,13 +82,13 @@ impl ArgumentError {
         Self::new(vec![failure], 0)
     }
 
-    /// The places that fail, as JSON pointers, at most ten.
+    /// Returns the places that fail, as JSON pointers, at most ten.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.failures.iter().map(|failure| failure.path.as_str())
     }
 
-    /// The text the model reads instead of the tool's answer: what failed where, and the schema
-    /// to follow.
+    /// Returns the text the model reads instead of the tool's answer: what failed where, and the
+    /// schema to follow.
     pub fn for_model(&self, tool_name: &str, schema: &Value) -> String {
         format!(
             "invalid arguments for tool {tool_name:?}:\n{self}\n{}",
@@ -97,7 +97,7 @@ impl ArgumentError {
     }
 }
 
-/// The sentence that asks for arguments that fit.
+/// Returns the sentence that asks for arguments that fit.
 pub(super) fn follow(schema: &Value) -> String {
     let mut text = String::from("The arguments must be a JSON object that matches this schema: ");
     let schema = schema.to_string();
@@ -109,7 +109,7 @@ pub(super) fn follow(schema: &Value) -> String {
     text
 }
 
-/// The first `most` bytes of `text`, or a little less so as not to cut a character.
+/// Returns the first `most` bytes of `text`, or a little less so as not to cut a character.
 pub(super) fn clip(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
@@ -129,7 +129,7 @@ pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     }
 }
 
-/// The beginning of a value, in time that does not depend on how large the value is.
+/// Returns the beginning of a value, in time that does not depend on how large the value is.
 pub(super) fn quote(value: &Value) -> String {
     let mut text = String::new();
     push_head(&mut text, value);

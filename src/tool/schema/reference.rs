@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The schema a reference within the document names. Others are not followed.
+/// Returns the schema a reference within the document names. Others are not followed.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let fragment = reference.strip_prefix('#')?;
     root.pointer(&percent_decoded(fragment))

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 /// The bytes of text that are as much effort to compare as one value.
 const TEXT_UNIT: usize = 64;
 
-/// The JSON Schema name of a value's type.
+/// Returns the JSON Schema name of a value's type.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -133,7 +133,7 @@ fn spend(effort: &mut usize, text_len: usize) -> Option<()> {
     Some(())
 }
 
-/// The number of values in a value, including itself.
+/// Returns the number of values in a value, including itself.
 pub(super) fn size(value: &Value) -> usize {
     let mut count = 0;
     let mut stack = vec![value];
@@ -168,7 +168,7 @@ pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// A hash that agrees with [`same`].
+/// Returns a hash that agrees with [`same`].
 fn digest(value: &Value, keys: &RandomState) -> u64 {
     let mut hasher = keys.build_hasher();
     type_name(value).hash(&mut hasher);

@@ -37,7 +37,7 @@ impl TaskContext {
         Self { entry, sink }
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> &Arc<str> {
         &self.entry.id
     }
@@ -109,13 +109,13 @@ impl TaskContext {
         }
     }
 
-    /// The reader of the run, until the task has ended.
+    /// Returns the reader of the run, until the task has ended.
     fn open_sink(&self) -> Option<Arc<dyn TaskSink>> {
         let sink = self.sink.as_ref().filter(|_| !self.entry.has_ended())?;
         sink.upgrade()
     }
 
-    /// Puts a message back that the task cannot use any more.
+    /// Puts back a message that the task can no longer use.
     pub(crate) fn return_message(&self, message: Message) {
         self.entry.return_mail(message);
     }

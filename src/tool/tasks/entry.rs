@@ -16,7 +16,7 @@ use crate::util::sync::lock;
 use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
-/// The number of messages that wait for a task.
+/// The maximum number of messages that wait for a task.
 pub(super) const MAX_MAIL: usize = 16;
 
 /// The outcome of a task.
@@ -120,7 +120,7 @@ impl TaskEntry {
         true
     }
 
-    /// The message about the start.
+    /// Returns the message about the start.
     pub(super) fn started(&self) -> TaskStarted {
         let mut start = TaskStarted::new(self.id.clone(), self.spec.text());
         start.tool_use_id = self.spec.tool_use_id.clone();
@@ -144,7 +144,7 @@ impl TaskEntry {
         lock(&self.state).last_tool.clone()
     }
 
-    /// The usage so far.
+    /// Returns the usage so far.
     pub(crate) fn usage(&self) -> TaskUsage {
         let state = lock(&self.state);
         let duration = state.duration.unwrap_or_else(|| self.started.elapsed());
@@ -178,7 +178,7 @@ impl TaskEntry {
         !is_stopped
     }
 
-    /// The number of messages that the task had not read when it ended.
+    /// Returns the number of messages that the task had not read when it ended.
     pub(crate) fn unread_count(&self) -> usize {
         lock(&self.state).unread_count
     }
@@ -195,7 +195,7 @@ impl TaskEntry {
     ///
     /// # Errors
     ///
-    /// The reason, if the task has ended, was stopped or has too many messages.
+    /// Returns the reason if the task has ended, was stopped or has too many messages.
     pub(super) fn post(&self, message: Message) -> Result<(), Refusal> {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {

@@ -28,17 +28,17 @@ impl TaskHandle {
         Self { entry, sink }
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> &Arc<str> {
         &self.entry.id
     }
 
-    /// The description of the task.
+    /// Returns the description of the task.
     pub fn spec(&self) -> &TaskSpec {
         &self.entry.spec
     }
 
-    /// The usage so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> TaskUsage {
         self.entry.usage()
     }
@@ -61,7 +61,8 @@ impl TaskHandle {
         true
     }
 
-    /// The outcome, once the task has ended. A long text is cut to its first 65,536 characters.
+    /// Returns the outcome, once the task has ended. A long text is cut to its first 65,536
+    /// characters.
     pub fn output(&self) -> Option<TaskOutcome> {
         self.entry.outcome()
     }
@@ -88,11 +89,12 @@ impl TaskHandle {
 
     /// Sends a message to the task, which reads it with
     /// [`TaskContext::next_message`](super::TaskContext::next_message). If the task ends without
-    /// having read it, the model reads how many messages were left, behind the task's result.
+    /// having read it, the model reads how many messages were left, after the task's result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was stopped.
+    /// Returns [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was
+    /// stopped.
     pub fn send(&self, message: impl Into<Message>) -> Result<()> {
         let id = &self.entry.id;
         self.entry.post(message.into()).map_err(|refusal| {

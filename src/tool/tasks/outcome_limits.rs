@@ -29,7 +29,7 @@ impl OutcomeLimits {
         }
     }
 
-    /// The limit of the next outcome. A quarter of the pool is left for answers.
+    /// Returns the limit of the next outcome. A quarter of the pool is left for answers.
     pub(super) fn max_bytes(&self) -> usize {
         let pool = self.share.pool();
         let room = (pool.max_bytes() / 4 * 3).saturating_sub(pool.used());
@@ -55,7 +55,7 @@ impl OutcomeLimits {
     }
 }
 
-/// The outcome without secrets, and with at most `max_bytes` bytes of text.
+/// Returns the outcome without secrets, and with at most `max_bytes` bytes of text.
 pub(super) async fn cleaned(outcome: TaskOutcome, max_bytes: Option<usize>) -> TaskOutcome {
     let len = outcome.text().map_or(0, str::len);
     blocking_if_large(len, move || clean(outcome, max_bytes))

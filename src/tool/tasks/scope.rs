@@ -21,7 +21,8 @@ use super::handle::TaskHandle;
 use super::outcome_limits::{OutcomeLimits, cleaned};
 use super::spec::TaskSpec;
 
-/// The number of tasks that have ended and can be looked up, and the characters of their texts.
+/// The maximum number of ended tasks that can be looked up, and the maximum number of characters of
+/// their texts.
 const MAX_ENDED: usize = 64;
 const MAX_ENDED_TEXT: usize = 64 * 1024;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::util::text::truncate;
 
-/// The characters of a label or a description that a task keeps.
+/// The maximum length of a label or a description that a task keeps, in characters.
 const MAX_CHARS: usize = 1_000;
 
 /// The description of a task, for the reader of a run.
@@ -26,7 +26,7 @@ pub struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// A task with this label.
+    /// Creates a task with this label.
     pub fn new(label: impl Into<Arc<str>>) -> Self {
         Self {
             label: label.into(),
@@ -73,7 +73,7 @@ impl TaskSpec {
         self
     }
 
-    /// The description, or else the label.
+    /// Returns the description, or else the label.
     pub(crate) fn text(&self) -> String {
         if self.description.is_empty() {
             self.label.to_string()

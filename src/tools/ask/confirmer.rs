@@ -18,11 +18,11 @@ fn unanswered(error: &Error) -> Answer {
     Answer::Unanswered
 }
 
-/// Answers the permission questions of a run by asking an [`Interactor`]: yes, yes for the rest
-/// of the session, no, or no with a reason that the model reads. A question of a tool that expects
-/// a text is asked for one.
+/// Answers the permission questions of a run through an [`Interactor`]: yes, yes for the rest of
+/// the session, no, or no with a reason that the model reads. A tool that expects a text receives
+/// one.
 ///
-/// When no person can be asked, the question is passed to the run's
+/// If there is no person to ask, the question is passed to the run's
 /// [`Responder`](crate::Responder); without one, the call is denied or parked.
 ///
 /// ```
@@ -55,7 +55,7 @@ fn unanswered(error: &Error) -> Answer {
 pub struct InteractorConfirmer(Arc<dyn Interactor>);
 
 impl InteractorConfirmer {
-    /// Asks `interactor`.
+    /// Creates a confirmer that asks through `interactor`.
     pub fn new(interactor: impl Interactor) -> Self {
         Self(Arc::new(interactor))
     }

@@ -31,13 +31,13 @@ pub struct Choice {
     pub options: Vec<ChoiceOption>,
     /// True if several may be picked.
     pub multiple: bool,
-    /// The label of a free text that may be typed instead of picking an answer, in a few words;
-    /// `None` when there is none.
+    /// A short label for a free text that may be typed instead of picking an answer; `None` if no
+    /// text may be typed.
     pub text: Option<String>,
 }
 
 impl Choice {
-    /// A question to which one answer is to be picked, without answers yet.
+    /// Creates a question to which one answer is to be picked, without answers yet.
     pub fn new(question: impl Into<String>) -> Self {
         Self {
             question: question.into(),
@@ -66,14 +66,14 @@ impl Choice {
         self
     }
 
-    /// Allows a typed answer in place of a selection; `what` describes it.
+    /// Allows a typed answer instead of a selection; `what` describes it.
     #[must_use]
     pub fn or_text(mut self, what: impl Into<String>) -> Self {
         self.text = Some(what.into());
         self
     }
 
-    /// The question of a run, if it has answers to pick from.
+    /// Returns the question of a run, if it has answers to pick from.
     pub(crate) fn of_request(request: &PermissionRequest) -> Option<Self> {
         let choices = request.choices.as_deref()?;
         let mut choice = Self::new(request.question.as_str())
@@ -88,7 +88,7 @@ impl Choice {
         Some(choice)
     }
 
-    /// The answers as a question of a run has them.
+    /// Returns the answers in the form of a run's question.
     pub(super) fn choices(&self) -> Choices {
         let options = self.options.iter();
         let options = options
@@ -102,8 +102,8 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Other`], with the problem: no answer or too many, one that does not exist, or a
-    /// text where none was asked for.
+    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if one does not exist, or if
+    /// a text was given where none was asked for; the text names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
@@ -130,12 +130,12 @@ impl Choice {
 pub struct ChoiceOption {
     /// The answer.
     pub label: String,
-    /// The meaning; empty when the label is enough.
+    /// The meaning; empty if the label is self-explanatory.
     pub description: String,
 }
 
 impl ChoiceOption {
-    /// An answer that needs no explanation.
+    /// Creates an answer without a description.
     pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -155,7 +155,7 @@ impl ChoiceOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chosen {
-    /// The positions of the picked answers, from 0.
+    /// The indexes of the picked answers.
     pub picked: Vec<usize>,
     /// The text that was typed instead or, where several answers are allowed, in addition.
     pub text: Option<String>,
@@ -171,7 +171,7 @@ impl From<Chosen> for Answer {
 }
 
 impl Chosen {
-    /// The answers at these positions, from 0.
+    /// Picks the answers at these indexes.
     pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             picked: places.into_iter().collect(),
@@ -179,7 +179,7 @@ impl Chosen {
         }
     }
 
-    /// An answer in the person's own words.
+    /// Answers with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             picked: Vec::new(),
@@ -190,19 +190,19 @@ impl Chosen {
 
 /// The interface to a person who answers questions: at a terminal, in a chat, behind a dialog.
 ///
-/// Several calls may ask at once; an interactor that can only ask one question at a time makes the
-/// others wait. One that serves several sessions finds the person to ask in the [`Asking`] of a
-/// question.
+/// Several calls may ask concurrently; an interactor that can only ask one question at a time makes
+/// the others wait. An interactor for several sessions finds the person to ask in the [`Asking`] of
+/// a question.
 ///
 /// # Errors
 ///
-/// Every method fails when there is no person to ask, or when the person who was asked has left.
-/// The model reads the text of the error. No method may wait for a person who is not there.
+/// Every method returns an error if there is no person to ask, or if the person who was asked has
+/// left. The model reads the text of the error. No method may wait for a person who is absent.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future withdraws its question. A later answer must not be taken for the answer to it,
-/// nor to the next one.
+/// Dropping a future withdraws its question. An answer that arrives later must be discarded: it
+/// must not answer the next question.
 #[async_trait]
 pub trait Interactor: Send + Sync + 'static {
     /// Asks the person to choose. The caller checks the answer with [`Choice::check`].

@@ -13,7 +13,7 @@ use crate::tool::{
 
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
-/// People take their time. The limits of the run still apply.
+/// The time limit of a call, which waits for a person. The limits of the run still apply.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 #[derive(Deserialize)]
@@ -38,14 +38,14 @@ struct Answer {
     description: String,
 }
 
-/// `AskUserQuestion`: asks one to four questions, one after the other, each with two to four
-/// answers to pick from or an answer in the user's own words.
+/// `AskUserQuestion`: asks one to four questions, one after another, each with two to four answers
+/// to pick from, or an answer in the user's own words.
 ///
-/// The model reads each question with its answer; the result's details are `{"answers":
-/// [{"question", "picked": [label], "text"}]}`. When there is no person to ask, the call fails with
-/// the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions waits for
-/// the answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes
-/// nothing, so plan mode allows it.
+/// The model reads each question with its answer; the result's details are
+/// `{"answers": [{"question", "picked": [label], "text"}]}`. If there is no person to ask, the call
+/// fails with the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions
+/// waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The
+/// tool changes nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -78,10 +78,10 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
     })
 }
 
-/// `AskUserQuestion` of [`ask_user_question`], whose questions are those of the run: the
-/// [`Confirmer`](crate::tool::Confirmer) answers them, or else a [`Responder`](crate::Responder),
-/// with an [`Answer::Reply`](crate::Answer::Reply) that has the positions of the picked answers or
-/// another text.
+/// `AskUserQuestion` like [`ask_user_question`], but with questions of the run: its
+/// [`Confirmer`](crate::tool::Confirmer), or else a [`Responder`](crate::Responder), answers them
+/// with an [`Answer::Reply`](crate::Answer::Reply) that has the indexes of the picked answers or a
+/// text.
 ///
 /// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
 /// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)
@@ -131,7 +131,7 @@ pub fn ask_user_question_in_stream() -> FuncTool {
     })
 }
 
-/// A reply as a selection. Some peers send the labels of the picked answers as the text.
+/// Converts a reply to a selection. Some peers send the labels of the picked answers as the text.
 fn chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
     let mut chosen = Chosen::picked(picked);
     let picked_labels = labels(choice, &chosen).collect::<Vec<_>>().join(", ");
@@ -148,7 +148,7 @@ fn unanswered(choice: &Choice, reason: &str) -> ToolError {
     ToolError::new(text).with_text_question(choice.question.clone())
 }
 
-/// The tool, whose questions `choose` asks.
+/// Returns the tool, whose questions `choose` asks.
 fn tool<F, T>(choose: F) -> FuncTool
 where
     F: Fn(ToolContext, Asking, Arc<Choice>) -> T + Send + Sync + 'static,

@@ -24,24 +24,25 @@ const WATCH: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// The longest line that is read, in bytes.
+/// The maximum length of a line, in bytes.
 const MAX_LINE: usize = 64 * 1024;
-/// The bytes that are written at once. Linux reports a terminal that has room for 256 as ready.
+/// The maximum number of bytes written at once. Linux reports a terminal with room for 256 as
+/// ready.
 const MAX_PIECE: usize = 256;
 
-/// Asks the person at the terminal of this process: `/dev/tty`, or standard input when that is a
+/// Asks the person at the terminal of this process: `/dev/tty`, or standard input if that is a
 /// terminal. Clones share the terminal and ask one question at a time.
 ///
 /// Without a terminal, and in the background of a shell, every question fails at once. Text typed
-/// before a question was shown is not taken for its answer. Control characters in a question are
-/// shown escaped, since a model may have written it.
+/// before a question is shown does not answer it. Control characters in a question are shown
+/// escaped, since a model may have written it.
 ///
-/// Waiting takes place on the runtime's threads for blocking work and blocks no task. A question
-/// that is dropped releases its thread and the terminal within a moment.
+/// The wait takes place on the runtime's threads for blocking work and blocks no task. Dropping a
+/// question soon releases its thread and the terminal.
 ///
 /// # Panics
 ///
-/// Asking panics outside a tokio runtime.
+/// Asking panics outside of a tokio runtime.
 ///
 /// ```no_run
 /// use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
@@ -60,12 +61,12 @@ impl TerminalInteractor {
         Self(Arc::new(Semaphore::new(1)))
     }
 
-    /// Returns `true` if there is a terminal to ask at right now.
+    /// Returns `true` if there is currently a terminal to ask at.
     pub fn is_available(&self) -> bool {
         terminal().is_ok()
     }
 
-    /// Shows `text` and reads a line, without its end.
+    /// Shows `text` and reads a line, without its line ending.
     async fn line(&self, text: String) -> Result<String> {
         let cancellation = Cancellation::default();
         let _withdrawn = cancellation.guard();
@@ -106,7 +107,7 @@ impl Interactor for TerminalInteractor {
     }
 }
 
-/// The question with its answers, and what can be typed.
+/// Returns the question with its answers, and the possible inputs.
 fn format_choice(choice: &Choice) -> String {
     let mut text = String::from("\n");
     if let Some(header) = &choice.header {
@@ -127,7 +128,7 @@ fn format_choice(choice: &Choice) -> String {
     text
 }
 
-/// Keeps the lines and escapes every other character that does not show.
+/// Keeps line breaks and escapes all other invisible characters.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(printable).collect();
     lines.join("\n")
@@ -147,7 +148,7 @@ fn prompt(choice: &Choice) -> String {
     text + ": "
 }
 
-/// Parses a line: numbers, beginnings of labels, or a text.
+/// Parses a line: numbers, prefixes of labels, or a text.
 fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     let line = line.trim();
     if line.is_empty() {
@@ -188,7 +189,7 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
     }
 }
 
-/// The terminal to ask at.
+/// Returns the terminal to ask at.
 fn terminal() -> io::Result<File> {
     let absent = |text: &str| io::Error::new(io::ErrorKind::NotFound, text.to_owned());
     let tty = OpenOptions::new().read(true).write(true).open("/dev/tty");
@@ -213,8 +214,8 @@ fn terminal() -> io::Result<File> {
     }
 }
 
-/// Returns `true` if this process may read: a process in the background of a shell is stopped when
-/// it does. A terminal that does not control this process never stops it.
+/// Returns `true` if this process may read from the terminal: a process in the background of a
+/// shell would be stopped. A terminal that does not control this process never stops it.
 fn is_ours(terminal: &File) -> bool {
     tcgetpgrp(terminal).map_or(true, |foreground| foreground == getpgrp())
 }
@@ -248,7 +249,7 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Writes in pieces that a terminal has room for, because a person can stop its output.
+/// Writes in pieces that a terminal has room for, because a person can pause its output.
 fn write(terminal: &mut File, text: &str, withdrawn: &Cancellation) -> io::Result<()> {
     for piece in text.as_bytes().chunks(MAX_PIECE) {
         wait(terminal, PollFlags::OUT, withdrawn)?;

@@ -1,4 +1,4 @@
-//! The tools for tasks in the background.
+//! The tools for background tasks.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
 use super::super::task::{DEFAULT_TIMEOUT, MAX_TIMEOUT, find_task};
 use super::task_line::task_line;
 
-/// The tools that check, update, cancel, list and await tasks.
+/// Returns the tools that check, update, cancel, list and await tasks.
 pub(super) fn async_task_tools() -> [FuncTool; 5] {
     [check(), update(), cancel(), list(), await_all()]
 }
@@ -109,7 +109,7 @@ fn await_all() -> FuncTool {
     FuncTool::new("await_async_tasks", description, parameters, wait_for_tasks)
         .side_effect(SideEffect::ReadOnly)
         .starting_agents()
-        // The wait has a limit of its own.
+        // The wait has its own limit.
         .timeout(Duration::from_millis(2 * MAX_TIMEOUT))
 }
 
@@ -143,7 +143,7 @@ async fn wait_for_tasks(cx: ToolContext, args: Value) -> Result<String, BoxError
     Ok(reports.join("\n\n"))
 }
 
-/// The line about a task, and its text if it has ended with one.
+/// Returns the line about a task, and its text if it ended with one.
 fn report(task: &TaskHandle) -> String {
     let line = task_line(task);
     match task.output() {
@@ -154,12 +154,12 @@ fn report(task: &TaskHandle) -> String {
     }
 }
 
-/// The task that the argument `task_id` names.
+/// Returns the task that the argument `task_id` names.
 fn task_of_call(cx: &ToolContext, args: &Value) -> Result<TaskHandle, BoxError> {
     find_task(cx, args["task_id"].as_str().unwrap_or_default())
 }
 
-/// A tool about one task, with `task_id` among its arguments.
+/// Creates a tool for one task, with the argument `task_id`.
 fn control_tool<F, T>(
     name: &str,
     description: &str,

@@ -16,17 +16,17 @@ use super::super::task::{Children, SubagentTools, begin_child};
 use super::async_tasks::async_task_tools;
 
 /// Returns the tools that delegate to the subagents of `registry`: `delegate_to_agent`, which runs
-/// one on a task and returns its final text, and six for tasks in the background,
-/// `start_async_task`, `check_async_task`, `update_async_task`, `cancel_async_task`,
-/// `list_async_tasks` and `await_async_tasks`.
+/// one on a task and returns its final text, and six for background tasks, `start_async_task`,
+/// `check_async_task`, `update_async_task`, `cancel_async_task`, `list_async_tasks` and
+/// `await_async_tasks`.
 ///
-/// A subagent runs as one of [`task`](crate::tools::task) does, with the same options, in a session
-/// `PARENT:sub:NAME:CALL-ANSWER`, as [`as_tool`](crate::Agent::as_tool) names it. A task in the
-/// background ends with the run that started it, unless
-/// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
-/// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With
-/// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the
-/// system prompt.
+/// A subagent runs like one of [`task`](crate::tools::task), with the same options, in the session
+/// `PARENT:sub:NAME:CALL-ANSWER`, named as by [`as_tool`](crate::Agent::as_tool). A background task
+/// ends with the run that started it, unless
+/// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end is
+/// reported to the model in a message. Until it ends, up to 16 updates are queued for the
+/// subagent's next turn. With [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state
+/// of the tasks is in the system prompt.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -105,7 +105,7 @@ impl Delegation {
         text_of(&self.name, run.await)
     }
 
-    /// Begins the subagent in the background, and returns the result of the call.
+    /// Starts the subagent in the background, and returns the result of the call.
     fn begin(self, cx: ToolContext) -> ToolOutput {
         let name = self.name;
         let text = move |outcome| text_of(&name, outcome);
@@ -113,7 +113,7 @@ impl Delegation {
     }
 }
 
-/// The final text of a subagent, or a note that there is none.
+/// Returns the final text of a subagent, or a note that there is none.
 fn text_of(name: &str, outcome: Result<RunOutput>) -> Result<String, BoxError> {
     let text = match outcome {
         Err(error) if error.kind() == ErrorKind::EmptyResponse => String::new(),
@@ -155,7 +155,7 @@ fn start_async_task(children: Arc<Children>) -> FuncTool {
     agent_tool("start_async_task", &description, agents, run)
 }
 
-/// A tool whose arguments `agent` and `task` name the agent and its task.
+/// Creates a tool whose arguments `agent` and `task` name the agent and its task.
 fn agent_tool<F, Fut, R>(name: &str, description: &str, agents: Vec<Arc<str>>, run: F) -> FuncTool
 where
     F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,

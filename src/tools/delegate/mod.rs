@@ -1,5 +1,4 @@
-//! The tools that delegate to subagents: `delegate_to_agent`, and those for tasks in the
-//! background.
+//! The tools that delegate to subagents: `delegate_to_agent`, and those for background tasks.
 
 mod async_tasks;
 #[expect(

@@ -3,10 +3,10 @@
 use crate::tool::{TaskHandle, TaskOutcome};
 use crate::util::text::line_of;
 
-/// The most characters of the description of a task.
+/// The maximum length of a task's description, in characters.
 const MAX_CHARS: usize = 200;
 
-/// The line about a task: `ID [STATUS] NAME: TASK`.
+/// Returns the line about a task: `ID [STATUS] NAME: TASK`.
 pub(crate) fn task_line(task: &TaskHandle) -> String {
     let status = match task.output() {
         None => "running",

@@ -17,12 +17,12 @@ use crate::util::text::quoted;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ChildHooks {
-    /// Those of the calling run.
+    /// The hooks of the calling run.
     #[default]
     Inherit,
-    /// None.
+    /// No hooks.
     None,
-    /// These.
+    /// These hooks.
     These(Vec<Arc<dyn Hook>>),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for ChildHooks {
     }
 }
 
-/// A type of subagents, with its model if it has one of its own.
+/// A type of subagents, with its own model if it has one.
 pub(in crate::tools) struct ChildType {
     pub(super) definition: SubagentDefinition,
     pub(super) model: Option<Arc<dyn Model>>,
@@ -57,7 +57,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// The type of this name, or the text for the model if there is none.
+    /// Returns the type of this name, or an error for the model if there is none.
     pub(super) fn find(&self, name: &str) -> Result<(&Arc<str>, &ChildType), BoxError> {
         self.types.get_key_value(name).ok_or_else(|| {
             let names: Vec<_> = self.types.keys().map(|name| &**name).collect();
@@ -70,12 +70,12 @@ impl Children {
         })
     }
 
-    /// The names of the types, sorted.
+    /// Returns the names of the types, sorted.
     pub(in crate::tools) fn names(&self) -> Vec<Arc<str>> {
         self.types.keys().cloned().collect()
     }
 
-    /// A text with the list of the types.
+    /// Returns `introduction` with the list of the types.
     pub(in crate::tools) fn description(&self, introduction: &str) -> String {
         let mut text = introduction.to_owned();
         for (name, child) in &self.types {
@@ -84,8 +84,8 @@ impl Children {
         text
     }
 
-    /// The session of a child of `cx`'s run, of a type and with the model of this alias if there is
-    /// one: `PARENT:sub:TYPE:ID`.
+    /// Returns the session of a child of `cx`'s run, of a type and with the model of this alias if
+    /// there is one: `PARENT:sub:TYPE:ID`.
     pub(super) fn session(
         &self,
         cx: &ToolContext,
@@ -147,7 +147,7 @@ impl Children {
         Ok(builder.build()?)
     }
 
-    /// The model of a subagent; `None` for that of the calling run.
+    /// Returns the model of a subagent; `None` for that of the calling run.
     fn model(
         &self,
         child: &ChildType,
@@ -159,9 +159,9 @@ impl Children {
             Some(alias) => match self.aliases.get(alias) {
                 Some(model) => Ok(Some(model.clone())),
                 None => {
-                    let names = self.aliases.keys().map(String::as_str);
-                    let names: Vec<_> = ["inherit"].into_iter().chain(names).collect();
-                    let names = names.join(", ");
+                    let aliases = self.aliases.keys().map(String::as_str);
+                    let choices: Vec<_> = ["inherit"].into_iter().chain(aliases).collect();
+                    let names = choices.join(", ");
                     Err(format!(
                         "unknown model {}. Available models: [{names}]",
                         quoted(alias)
@@ -173,8 +173,8 @@ impl Children {
     }
 }
 
-/// The warnings about names of a definition that no tool has. A name that a subagent must not have
-/// causes one only if it may be a misspelling, since a definition may serve several agents.
+/// Returns warnings about names in a definition that no tool has. A disallowed name causes a
+/// warning only if it may be a misspelling, since a definition may serve several agents.
 fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String]) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_known = |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));

@@ -46,7 +46,7 @@ pub(super) fn task_output() -> FuncTool {
     FuncTool::new("TaskOutput", description, parameters, output)
         .side_effect(SideEffect::ReadOnly)
         .starting_agents()
-        // The wait has a limit of its own.
+        // The wait has its own limit.
         .timeout(Duration::from_millis(2 * MAX_TIMEOUT))
 }
 
@@ -92,7 +92,7 @@ pub(super) fn task_stop() -> FuncTool {
     .starting_agents()
 }
 
-/// The task of this id, or the text for the model if there is none.
+/// Returns the task of this id, or an error for the model if there is none.
 pub(crate) fn find_task(cx: &ToolContext, id: &str) -> Result<TaskHandle, BoxError> {
     let task = cx.tasks().get(id);
     task.ok_or_else(|| format!("unknown task {}", quoted(id)).into())

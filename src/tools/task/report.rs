@@ -1,4 +1,4 @@
-//! The report about a subagent that has ended.
+//! Reporting on a subagent that has ended.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::run::RunOutput;
 
-/// The report about a subagent, for programs and for people.
+/// The report on a subagent, for programs and for people.
 pub(super) struct Report {
     pub(super) details: Value,
     pub(super) display: String,

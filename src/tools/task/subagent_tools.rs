@@ -18,14 +18,14 @@ use super::task_tool::task_tool;
 /// The time limit of a subagent.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 
-/// Returns the tools that start the subagents of `registry`: `Task`, which runs one on a prompt, in
-/// the foreground or in the background, `TaskOutput`, which waits for one in the background, and
-/// `TaskStop`, which stops it.
+/// Returns the tools that start the subagents of `registry`: `Task`, which runs a subagent on a
+/// prompt, in the foreground or in the background, `TaskOutput`, which waits for a background task,
+/// and `TaskStop`, which stops it.
 ///
 /// A subagent is a [child](crate::Session::child_of) of the calling run: it spends that run's
 /// budget, its calls pass that run's gates as well, and it ends with that run. It has the model,
 /// the hooks, the store and the tools of the calling run, unless its definition or the options here
-/// differ. Tools that start agents are left out, unless the definition lists them and the depth
+/// differ. Tools that start agents are omitted, unless the definition lists them and the depth
 /// allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
 ///
 /// A subagent's session is `PARENT:sub:TYPE:ID`. With the id, which is in the result, a later call
@@ -72,7 +72,7 @@ pub struct SubagentTools {
 }
 
 impl SubagentTools {
-    /// The tools that `make` returns for the subagents.
+    /// Creates a builder of the tools that `make` returns for the subagents.
     pub(crate) fn new(
         registry: SubagentRegistry,
         make: fn(Arc<Children>) -> Vec<FuncTool>,
@@ -101,7 +101,7 @@ impl SubagentTools {
         self
     }
 
-    /// Sets the tools of which subagents have theirs. Defaults to those of the calling run.
+    /// Sets the tools from which definitions select. Defaults to those of the calling run.
     pub fn tools(mut self, registry: &ToolRegistry) -> Self {
         self.tools = Some(registry.clone());
         self
@@ -123,8 +123,8 @@ impl SubagentTools {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is
-    /// neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
+    /// Returns [`ErrorKind::Config`] if the registry is empty, or a definition names a model that
+    /// is neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
     pub fn build(self) -> Result<Vec<FuncTool>> {
         if self.registry.names().is_empty() {
             let text = "no subagent is registered; register one, or leave out the tools";
@@ -160,7 +160,7 @@ impl SubagentTools {
             return Ok(model.clone());
         }
         let error = match resolve(model) {
-            // The name of a provider was written out: this is no alias.
+            // With the name of a provider, it is not an alias.
             Err(error) if !model.contains(':') && !self.aliases.is_empty() => error,
             outcome => return outcome,
         };

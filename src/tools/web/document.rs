@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// The elements of a document, their attributes, and the length of the values.
+    /// Returns the elements of a document, their attributes, and the length of the values.
     fn size(root: &Rc<Node>) -> (usize, usize, usize) {
         let (mut elements, mut attributes, mut values) = (0, 0, 0);
         let mut stack = vec![root.clone()];

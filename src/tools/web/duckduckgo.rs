@@ -22,7 +22,7 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The search of DuckDuckGo, without a key: its page for browsers without scripts.
 ///
-/// It returns sources without an answer, those of the first page; advertisements are left out. The
+/// It returns sources without an answer, those of the first page; advertisements are omitted. The
 /// page is made for people: when the service asks for a person, which it does after many searches,
 /// the search is an error that names this. A service with a key, such as [`Brave`](super::Brave),
 /// is for programs that depend on it.
@@ -44,11 +44,11 @@ impl DuckDuckGo {
         Self(SearchService::new(&PARAMETERS, None))
     }
 
-    /// The service at another base URL, such as that of a gateway; `/html/` is added to it.
+    /// Returns the service at another base URL, such as that of a gateway; `/html/` is added to it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not an http or https URL.
     pub fn base_url(self, url: &str) -> Result<Self> {
         self.0.with_base_url(url).map(Self)
     }

@@ -17,7 +17,7 @@ const SNIPPET: &str = "result__snippet";
 const ADVERTISEMENT: &str = "result--ad";
 const RESULTS: [&str; 3] = ["results", "no-results", "result--no-result"];
 const CHALLENGES: [&str; 2] = ["anomaly-modal__modal", "anomaly-modal__title"];
-/// The longest text of a title or snippet, in bytes.
+/// The maximum length of a title or a snippet, in bytes.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// A page, by its kind.
@@ -72,8 +72,8 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
     }
 }
 
-/// The address that a link leads to: links of the service have it as the parameter `uddg`. `None`
-/// for links to the service itself.
+/// Returns the address that a link leads to: links of the service have it as the parameter `uddg`.
+/// `None` for links to the service itself.
 fn target(page: &Url, href: &str) -> Option<Url> {
     let link = page.join(href).ok()?;
     let is_own = |url: &Url| {
@@ -99,7 +99,7 @@ fn attribute(node: &Node, name: &str) -> Option<String> {
     attribute.map(|attr| attr.value.to_string())
 }
 
-/// The text of a node and all in it.
+/// Returns the text of a node and all in it.
 fn text(node: &Rc<Node>) -> String {
     let mut text = String::new();
     let mut stack = vec![node.clone()];

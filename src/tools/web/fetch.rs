@@ -10,7 +10,7 @@ use crate::util::{http_client, text};
 use super::guard::Guard;
 use super::kind::{self, Kind};
 
-/// The length to which a header's value is read and quoted, in characters.
+/// The maximum length of a header's value that is read and quoted, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The result of a fetch.
@@ -60,19 +60,21 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
 
-        let target = url.join(&location);
-        let target = target.map_err(|error| {
+        let joined_url = url.join(&location).map_err(|error| {
             let location = text::truncate(&location, MAX_QUOTE);
             format!("{url} redirects to {location:?}: {error}")
         })?;
 
         let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
-        let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
+        let target = guard
+            .policy
+            .parse(joined_url.as_str())
+            .map_err(make_error)?;
         let is_same_origin = http_client::is_same_origin_or_upgrade(&url, &target);
         if is_same_origin && followed < limits.redirects {
             url = target;
         } else if is_same_origin && limits.redirects > 0 {
-            // One redirect too many: the error is returned behind the loop.
+            // One redirect too many: the error is returned after the loop.
             break;
         } else if url.host() == target.host()
             && (url.scheme(), target.scheme()) == ("https", "http")
@@ -93,7 +95,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
     Err(format!("{url}: redirected more than {max_redirects} times"))
 }
 
-/// The target of a redirect; `None` for any other response.
+/// Returns the target of a redirect; `None` for any other response.
 fn location(response: &Response) -> Result<Option<String>, String> {
     use StatusCode as S;
     let redirects = [

@@ -17,7 +17,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// A client for requests to `url`, which has passed the policy.
+    /// Returns a client for requests to `url`, which has passed the policy.
     ///
     /// The name is resolved here, once, and the client uses the result: a second look-up could have
     /// another. Each client has its own connections, and none uses a proxy, which would resolve the

@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// The media type in lower case without its parameters, and the encoding among those.
+/// Returns the media type in lower case without its parameters, and the encoding among those.
 pub(super) fn declared(header: &str) -> (String, Option<&'static Encoding>) {
     let mut parts = header.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -72,7 +72,7 @@ pub(super) fn of(media: &str) -> Option<Kind> {
     }
 }
 
-/// The text of a body. The encoding is that of its byte order mark, else the one the server
+/// Returns the text of a body. The encoding is that of its byte order mark, else the one the server
 /// declares, else the one a page declares itself, else UTF-8; a page that is not UTF-8 is read as
 /// Windows-1252, as browsers do.
 pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {

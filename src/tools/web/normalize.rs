@@ -13,16 +13,17 @@ use crate::util::{Cancellation, text};
 use super::sink::MAX_DEPTH;
 use super::tokens::{MAX_VALUE, OWN_CONTENT};
 
-/// The longest title, in characters.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
-/// The longest base of a page's links, in bytes: it may be repeated in each of them.
+/// The maximum length of the base of a page's links, in bytes: each of them may repeat it.
 const MAX_BASE: usize = 2 * 1024;
-/// The number of bytes by which all links of a page together may grow by becoming absolute.
+/// The maximum number of bytes by which all links of a page together may grow when they become
+/// absolute.
 const MAX_GROWTH: usize = 8 * 1024 * 1024;
 /// The number of nodes after which it is checked whether the result is still awaited.
 const CHECK_EVERY: usize = 1024;
-/// The number of siblings the converter may see as one run: it joins inline elements that follow
-/// each other, and copies the joined text for each of them.
+/// The maximum number of siblings that the converter may see as one run: it joins consecutive
+/// inline elements, and copies the joined text for each of them.
 const MAX_RUN: usize = 64;
 
 #[derive(Default)]

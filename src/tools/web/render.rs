@@ -25,16 +25,17 @@ const CHECKED: [&str; 29] = [
 ];
 /// Elements that put a prefix before each line of their content.
 const INDENTED: [&str; 4] = ["blockquote", "li", "ol", "ul"];
-/// The depth to which quotes and lists are shown as such, counted together.
+/// The maximum depth at which quotes and lists are shown as such, counted together.
 const MAX_INDENT: usize = 32;
-/// The number of elements that are visited. The converter visits some of them twice, at each level.
+/// The maximum number of visited elements. The converter visits some of them twice, at each level.
 const MAX_VISITS: usize = 1_000_000;
-/// The longest Markdown of one element, in bytes.
+/// The maximum size of the Markdown of one element, in bytes.
 const MAX_CONTENT: usize = 8 * 1024 * 1024;
-/// The largest table that is aligned, in bytes: a cell is as wide as the widest of its column.
+/// The maximum size of a table that is aligned, in bytes: a cell is as wide as the widest of its
+/// column.
 const MAX_TABLE: usize = 4 * 1024 * 1024;
-/// The number of bytes of Markdown that may be written through prefixes of lines and padding of
-/// cells. Content beyond that is neither indented nor aligned.
+/// The maximum number of bytes of Markdown that prefixes of lines and padding of cells may add.
+/// Content beyond that is neither indented nor aligned.
 const MAX_GROWN: usize = 64 * 1024 * 1024;
 /// The number of bytes of marks around a cell or a part of it.
 const MARKS: usize = 3;
@@ -44,7 +45,7 @@ pub(super) struct Rendered {
     pub(super) is_cut: bool,
 }
 
-/// The Markdown of a document; incomplete when it is stopped.
+/// Returns the Markdown of a document; incomplete when it is stopped.
 pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     let options = Options {
         bullet_list_marker: BulletListMarker::Dash,

@@ -13,11 +13,11 @@ use crate::util::text;
 
 /// The number of sources that are requested unless the call sets another.
 const DEFAULT_SOURCES: usize = 5;
-/// The most sources a call may ask for.
+/// The maximum number of sources of a call.
 const MAX_SOURCES: usize = 20;
-/// The longest query, in characters.
+/// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// The longest answer and the longest snippet that are shown, in characters.
+/// The maximum length of an answer, and of a snippet, in characters.
 const MAX_ANSWER: usize = 10_000;
 const MAX_SNIPPET: usize = 2_000;
 
@@ -28,7 +28,7 @@ pub trait SearchProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the search fails; the model reads the text.
+    /// Returns an error if the search fails; the model reads the text.
     async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError>;
 }
 
@@ -212,7 +212,7 @@ fn format_results(results: &SearchResults) -> String {
     out
 }
 
-/// The text on one line, so that a page cannot pass for several.
+/// Returns the text on one line, so that a page cannot pass for several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()

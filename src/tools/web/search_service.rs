@@ -20,9 +20,9 @@ use crate::util::{Secret, http_client, http_secrets, text};
 use super::search::SearchResults;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The most bytes of a reply.
+/// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
-/// The length to which an error is quoted, in characters.
+/// The maximum length of a quoted error, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// The constants of a service.
@@ -60,11 +60,11 @@ impl SearchService {
         }
     }
 
-    /// The key in the environment.
+    /// Returns the key in the environment.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`] when the variable is not set or empty.
+    /// Returns [`ErrorKind::Auth`] if the variable is not set or empty.
     pub(super) fn key_from_env(parameters: &Parameters) -> Result<String> {
         let Parameters { name, variable, .. } = parameters;
         let key = env::var(variable).unwrap_or_default();
@@ -78,11 +78,11 @@ impl SearchService {
         }
     }
 
-    /// The same service at another base URL.
+    /// Returns the same service at another base URL.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`] if it is not an http or https URL.
     pub(super) fn with_base_url(mut self, url: &str) -> Result<Self> {
         let name = self.parameters.name;
         let error = || {
@@ -115,7 +115,7 @@ impl SearchService {
         self.key.as_ref().map_or("", Secret::expose)
     }
 
-    /// The client for requests to the service, which follows no redirect.
+    /// Returns the client for requests to the service, which follows no redirect.
     pub(super) fn client(&self) -> Result<&Client, String> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -139,7 +139,7 @@ impl SearchService {
         })
     }
 
-    /// The status and the body of a reply with a status of 2xx.
+    /// Returns the status and the body of a reply with a status of 2xx.
     pub(super) async fn send(
         &self,
         request: RequestBuilder,
@@ -158,7 +158,7 @@ impl SearchService {
         Ok((status, bytes))
     }
 
-    /// The JSON of a reply.
+    /// Returns the JSON of a reply.
     pub(super) async fn send_for_json<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -171,7 +171,7 @@ impl SearchService {
         serde_json::from_slice(&bytes).map_err(make_error)
     }
 
-    /// The error text for a status other than 2xx.
+    /// Returns the error text for a status other than 2xx.
     async fn refusal(&self, response: Response) -> String {
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER);
@@ -214,7 +214,7 @@ impl fmt::Debug for SearchService {
     }
 }
 
-/// The URL with a path behind its own.
+/// Returns the URL with `path` appended to its own.
 fn below(mut url: Url, path: &[&str]) -> Url {
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
@@ -222,8 +222,8 @@ fn below(mut url: Url, path: &[&str]) -> Url {
     url
 }
 
-/// The reason in a reply: `detail` or `error`, which may be an object with one of them. Secrets are
-/// removed before it is cut.
+/// Returns the reason in a reply: `detail` or `error`, which may be an object with one of them.
+/// Secrets are removed before it is cut.
 fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let inner = |value: &Value| value.get("detail").or(value.get("error")).cloned();

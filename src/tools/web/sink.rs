@@ -12,12 +12,13 @@ use markup5ever_rcdom::{NodeData, RcDom};
 
 type Handle = Rc<Node>;
 
-/// The most elements and comments of a document: parts of the work grow with the square of them.
+/// The maximum number of elements and comments of a document: parts of the work grow with its
+/// square.
 const MAX_ELEMENTS: usize = 50_000;
-/// The most attributes of all elements together. An element that is reopened has its earlier
+/// The maximum number of attributes of all elements together. A reopened element repeats its
 /// attributes.
 const MAX_ATTRIBUTES: usize = 200_000;
-/// The limit on the length of the values of all attributes together, in bytes.
+/// The maximum length of the values of all attributes together, in bytes.
 const MAX_VALUES: usize = 8 * 1024 * 1024;
 /// The number of elements a template counts as: its contents have no parent, so their depth is not
 /// seen.
@@ -87,7 +88,7 @@ fn parent_of(node: &Handle) -> Option<Handle> {
     parent_node
 }
 
-/// A node's parent, and which of its children it is.
+/// Returns a node's parent, and which of its children it is.
 fn place_of(node: &Handle) -> Option<(Handle, usize)> {
     let parent = parent_of(node)?;
     let is_node = |child: &Handle| Rc::ptr_eq(child, node);

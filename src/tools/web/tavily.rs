@@ -41,20 +41,21 @@ impl Tavily {
         Self(SearchService::new(&PARAMETERS, Some(key.into())))
     }
 
-    /// The service, with the key in the environment variable `TAVILY_API_KEY`.
+    /// Creates the service, with the key in the environment variable `TAVILY_API_KEY`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Auth`](crate::ErrorKind::Auth) when the variable is not set or empty.
+    /// Returns [`ErrorKind::Auth`](crate::ErrorKind::Auth) if the variable is not set or empty.
     pub fn from_env() -> Result<Self> {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
 
-    /// The service at another base URL, such as that of a gateway; `/search` is added to it.
+    /// Returns the service at another base URL, such as that of a gateway; `/search` is added to
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when it is not an http or https URL.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) if it is not an http or https URL.
     pub fn base_url(self, url: &str) -> Result<Self> {
         self.0.with_base_url(url).map(Self)
     }

@@ -13,18 +13,19 @@ const USED: [&str; 11] = [
     "alt", "class", "color", "encoding", "face", "href", "size", "src", "start", "title", "type",
 ];
 
-/// The longest value of an attribute, in bytes.
+/// The maximum length of an attribute's value, in bytes.
 pub(super) const MAX_VALUE: usize = 8 * 1024;
 
-/// The number of comparisons of attribute names a page may cause: the tokenizer compares each with
-/// all others of its element. One element reaches this with about 20,000 attributes.
+/// The maximum number of comparisons of attribute names that a page may cause: the tokenizer
+/// compares each with all others of its element. One element reaches this with about 20,000
+/// attributes.
 const MAX_COMPARISONS: usize = 200_000_000;
 
 /// Passes tokens on until the document is full, and bounds the work within one element.
 ///
 /// While the tokenizer is inside an element, it emits no token. Each attribute after the first
-/// begins right behind a separator, so the number of such positions since the last token is at
-/// least that of the attributes, in any state of the tokenizer.
+/// begins right after a separator, so the number of such positions since the last token is at least
+/// that of the attributes, in any state of the tokenizer.
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 5 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
 const MAX_CHARS: usize = 50_000;
-/// The length to which an error page is quoted, in characters.
+/// The maximum length of a quoted error page, in characters.
 const MAX_QUOTE: usize = 1_000;
 
 /// The permits for conversions, for all calls of the process: each conversion takes up to 30 MB. A
@@ -293,7 +293,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     Ok(ToolOutput::new(out).with_details(details))
 }
 
-/// Converts a page on a thread of its own, when fewer than two others are being converted.
+/// Converts a page on its own thread, when fewer than two others are being converted.
 async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
     let url = page.url.clone();
     let permit = CONVERSIONS.clone().acquire_owned().await;

@@ -74,7 +74,7 @@ impl Escape {
         Some(out)
     }
 
-    /// The places in `text` that correspond to `places` in the unescaped text.
+    /// Returns the places in `text` that correspond to `places` in the unescaped text.
     pub(super) fn origins(self, text: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut start_offsets = Vec::with_capacity(text.len());
         let mut end_offsets = Vec::with_capacity(text.len());

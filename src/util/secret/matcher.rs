@@ -11,7 +11,7 @@ pub(super) struct Needle {
     pub(super) bytes: Box<[u8]>,
     /// True if the base64 character before it holds bits of the secret.
     pub(super) before: bool,
-    /// True if the base64 character behind it does. Padding belongs to it, too.
+    /// True if the base64 character after it does. Padding belongs to it, too.
     pub(super) after: bool,
 }
 
@@ -27,7 +27,7 @@ impl Needle {
 
 /// The needles, with tables that let most of a text be skipped.
 pub(super) struct Matcher {
-    /// The needles in order, so that those with a common beginning are neighbours.
+    /// The needles in order, so that those with a common beginning are neighbors.
     needles: Vec<Needle>,
     /// The length of the shortest needle: that of the window that is moved over the text.
     window: usize,
@@ -45,7 +45,7 @@ fn hash(block: [u8; 2]) -> usize {
 }
 
 impl Matcher {
-    /// A search for `needles`, of which each has at least two bytes.
+    /// Creates a search for `needles`, of which each has at least two bytes.
     pub(super) fn new(mut needles: Vec<Needle>) -> Self {
         needles.sort_unstable();
         needles.dedup();
@@ -133,8 +133,8 @@ impl Matcher {
     }
 }
 
-/// The place of a needle at `start`, with the adjacent base64 characters that hold bits of the
-/// secret.
+/// Returns the place of a needle at `start`, with the adjacent base64 characters that hold bits of
+/// the secret.
 fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
     let is_base64 = |at: usize| {
         let byte = text.get(at).copied().unwrap_or_default();

@@ -60,7 +60,7 @@ impl Exact {
         !places.is_empty()
     }
 
-    /// A JSON text without the secrets, however its strings are escaped.
+    /// Returns a JSON text without the secrets, however its strings are escaped.
     pub(crate) fn redacted_json(&self, json: &str) -> String {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
@@ -153,7 +153,7 @@ impl Pieces {
         state.open[state.passed..].to_owned()
     }
 
-    /// Ends a text that was cut off; returns what stands in place of a secret's beginning.
+    /// Ends a text that was cut off; returns the replacement for a secret's beginning.
     pub(crate) fn cut_off(&mut self) -> &'static str {
         let state = std::mem::take(self);
         if state.passed < state.open.len() {

@@ -10,7 +10,7 @@ use super::known;
 use super::matcher::Matcher;
 use super::secret::REDACTED;
 
-/// The number of times escapes may have been escaped again.
+/// The maximum number of times that escapes may have been escaped again.
 const MAX_DEPTH: usize = 2;
 
 /// A shorter part of a secret at the edge of a cut may stay: it gives nothing away, and ordinary
@@ -90,7 +90,7 @@ pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<Str
     }
 }
 
-/// The edges of a text behind which it was cut off.
+/// The edges of a text after which it was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Start,
@@ -111,7 +111,7 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
     }
 }
 
-/// The place of a part of a secret at the edge of `text`.
+/// Returns the place of a part of a secret at the edge of `text`.
 fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
@@ -177,7 +177,7 @@ fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<u
     }
 }
 
-/// The places in order, those that overlap as one.
+/// Returns the places in order, those that overlap as one.
 pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     places.dedup_by(|next, before| {
@@ -229,7 +229,7 @@ impl Redactor {
     /// Shorter secrets are not searched for.
     const MIN_LEN: usize = 4;
 
-    /// The same with more secrets.
+    /// Returns the same with more secrets.
     #[cfg(feature = "http")]
     pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
         Self(self.0.iter().cloned().chain(secrets).collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::known;
 
-/// The text that stands in place of a secret.
+/// The replacement text for a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 /// A key, token or password. `Debug` and `Display` print `[redacted]`; only

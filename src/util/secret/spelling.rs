@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::matcher::Needle;
 
-/// The secret itself, and as JSON writes it inside a text.
+/// Returns the secret itself, and as JSON writes it inside a text.
 pub(super) fn exact(secret: &str) -> Vec<Needle> {
     let json = serde_json::Value::from(secret).to_string();
     let json = &json[1..json.len() - 1];
@@ -18,8 +18,8 @@ pub(super) fn exact(secret: &str) -> Vec<Needle> {
     needles
 }
 
-/// The secret itself, in hexadecimal and in base64. Escapes are not among them: they are undone
-/// before the search.
+/// Returns the secret itself, in hexadecimal and in base64. Escapes are not among them: they are
+/// undone before the search.
 pub(super) fn all(secret: &str) -> Vec<Needle> {
     let mut needles = vec![Needle::new(secret)];
     let mut hex = String::with_capacity(secret.len() * 2);

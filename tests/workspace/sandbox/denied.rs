@@ -168,8 +168,8 @@ fn rules_that_the_kernel_holds_are_listed() {
     }
     let permissions = permissions.allow("Read(/srv/**)").unwrap();
     let lines = |sandbox: Sandbox| -> Vec<String> {
-        let held = permissions.held(&sandbox).into_iter();
-        held.map(|rule| rule.to_string()).collect()
+        let enforcement = permissions.kernel_enforcement(&sandbox).into_iter();
+        enforcement.map(|rule| rule.to_string()).collect()
     };
 
     let without_kernel = lines(sandbox(&workspace).max_abi(0));

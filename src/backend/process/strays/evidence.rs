@@ -35,7 +35,7 @@ impl PipeEnd {
     }
 }
 
-/// All by which the processes of one command are recognised.
+/// All by which the processes of one command are recognized.
 #[derive(Debug)]
 pub(in super::super::super) struct Evidence {
     needle: Vec<u8>,
@@ -93,8 +93,8 @@ impl Evidence {
         process.group == self.leader && process.started >= self.since
     }
 
-    /// The relation of a process by its own data. `is_session_valid` is true if the ids of the
-    /// group and the session are still the command's.
+    /// Returns the relation of a process by its own data. `is_session_valid` is true if the ids of
+    /// the group and the session are still the command's.
     pub(super) fn relation(&self, process: &Process, is_session_valid: bool) -> Relation {
         if process.id == self.own || process.started < self.since {
             return Relation::Other;

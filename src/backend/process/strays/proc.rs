@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use super::evidence::PipeEnd;
 use super::process::{Environment, Process};
 
-/// The number of bytes of an environment that are read at most.
+/// The maximum number of bytes read of an environment.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
 /// The file handles that are examined: the standard ones, and the one that a command's shell holds
 /// its lifeline by. Others are the program's own.
@@ -24,7 +24,7 @@ pub(super) fn is_there() -> bool {
     link.is_ok_and(|link| link.to_str() == Some(&std::process::id().to_string()))
 }
 
-/// The ids of all processes.
+/// Returns the ids of all processes.
 pub(super) fn ids() -> io::Result<Vec<i32>> {
     let mut ids = Vec::with_capacity(512);
     for entry in fs::read_dir("/proc")? {
@@ -42,7 +42,8 @@ pub(super) fn last_id() -> Option<i32> {
     text.split_whitespace().next_back()?.parse().ok()
 }
 
-/// A process of that id, unless it has ended. For the id of a thread, what is known of the thread.
+/// Returns a process of that id, unless it has ended. For the id of a thread, what is known of the
+/// thread.
 pub(super) fn read(id: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
 
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_process_is_not_found_and_not_signalled() {
+    fn ended_process_is_not_found_and_not_signaled() {
         let mut sleeper = Sleeper::new(&[]);
         let process = read(sleeper.id()).unwrap();
         assert_eq!(process.parent, i32::try_from(std::process::id()).unwrap());

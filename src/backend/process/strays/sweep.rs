@@ -13,7 +13,7 @@ use super::process::Process;
 /// The number of scans of processes that were started during a scan, before all processes are
 /// scanned again.
 const ROUNDS: usize = 256;
-/// The size of a range of new ids above which all processes are examined instead.
+/// The maximum size of a range of new ids; above it, all processes are examined instead.
 const MAX_RANGE: i32 = 4_096;
 /// The number of scans without a result that are enough where scans cannot be proven complete.
 const EMPTY_SCANS: u32 = 3;
@@ -23,8 +23,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 
 /// The search for the processes of one command.
 ///
-/// A process that is killed leaves children without a parent to recognise them by, and one that
-/// forks faster than the search is never reached. So all that is recognised is stopped first: what
+/// A process that is killed leaves children without a parent to recognize them by, and one that
+/// forks faster than the search is never reached. So all that is recognized is stopped first: what
 /// is stopped cannot fork, exit or change. It is killed when a scan finds nothing new.
 #[derive(Debug)]
 pub(super) struct Sweep {
@@ -35,7 +35,7 @@ pub(super) struct Sweep {
     members: Vec<i32>,
     /// True if the last scan left processes whose relation is unclear.
     has_unclear: bool,
-    /// The last id that was given out when the last scan was complete.
+    /// The last id that was assigned when the last scan was complete.
     seen_up_to: Option<i32>,
 }
 
@@ -51,14 +51,14 @@ enum State {
     Seen,
     Stopped,
     Killed,
-    /// It ended by itself, or may not be sent signals.
+    /// It exited on its own, or may not be sent signals.
     Ended,
 }
 
 /// The result of a scan of all processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanResult {
-    /// The number of processes recognised for the first time.
+    /// The number of processes recognized for the first time.
     pub(super) new: usize,
     /// True if every process was examined, including those started meanwhile.
     pub(super) is_complete: bool,
@@ -77,7 +77,7 @@ impl Sweep {
     }
 
     /// Stops and kills until a complete scan finds nothing; returns `false` when the deadline was
-    /// reached first. All that was recognised is killed in either case.
+    /// reached first. All that was recognized is killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
         let mut empty_scans = 0;
         let mut pause = PAUSE;
@@ -110,7 +110,7 @@ impl Sweep {
         match self.seen_up_to {
             Some(before) if self.known.is_empty() => {
                 let members = std::mem::take(&mut self.members);
-                let new = self.recognise(&members, true);
+                let new = self.recognize(&members, true);
                 self.scan_from(before, new, true)
             }
             _ => self.scan(true),
@@ -129,7 +129,7 @@ impl Sweep {
         }
     }
 
-    /// Scans all processes once, and stops those that are recognised if `is_stopping`.
+    /// Scans all processes once, and stops those that are recognized if `is_stopping`.
     pub(super) fn scan(&mut self, is_stopping: bool) -> ScanResult {
         let mut scan = ScanResult {
             new: 0,
@@ -153,15 +153,15 @@ impl Sweep {
         // newest.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
-        scan.new += self.recognise(&ids, is_stopping);
+        scan.new += self.recognize(&ids, is_stopping);
         match last_id {
             Some(last_id) => self.scan_from(last_id, scan.new, is_stopping),
             None => scan,
         }
     }
 
-    /// Scans the processes whose ids were given out after `before`, newest first, until none was
-    /// given out meanwhile: then the scan is complete.
+    /// Scans the processes whose ids were assigned after `before`, newest first, until none was
+    /// assigned meanwhile: then the scan is complete.
     fn scan_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> ScanResult {
         let mut scan = ScanResult {
             new,
@@ -177,7 +177,7 @@ impl Sweep {
                 }
                 Some(last) if last > before && last - before <= MAX_RANGE => {
                     let ids: Vec<i32> = (before + 1..=last).rev().collect();
-                    scan.new += self.recognise(&ids, is_stopping);
+                    scan.new += self.recognize(&ids, is_stopping);
                     before = last;
                 }
                 _ => return scan,
@@ -188,7 +188,7 @@ impl Sweep {
     }
 
     /// Returns how many of the ids are strays that were not known.
-    fn recognise(&mut self, ids: &[i32], is_stopping: bool) -> usize {
+    fn recognize(&mut self, ids: &[i32], is_stopping: bool) -> usize {
         let mut unknown_processes = Vec::new();
         let mut unclear_processes = Vec::new();
         let mut new = 0;
@@ -265,7 +265,7 @@ impl Sweep {
     }
 
     fn add(&mut self, process: Process, is_stopping: bool) -> usize {
-        // An id that was given out during the scan may be a thread's.
+        // An id that was assigned during the scan may be a thread's.
         if !proc::is_process(process.id) {
             return 0;
         }

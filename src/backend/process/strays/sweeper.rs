@@ -100,7 +100,7 @@ impl Strays {
         }
     }
 
-    /// Stops what is recognised, then has `end_group` end the group, and ends the strays. Processes
+    /// Stops what is recognized, then has `end_group` end the group, and ends the strays. Processes
     /// that are left after two seconds are passed to the thread of the backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
@@ -126,7 +126,8 @@ impl Strays {
 }
 
 impl Strays {
-    /// The search, where parents have to show what was started: what is in a cgroup is known by it.
+    /// Returns the search, where parents have to show what was started: what is in a cgroup is
+    /// known by it.
     fn sweep_without_cgroup(&mut self) -> Option<&mut Sweep> {
         let cleanup = self.cleanup.as_mut()?;
         cleanup.sweep.as_mut().filter(|_| cleanup.cgroup.is_none())

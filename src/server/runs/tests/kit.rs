@@ -48,7 +48,7 @@ impl Messages {
         messages
     }
 
-    /// An envelope of the agent itself, or of the subagent with this number.
+    /// Returns an envelope of the agent itself, or of the subagent with this number.
     fn envelope(&self, agent: u8) -> Envelope {
         let seq = self.0.len() as u64;
         match agent {
@@ -180,7 +180,7 @@ impl SessionStore for OddStore {
     }
 }
 
-/// An agent whose calls of `act` ask for permission.
+/// Returns an agent whose calls of `act` ask for permission.
 pub(super) fn agent(model: ScriptedModel) -> Agent {
     let schema = json!({"type": "object"});
     let act = FuncTool::new("act", "Acts", schema, |_cx, _args| async { "acted" });
@@ -210,7 +210,7 @@ pub(super) fn start(
     })
 }
 
-/// The whole rest of a reader's stream.
+/// Returns the whole rest of a reader's stream.
 pub(super) async fn rest(reader: &mut Reader) -> String {
     let mut bytes = Vec::new();
     while let Some(piece) = reader.next().await {

@@ -297,7 +297,7 @@ fn send_tagged(
     });
 }
 
-/// The calls of this thread that wait for a decision.
+/// Returns the calls of this thread that wait for a decision.
 fn interrupts(state: &StreamState) -> Vec<Interrupt> {
     let pending = state.history().pending().iter();
     let own_calls = pending.filter(|call| call.session_id == *state.thread_id());
@@ -349,7 +349,7 @@ fn usage(result: &ResultMessage) -> Vec<TokenUsage> {
         .collect()
 }
 
-/// The reasons for the failure of a run.
+/// Returns the reasons for the failure of a run.
 pub(in super::super) fn error_text(result: &ResultMessage) -> String {
     match &*result.errors {
         [] => result

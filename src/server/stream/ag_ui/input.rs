@@ -116,13 +116,14 @@ struct ResumePayload {
 }
 
 impl AgUiInput {
-    /// The trailing messages of the user, with the context at the end of the last one. Those up to
-    /// the last one that the thread has, by its id, are left out, for a run that failed has stored
-    /// them; the last message stays, as the input that was sent twice.
+    /// Returns the trailing messages of the user, with the context at the end of the last one.
+    /// Those up to the last one that the thread has, by its id, are omitted, for a run that failed
+    /// has stored them; the last message stays, as the input that was sent twice.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a model.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a
+    /// model.
     pub(crate) fn input(&self, is_known: impl Fn(&str) -> bool) -> Result<RunInput> {
         let is_user = |message: &InputMessage| message.role == "user";
         let start = self
@@ -159,12 +160,12 @@ impl AgUiInput {
         format!("\n\nContext:{}", lines.collect::<String>())
     }
 
-    /// The decisions about the pending calls; `None` if the request has none.
+    /// Returns the decisions about the pending calls; `None` if the request has none.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) if a pending call has no entry, or an entry is about a
-    /// call that is not pending or whose question has expired.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if a pending call has no entry, or an entry is
+    /// about a call that is not pending or whose question has expired.
     pub(crate) fn decisions(
         &self,
         pending: &[PendingCall],

@@ -11,7 +11,7 @@ use super::super::history::Shown;
 use super::super::state::StreamState;
 use super::super::step::args_text;
 
-/// The messages of a snapshot; `None` if those before the run are not known.
+/// Returns the messages of a snapshot; `None` if those before the run are not known.
 pub(super) fn snapshot(state: &StreamState) -> Option<Vec<Value>> {
     let mut messages = Vec::new();
     for shown in state.history().messages()? {

@@ -16,7 +16,7 @@ use super::chunk::Chunk;
 /// The last event of every stream.
 const DONE: &str = "[DONE]";
 
-/// The encoder of the format. Subagents are left out: the call that runs one has its result.
+/// The encoder of the format. Subagents are omitted: the call that runs one has its result.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AiSdk {
     is_started: bool,
@@ -92,7 +92,7 @@ impl AiSdk {
     }
 }
 
-/// The chunk of a turn, a block or a call.
+/// Returns the chunk of a turn, a block or a call.
 fn block_chunk<'s>(kind: &'s StepKind<'_>) -> Option<Chunk<'s>> {
     Some(match kind {
         StepKind::TurnStarted(_) => Chunk::StartStep,

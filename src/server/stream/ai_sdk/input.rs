@@ -66,11 +66,12 @@ pub(crate) struct Approval {
 }
 
 impl AiSdkInput {
-    /// The last message, if it is the user's.
+    /// Returns the last message, if it is the user's.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a file that cannot be sent to a model.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a file that cannot be sent to a
+    /// model.
     pub(crate) fn input(&self) -> Result<RunInput> {
         let Some(message) = self.messages.last().filter(|last| last.role == "user") else {
             return Ok(RunInput::default());
@@ -88,13 +89,13 @@ impl AiSdkInput {
         Ok(RunInput::new([message]))
     }
 
-    /// The decisions about the pending calls that the last message has; `None` if there are none.
-    /// Answers to questions that were decided earlier are skipped: the message keeps them.
+    /// Returns the decisions about the pending calls that the last message has; `None` if there are
+    /// none. Answers to questions that were decided earlier are skipped: the message keeps them.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than those of the
-    /// pending call.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than those
+    /// of the pending call.
     pub(crate) fn decisions(&self, pending: &[PendingCall]) -> Result<Option<Vec<Decision>>> {
         let Some(message) = self.messages.last().filter(|last| last.role == "assistant") else {
             return Ok(None);

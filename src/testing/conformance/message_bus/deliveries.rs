@@ -119,9 +119,9 @@ pub(super) async fn channels<B: MessageBus>(bus: &B) -> Result<()> {
         bus.publish_outbound(message).await?;
     }
     for channel in ["a b", "a.b"] {
-        let delivery = timeout(Duration::from_secs(10), bus.consume_outbound(channel)).await;
-        let delivery = delivery.map_err(|_| wrong("no message arrived in 10 seconds"))??;
-        let delivery = delivery.ok_or_else(|| wrong("the bus is closed"))?;
+        let outcome = timeout(Duration::from_secs(10), bus.consume_outbound(channel)).await;
+        let arrival = outcome.map_err(|_| wrong("no message arrived in 10 seconds"))??;
+        let delivery = arrival.ok_or_else(|| wrong("the bus is closed"))?;
         let name: &str = &delivery.message.content;
         same("the channel of the message", &name, &channel)?;
         delivery.ack().await?;

@@ -36,7 +36,7 @@ pub(super) trait Side: Sync {
         Ok(())
     }
 
-    /// The next message, which must arrive soon.
+    /// Returns the next message, which must arrive soon.
     async fn arrival(&self, key: &str) -> Result<Delivery<Self::Message>> {
         match timeout(ARRIVAL, self.consume(key)).await {
             Err(_) => Err(wrong("no message arrived in 10 seconds")),

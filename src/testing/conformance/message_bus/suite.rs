@@ -16,7 +16,7 @@ use super::{deliveries, orders};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::gateway::InProcessBus;

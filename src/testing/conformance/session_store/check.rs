@@ -45,7 +45,7 @@ pub(super) fn message(text: &str) -> Record {
     }
 }
 
-/// A message with an id of the caller.
+/// Returns a message with an id of the caller.
 pub(super) fn input(id: &str, text: &str) -> Record {
     Record::Message {
         message: Arc::new(Message::human(text)),
@@ -60,7 +60,8 @@ pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> 
     store.append(&lease, records).await
 }
 
-/// The session. Where its appended inputs stand may be in the state, or left to the run to find.
+/// Returns the session. Where its appended inputs stand may be in the state, or left to the run to
+/// find.
 pub(super) async fn load(store: &impl SessionStore, id: &str) -> Result<StoredSession> {
     let session = store.load(id).await?;
     let mut session = session.ok_or_else(|| wrong(format!("session {id:?} is gone")))?;

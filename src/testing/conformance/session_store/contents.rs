@@ -17,7 +17,7 @@ use crate::usage::Usage;
 
 use super::check::{fails, ids, input, load, message, same, same_state, say, texts};
 
-/// A history with a call and its result.
+/// Returns a history with a call and its result.
 pub(super) fn history() -> Messages {
     let call = ToolCall::new(
         "call_1",
@@ -61,7 +61,7 @@ pub(super) fn full(id: &str) -> AgentState {
     state
 }
 
-/// The metadata of an answer.
+/// Returns the metadata of an answer.
 fn info() -> Arc<MessageInfo> {
     let mut response = ModelResponse::new("");
     response.id = "msg_1".into();

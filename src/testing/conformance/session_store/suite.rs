@@ -18,7 +18,7 @@ use super::{contents, copies, handles, leases, lists};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -122,11 +122,11 @@ where
 /// Holds two stores over the same sessions, as two processes have them, to excluding each other.
 ///
 /// `make` returns, for each check, two stores that see the same sessions, of which there are none
-/// yet. [`session_store`] checks what one store does by itself.
+/// yet. [`session_store`] checks a single store.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each check that failed.
+/// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) with one line for each failed check.
 ///
 /// ```
 /// use agentcore::ThreadStore;

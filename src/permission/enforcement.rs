@@ -1,4 +1,4 @@
-//! Rules that the kernel holds commands to.
+//! The rules that the kernel enforces for commands.
 
 use crate::backend::DeniedPath;
 
@@ -22,9 +22,9 @@ pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPa
 }
 
 #[cfg(feature = "sandbox")]
-pub use report::HeldRule;
+pub use report::RuleEnforcement;
 #[cfg(feature = "sandbox")]
-pub(super) use report::held_rules;
+pub(super) use report::rule_enforcement;
 
 #[cfg(feature = "sandbox")]
 mod report {
@@ -34,18 +34,18 @@ mod report {
 
     use super::{Behavior, Kind, PathContext, Rule, denied_path, governs_writes};
 
-    /// A rule that denies files to commands, and whether the kernel holds commands to it; from
-    /// [`PermissionRules::held`](crate::permission::PermissionRules::held).
+    /// A rule that denies files to commands, and whether the kernel enforces it; from
+    /// [`PermissionRules::kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
-    pub struct HeldRule {
+    pub struct RuleEnforcement {
         /// The rule.
         pub rule: Rule,
-        /// The reason why the kernel does not hold commands to it; `None` if it does.
+        /// The reason why the kernel does not enforce the rule; `None` if it does.
         pub obstacle: Option<String>,
     }
 
-    impl fmt::Display for HeldRule {
+    impl fmt::Display for RuleEnforcement {
         /// `deny:Read(/srv/keys/**): held by the kernel`.
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match &self.obstacle {
@@ -56,24 +56,24 @@ mod report {
     }
 
     /// The rules that deny files to commands, in order.
-    pub(in super::super) fn held_rules(
+    pub(in super::super) fn rule_enforcement(
         rules: &[Rule],
         context: &PathContext,
         sandbox: &Sandbox,
-    ) -> Vec<HeldRule> {
+    ) -> Vec<RuleEnforcement> {
         let governs_commands = |rule: &&Rule| {
             let is_path = matches!(rule.kind, Kind::Path(_));
             let is_general = rule.name.matches("Read") || governs_writes(rule);
             rule.behavior() == Behavior::Deny && is_path && is_general
         };
         let rules = rules.iter().filter(governs_commands);
-        let held_rules = rules.map(|rule| HeldRule {
+        let enforcement = rules.map(|rule| RuleEnforcement {
             rule: rule.clone(),
             obstacle: match denied_path(rule, context) {
                 Some(path) => sandbox.obstacle(&path),
                 None => Some("the files it matches may be anywhere".to_owned()),
             },
         });
-        held_rules.collect()
+        enforcement.collect()
     }
 }
