@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn ignored_bytes_are_limited_by_the_largest_answer() {
         let ignored = |bytes| IgnoredBytes::new(ResponseLimits::default().with_max_bytes(bytes));
-        let most = [10, 16 << 20, usize::MAX].map(|bytes| ignored(bytes).most);
-        assert_eq!(most, [64 << 20, 1 << 30, usize::MAX]);
+        let limits = [10, 16 << 20, usize::MAX].map(|bytes| ignored(bytes).limit);
+        assert_eq!(limits, [64 << 20, 1 << 30, usize::MAX]);
 
         let mut bytes = ignored(10);
         for _ in 0..3 {
