@@ -12,8 +12,8 @@ pub(super) const OPENING: usize = 800;
 /// The maximum ratio of the size of a JSON document to that of the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
-/// The size that a document may always have, whatever the limit of the answer; the answer in it is
-/// still limited.
+/// The size that a document may always have, regardless of the limit of the answer; the answer in
+/// it is still limited.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
 /// The maximum ratio of the ignored bytes of a stream to those of the largest answer.
