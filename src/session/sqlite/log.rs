@@ -248,7 +248,7 @@ fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
     Ok(end.optional()?.unwrap_or(0))
 }
 
-/// The ids after `after`, and the last one read, if there may be more. Goes from id to id in the
+/// The ids behind `after`, and the last one read, if there may be more. Goes from id to id in the
 /// index instead of over all rows.
 fn next_ids(
     connection: &Connection,

@@ -15,7 +15,7 @@ use super::database::{BUSY_TIMEOUT, Database};
 ///
 /// An acknowledged write is on the disk (write-ahead log, flushed with every write). A write is one
 /// transaction: a crash or a full disk leaves all of it or nothing. Damaged parts of a session are
-/// omitted, put into the table `damaged` and reported, and everything after them is read. Another
+/// left out, put into the table `damaged` and reported, and everything after them is read. Another
 /// program's database, or one of a newer version, is not touched.
 ///
 /// A lease is a lock on its own file in the folder `PATH-locks`, so it also holds against other
