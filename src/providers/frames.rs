@@ -12,8 +12,8 @@ pub(super) const OPENING: usize = 800;
 /// The maximum ratio of the size of a JSON document to that of the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
-/// The size that a document may always have, whatever the limit of the answer; the answer in it is
-/// still limited.
+/// The size that a document may always have, regardless of the limit of the answer; the answer in
+/// it is still limited.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
 /// The maximum ratio of the ignored bytes of a stream to those of the largest answer.
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn ignored_bytes_are_limited_by_the_largest_answer() {
         let ignored = |bytes| IgnoredBytes::new(ResponseLimits::default().with_max_bytes(bytes));
-        let most = [10, 16 << 20, usize::MAX].map(|bytes| ignored(bytes).most);
-        assert_eq!(most, [64 << 20, 1 << 30, usize::MAX]);
+        let limits = [10, 16 << 20, usize::MAX].map(|bytes| ignored(bytes).limit);
+        assert_eq!(limits, [64 << 20, 1 << 30, usize::MAX]);
 
         let mut bytes = ignored(10);
         for _ in 0..3 {

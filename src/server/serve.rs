@@ -85,7 +85,7 @@ impl Listening {
     /// Returns the address of the page with the token in its fragment, which browsers do not send.
     /// There is no token if the application has its own login.
     ///
-    /// Whoever has the address has all rights of the server's user: print it, but do not log it.
+    /// The address grants all rights of the server's user: print it, but do not log it.
     pub fn url_with_token(&self) -> String {
         let address = self.address;
         match &self.token {

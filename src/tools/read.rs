@@ -16,7 +16,7 @@ use super::args::{Args, PATH};
 const MAX_LINES: usize = 2_000;
 /// The maximum length of a line, in characters; a longer one is cut.
 const MAX_LINE_CHARS: usize = 2_000;
-/// The maximum number of bytes shown at once, whatever the number of lines.
+/// The maximum number of bytes shown at once, regardless of the number of lines.
 const MAX_SHOWN: usize = 256 * 1024;
 /// The maximum number of bytes of a file that are searched for lines.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;

@@ -27,7 +27,7 @@ pub(super) fn packaged(cx: &mut Context, name: &str, command: &SimpleCommand, wo
     }
 }
 
-/// Notes what the options of the program after `command` do.
+/// Notes what the options of the program behind `command` do.
 fn tail_options(cx: &mut Context, name: &str, command: &SimpleCommand, argv: &[Word]) {
     let Model {
         program: Some(program),

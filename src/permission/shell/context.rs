@@ -114,7 +114,7 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
-        // A `cd` in a group or a substitution may not be that of the commands after it.
+        // A `cd` in a group or a substitution may not be that of the commands behind it.
         self.is_chain &= self.depth == 0 || !self.found.commands.is_empty();
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);

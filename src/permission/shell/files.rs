@@ -109,7 +109,7 @@ pub(super) enum Place {
     Local,
     /// The project, or what it names elsewhere with a colon.
     Project,
-    /// Names elsewhere, but for files after `@`.
+    /// Names elsewhere, but for files behind `@`.
     Remote,
 }
 

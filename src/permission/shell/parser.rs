@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
             self.blanks()?;
             match self.reserved() {
                 Some("!") => {
-                    // The commands after the first one then run if it fails.
+                    // The commands behind the first one then run if it fails.
                     self.cx.is_chain &= !self.cx.found.commands.is_empty();
                     self.bump_by(1)?;
                 }

@@ -242,7 +242,7 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
     }
 }
 
-/// Returns `true` if the words after this one are a program and its arguments.
+/// Returns `true` if the words behind this one are a program and its arguments.
 fn is_exec(text: &str, is_find: bool) -> bool {
     if is_find {
         return matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir");

@@ -24,7 +24,7 @@ const FREE_EFFORT: usize = 20_000 * SCHEMA;
 /// alternatives, and long lists under `enum`, can ask for any effort, and end here.
 const EFFORT_A_VALUE: usize = 100 * SCHEMA;
 
-/// The maximum effort, whatever the size of the arguments: that of 2,000,000 schemas.
+/// The maximum effort, regardless of the size of the arguments: that of 2,000,000 schemas.
 const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
 
 /// A step from a value to one inside it.
