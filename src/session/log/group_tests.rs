@@ -439,10 +439,18 @@ fn group_is_stored_after_the_runtime_of_its_first_write_was_shut_down() {
     let (ended_runtime, other_runtime) = (runtime(), runtime());
     let (sender, wait) = channel::<()>();
     ended_runtime.spawn_blocking(move || wait.recv());
-    let first =
-        ended_runtime.block_on(async { begin!(test.store.append(&first_lease, said("one"))) });
-    let other =
-        other_runtime.block_on(async { begin!(test.store.append(&other_lease, said("one"))) });
+    let mut first = Box::pin(test.store.append(&first_lease, said("one")));
+    assert!(
+        ended_runtime
+            .block_on(async { poll!(&mut first) })
+            .is_pending()
+    );
+    let mut other = Box::pin(test.store.append(&other_lease, said("one")));
+    assert!(
+        other_runtime
+            .block_on(async { poll!(&mut other) })
+            .is_pending()
+    );
     ended_runtime.shutdown_background();
     drop(sender);
     other_runtime.block_on(async {
