@@ -97,6 +97,34 @@ pub(super) async fn remove_older(
     Ok(())
 }
 
+/// A file of a result.
+#[derive(Debug)]
+pub(super) struct StoredResult {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
+/// The results in the folder of the result at `path`, the oldest first. Those whose modification
+/// time is unknown, and those beyond the number of files that are looked at, count as the oldest.
+pub(super) async fn oldest_first(backend: &dyn Backend, path: &str) -> Result<Vec<StoredResult>> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let entries = listed(backend, folder).await?;
+    let mut results = Vec::new();
+    for entry in entries.into_iter().filter(is_result) {
+        let path = format!("{folder}/{}", entry.name);
+        let metadata = if results.len() < MAX_SWEPT {
+            backend.stat(&path).await.ok()
+        } else {
+            None
+        };
+        let modified_time = metadata.and_then(|metadata| metadata.modified);
+        let bytes = entry.size;
+        results.push((modified_time, StoredResult { path, bytes }));
+    }
+    results.sort_by_key(|(modified_time, _)| *modified_time);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
 /// The paths of the results in a folder.
 async fn results(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
     let entries = listed(backend, folder).await?;
@@ -107,7 +135,7 @@ async fn results(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
 }
 
 /// Removes a file. Returns `false` when another run has already removed it.
-async fn remove(backend: &dyn Backend, path: &str) -> Result<bool> {
+pub(super) async fn remove(backend: &dyn Backend, path: &str) -> Result<bool> {
     match backend.remove(path).await {
         Ok(()) => Ok(true),
         Err(error) if is_not_found(&error) => Ok(false),

@@ -19,8 +19,9 @@ use crate::util::blocking::blocking;
 use crate::util::secret;
 use crate::util::sync::lock;
 
-use super::evicted_files;
+use super::evicted_files::{self, StoredResult};
 use super::eviction::{Eviction, MovedText, ResultPlace};
+use super::moved_results::{self, MovedResults};
 
 /// The names of the tools, as [`Hook::tools`] announces them.
 const TOOLS: [&str; 7] = [
@@ -80,8 +81,9 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
 /// whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
-/// [`remove_results`](Self::remove_results) removes those of a session that has ended. A session
-/// can continue without them, but its agent can no longer read them.
+/// [`remove_results`](Self::remove_results) removes those of a session that has ended. Those of one
+/// session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within)); the oldest
+/// are removed first. A session can continue without them, but its agent can no longer read them.
 ///
 /// When the backend refuses the file, the run gets a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
@@ -113,6 +115,9 @@ pub struct FilesystemHook {
     eviction: Option<Eviction>,
     /// The time for which moved results are kept.
     retention: Duration,
+    /// The maximum size of the moved results of a session, in bytes.
+    max_results_bytes: u64,
+    moved_results: MovedResults,
     /// The limits of commands instead of the backend's.
     command_limits: CommandLimits,
     /// The time of the last search for old results.
@@ -128,6 +133,8 @@ impl FilesystemHook {
             max_tracked: MAX_TRACKED,
             eviction: Some(Eviction::default()),
             retention: RETENTION,
+            max_results_bytes: moved_results::MAX_BYTES,
+            moved_results: MovedResults::default(),
             command_limits: CommandLimits::default(),
             last_sweep: Arc::default(),
         }
@@ -196,6 +203,15 @@ impl FilesystemHook {
         self
     }
 
+    /// Sets the maximum size of the moved results of a session, in bytes. Defaults to 128 MiB. When
+    /// a further result exceeds it, or there are more than 10,000, the oldest are removed, with a
+    /// warning; the newest stays.
+    #[must_use]
+    pub fn keep_results_within(mut self, bytes: u64) -> Self {
+        self.max_results_bytes = bytes;
+        self
+    }
+
     /// Excludes the results of this tool from being moved.
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
@@ -227,7 +243,29 @@ impl FilesystemHook {
             return Ok(0);
         };
         let folder = eviction.folder(&*self.backend);
+        self.moved_results.forget(session);
         evicted_files::remove_session(&*self.backend, &folder, session).await
+    }
+
+    /// Counts a result that was moved, and removes the oldest of its session above the limit.
+    async fn limit_results(&self, cx: &RunContext, path: String, len: usize) {
+        let bytes = len as u64;
+        let result = StoredResult { path, bytes };
+        let (backend, max_bytes) = (&*self.backend, self.max_results_bytes);
+        let results = &self.moved_results;
+        match results
+            .add(backend, cx.session_id(), result, max_bytes)
+            .await
+        {
+            Ok(0) => {}
+            Ok(count) => cx.warn(format!(
+                "filesystem: the {count} oldest moved results of the session were removed, for the \
+                 limit of a session is {max_bytes} bytes"
+            )),
+            Err(error) => cx.warn(format!(
+                "filesystem: the size of the moved results was not limited: {error}"
+            )),
+        }
     }
 
     /// Removes old results, unless that was done within the last day.
@@ -326,7 +364,10 @@ impl FilesystemHook {
 
         let outcome = eviction.store(&*self.backend, &path, &text).await;
         match outcome {
-            Ok(()) => self.sweep(cx, eviction).await,
+            Ok(()) => {
+                self.limit_results(cx, path, text.len()).await;
+                self.sweep(cx, eviction).await;
+            }
             Err(error) => {
                 let folder = eviction.folder(&*self.backend);
                 let has_room = cx.with_state(|mut view| {

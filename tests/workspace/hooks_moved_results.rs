@@ -281,6 +281,62 @@ async fn remove_results_removes_results_of_one_session() {
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
+/// Moves a result for each text in one session. Returns the warnings.
+async fn move_texts(hook: FilesystemHook, texts: &[String]) -> Vec<String> {
+    let calls = texts.iter().map(|text| json!({"text": text}));
+    let model = calls.fold(ScriptedModel::new(), |model, args| model.call("say", args));
+    let agent = agent(model.say("done")).hook(hook).tool(say());
+    let agent = agent.loop_detection(false).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    output.unwrap();
+    warnings(&messages)
+}
+
+#[tokio::test]
+async fn results_over_the_size_of_a_session_remove_its_oldest() {
+    let backend = Dated::new();
+    let others = backend.moves(&moving(&backend), "other").await;
+    let texts = ["b", "a", "c", "d", "e"].map(|unit| unit.repeat(200));
+    // Those of an earlier process are known by their times alone.
+    for text in &texts[..2] {
+        move_texts(moving(&backend), std::slice::from_ref(text)).await;
+    }
+    let files = backend.backend.files.files();
+    let oldest = files.iter().find(|(_, content)| **content == texts[0]);
+    backend.age(oldest.unwrap().0);
+
+    let hook = moving(&backend).keep_results_within(700);
+    let said = move_texts(hook.clone(), &texts[2..4]).await;
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("the 1 oldest") && said[0].contains("700 bytes"),
+        "{said:?}"
+    );
+    let left = || {
+        let files = backend.backend.files.files().into_iter();
+        let mut files: BTreeMap<String, Bytes> = files.collect();
+        files.retain(|path, _| path.ends_with(".txt") && !others.contains_key(path));
+        files.into_values().collect::<BTreeSet<Bytes>>()
+    };
+    let expected = |texts: &[String]| {
+        let contents = texts.iter().map(|text| Bytes::from(text.clone()));
+        contents.collect::<BTreeSet<Bytes>>()
+    };
+    assert_eq!(left(), expected(&texts[1..4]));
+    assert_eq!(move_texts(hook, &texts[4..]).await.len(), 1);
+    assert_eq!(left(), expected(&texts[2..]));
+    assert!(
+        others
+            .keys()
+            .all(|path| backend.backend.files.files().contains_key(path))
+    );
+
+    // A result that exceeds the limit alone stays.
+    let hook = moving(&backend).keep_results_within(100);
+    assert_eq!(move_texts(hook, &["f".repeat(300)]).await.len(), 1);
+    assert_eq!(left(), expected(&["f".repeat(300)]));
+}
+
 #[tokio::test]
 async fn details_that_are_not_objects_are_kept() {
     let values = [json!(null), json!(1.5), json!([]), json!({}), json!("x")];

@@ -23,6 +23,8 @@ mod hooks_memory;
 mod hooks_moved_results;
 #[cfg(feature = "yaml")]
 mod hooks_skills;
+#[cfg(all(feature = "jsonl", feature = "tools", target_os = "linux"))]
+mod host_environment;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_edits;
 #[cfg(all(feature = "tools", unix))]

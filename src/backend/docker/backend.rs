@@ -86,6 +86,12 @@ const TRIES: usize = 8;
 /// exit code above 128 may represent a signal, as in a shell; [`CommandOutput::signal`] is not
 /// known. Variables are passed so that they are not visible among the processes of this machine.
 ///
+/// # Limits
+///
+/// A call of the `docker` program may take 60 seconds, one for a file or for the start of a command
+/// 120, and pulling an image 10 minutes. A program that answers with more than is asked of it, and
+/// 1 MiB, is ended.
+///
 /// It needs a tokio runtime with its drivers enabled, and a clock that is not paused.
 #[derive(Clone, Debug)]
 pub struct DockerBackend {

@@ -32,6 +32,10 @@ const PASSED_ON: [&str; 9] = [
 /// The maximum length of the program's error text; a longer one is cut.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
+/// The bytes that may follow the last one that is kept, such as the report about an image that is
+/// pulled. A program that writes on would be read until the time of the call is over.
+const MAX_IGNORED: u64 = 1024 * 1024;
+
 /// The program, and the engine it connects to.
 #[derive(Clone, Debug)]
 pub(super) struct Cli {
@@ -113,18 +117,19 @@ impl Cli {
                     // If the client does not read its input, its exit status gives the reason.
                     drop(stdin.write_all(input).await);
                 }
+                Ok(())
             };
 
-            let (status, (), stdout, stderr) = tokio::join!(
+            let (status, (), stdout, stderr) = tokio::try_join!(
                 child.wait(),
                 write,
                 read(stdout, max),
                 read(stderr, MAX_ERROR)
-            );
+            )?;
             Ok::<_, io::Error>(Called {
-                status: status?,
-                stdout: stdout?,
-                stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
+                status,
+                stdout,
+                stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
             })
         };
 
@@ -135,7 +140,8 @@ impl Cli {
 
         drop(group);
         match result {
-            Ok(called) => called.map_err(Error::from),
+            Ok(Ok(called)) => Ok(called),
+            Ok(Err(error)) => Err(Error::from(error).context(format!("{:?}", self.program))),
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
                 format!(
@@ -149,11 +155,23 @@ impl Cli {
 }
 
 /// Reads to the end, and keeps at most `max` bytes.
+///
+/// # Errors
+///
+/// When more than [`MAX_IGNORED`] bytes follow those.
 pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     if let Some(mut stream) = stream {
         (&mut stream).take(max).read_to_end(&mut content).await?;
-        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+        let mut ignored = stream.take(MAX_IGNORED + 1);
+        let count = tokio::io::copy(&mut ignored, &mut tokio::io::sink()).await?;
+        if count > MAX_IGNORED {
+            let text = format!(
+                "it wrote more than {} bytes in answer to one call, and was ended; is it Docker?",
+                max.saturating_add(MAX_IGNORED)
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
     }
     Ok(content)
 }

@@ -78,12 +78,12 @@ pub(super) async fn start(
         None => {
             drop((child.stdin.take(), child.stdout.take()));
             let stderr = read(child.stderr.take(), MAX_ERROR);
-            let outcome = timeout(LIMIT, async { tokio::join!(child.wait(), stderr) }).await;
-            let (status, stderr) = outcome.map_err(|_| too_long())?;
+            let outcome = timeout(LIMIT, async { tokio::try_join!(child.wait(), stderr) }).await;
+            let (status, stderr) = outcome.map_err(|_| too_long())??;
             let output = Called {
-                status: status?,
+                status,
                 stdout: Vec::new(),
-                stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
+                stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
             };
 
             return Err(refused("the container", &output));

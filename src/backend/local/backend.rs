@@ -51,6 +51,11 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// environment and those set for it. Commands need a tokio runtime with its drivers enabled, and a
 /// clock that is not paused.
 ///
+/// A command can read all of the environment that this process began with, as `/proc/PID/environ`
+/// or with `ps eww`. The keys in it are redacted in results, as the docs of
+/// [`Secret`](crate::Secret) describe, but the command itself has them and may send them anywhere.
+/// A `Sandbox` that does not allow `/proc`, another user or a container hides the environment.
+///
 /// All processes of a command are ended with it:
 ///
 /// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then

@@ -19,7 +19,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::runs::{ReaderPermit, RunKey};
-use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat};
+use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
 use super::launch::owned_state;
@@ -89,7 +89,7 @@ async fn thread_events(
     }
     let thread = RemoteThread {
         encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
-        _permit: app.runs.reader_permit(caller.id())?,
+        permit: app.runs.reader_permit(caller.id())?,
         app: app.clone(),
         store,
         id,
@@ -106,7 +106,7 @@ struct RemoteThread {
     /// One encoder for the whole stream, so that it begins and ends only once.
     encoder: Encoder,
     is_over: bool,
-    _permit: ReaderPermit,
+    permit: ReaderPermit,
 }
 
 impl RemoteThread {
@@ -127,6 +127,8 @@ impl RemoteThread {
     /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
+        // The size of the state is not known before it is loaded.
+        let space = self.permit.all_space().await;
         let mut events = Vec::new();
         match self.poll().await {
             Ok(Some((state, is_leased))) => {
@@ -142,11 +144,7 @@ impl RemoteThread {
                 self.fail(&text, "store_error", &mut events);
             }
         }
-        let mut bytes = Vec::new();
-        for event in &events {
-            event.write(&mut bytes);
-        }
-        bytes.into()
+        space.hold(write_events(events))
     }
 
     /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no

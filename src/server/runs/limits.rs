@@ -21,6 +21,15 @@ pub enum OnDisconnect {
 
 /// The limits of runs, their logs and their readers.
 ///
+/// # Memory
+///
+/// Readers hold little: a stream holds one message, whose bytes are limited for each user, and makes
+/// the next one once the client has read it. Runs hold more. A run holds the answer that it
+/// receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After its end, its
+/// last answer is in memory up to four times while its log is kept. Eight runs of a user whose model
+/// never stops take about 450 MB. A server with little memory needs lower limits of runs and
+/// answers.
+///
 /// ```
 /// use agentcore::server::RunLimits;
 ///
@@ -36,6 +45,10 @@ pub struct RunLimits {
     pub runs_per_user: usize,
     /// The maximum number of open streams of one user; a further one is a 429. Defaults to 1,024.
     pub readers_per_user: usize,
+    /// The maximum size of the bytes that the open streams of one user have written and not sent,
+    /// in addition to 64 KiB of each stream. A stream waits for space; a message that is longer, or
+    /// the state of a thread, takes all of it. Defaults to 64 MiB.
+    pub reader_bytes_per_user: usize,
     /// The maximum number of messages in the log of a run; beyond it, older ones are removed.
     /// Defaults to 10,000.
     pub log_messages: usize,
@@ -53,6 +66,7 @@ impl Default for RunLimits {
             runs: 64,
             runs_per_user: 8,
             readers_per_user: 1_024,
+            reader_bytes_per_user: 64 * 1024 * 1024,
             log_messages: 10_000,
             log_bytes: 4 * 1024 * 1024,
             keep_log: Duration::from_secs(600),
@@ -73,6 +87,13 @@ impl RunLimits {
     #[must_use]
     pub fn with_readers_per_user(mut self, readers: usize) -> Self {
         self.readers_per_user = readers;
+        self
+    }
+
+    /// Sets the maximum size of the bytes that the streams of one user have written and not sent.
+    #[must_use]
+    pub fn with_reader_bytes_per_user(mut self, bytes: usize) -> Self {
+        self.reader_bytes_per_user = bytes;
         self
     }
 

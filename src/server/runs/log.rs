@@ -82,8 +82,8 @@ pub(super) struct Cursor {
 
 /// The next step of a reader.
 pub(super) enum Next {
-    /// A message.
-    Message(Arc<SdkMessage>),
+    /// A message, and its size as JSON in bytes.
+    Message(Arc<SdkMessage>, usize),
     /// No message yet.
     Wait,
     /// The reader was overtaken.
@@ -203,7 +203,7 @@ impl Log {
         match entries.find(|entry| !entry.is_rest_for(cursor)) {
             Some(entry) => {
                 cursor.seq = entry.seq() + 1;
-                Next::Message(entry.message.clone())
+                Next::Message(entry.message.clone(), entry.bytes)
             }
             None if inner.is_closed => Next::End,
             None => Next::Wait,

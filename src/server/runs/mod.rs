@@ -7,12 +7,14 @@ mod position;
 mod reader;
 mod table;
 mod task;
+mod user_streams;
 
 pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
-pub(crate) use reader::{Reader, ReaderPermit, ReaderRefusal};
+pub(crate) use reader::Reader;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
 pub(crate) use task::ServerRun;
+pub(crate) use user_streams::{ReaderPermit, ReaderRefusal};
 
 #[cfg(test)]
 mod tests;

@@ -8,53 +8,16 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::watch;
 
-use super::super::stream::{Encoder, SseEvent};
+use crate::sdk::SdkMessage;
+
+use super::super::stream::{Encoder, SseEvent, write_events};
 use super::log::{Cursor, Next, Start};
 use super::task::ServerRun;
-
-/// The reason a reader cannot be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReaderRefusal {
-    /// The user has too many open streams, with the limit.
-    TooMany(usize),
-}
-
-impl fmt::Display for ReaderRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::TooMany(limit) = self;
-        write!(
-            f,
-            "you have {limit} open streams, which is the limit; close one and try again"
-        )
-    }
-}
-
-/// The permit for one of a user's open streams, released on drop.
-#[derive(Debug)]
-pub(crate) struct ReaderPermit(Arc<AtomicUsize>);
-
-impl ReaderPermit {
-    /// Acquires a permit, unless the user has `limit` open streams.
-    pub(super) fn take(count: Arc<AtomicUsize>, limit: usize) -> Result<Self, ReaderRefusal> {
-        let add = |count: usize| (count < limit).then_some(count + 1);
-        match count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add) {
-            Ok(_) => Ok(Self(count)),
-            Err(_) => Err(ReaderRefusal::TooMany(limit)),
-        }
-    }
-}
-
-impl Drop for ReaderPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
+use super::user_streams::{ReaderPermit, Space};
 
 /// The presence of a connection that follows a run: while one exists, the run has a reader.
 pub(crate) struct Presence {
     readers: Arc<Readers>,
-    /// The permit of the connection, if it is a stream.
-    _permit: Option<ReaderPermit>,
 }
 
 /// The connections that follow a run.
@@ -82,12 +45,9 @@ impl Readers {
 }
 
 impl Presence {
-    pub(super) fn new(readers: Arc<Readers>, permit: Option<ReaderPermit>) -> Self {
+    pub(super) fn new(readers: Arc<Readers>) -> Self {
         readers.count.fetch_add(1, Ordering::AcqRel);
-        Self {
-            readers,
-            _permit: permit,
-        }
+        Self { readers }
     }
 }
 
@@ -107,7 +67,8 @@ impl fmt::Debug for Presence {
     }
 }
 
-/// A reader of a run: a cursor in its log, and the bytes of one message.
+/// A reader of a run: a cursor in its log. It holds no bytes: those of a message are made when the
+/// connection asks for them.
 pub(crate) struct Reader {
     run: Arc<ServerRun>,
     encoder: Encoder,
@@ -115,22 +76,25 @@ pub(crate) struct Reader {
     changes: watch::Receiver<u64>,
     /// The number of events of the next message that the client has received already.
     skip: usize,
-    /// The events to write before the next message.
-    events: Vec<SseEvent>,
+    /// The next message, and its size as JSON in bytes.
+    message: Option<(Arc<SdkMessage>, usize)>,
+    /// True if the stream begins with the state of the thread.
+    needs_snapshot: bool,
     is_over: bool,
+    permit: ReaderPermit,
     _presence: Presence,
 }
 
 impl Reader {
-    pub(super) fn new(run: Arc<ServerRun>, start: Start, presence: Presence) -> Self {
+    pub(super) fn new(
+        run: Arc<ServerRun>,
+        start: Start,
+        presence: Presence,
+        permit: ReaderPermit,
+    ) -> Self {
         let mut encoder = start.encoder;
         for message in &start.received {
             encoder.skip(message);
-        }
-
-        let mut events = Vec::new();
-        if start.needs_snapshot {
-            encoder.snapshot(&mut events);
         }
 
         Self {
@@ -139,8 +103,10 @@ impl Reader {
             encoder,
             cursor: start.cursor,
             skip: start.skip,
-            events,
+            message: None,
+            needs_snapshot: start.needs_snapshot,
             is_over: false,
+            permit,
             _presence: presence,
         }
     }
@@ -150,50 +116,74 @@ impl Reader {
         &self.run.key().thread
     }
 
-    /// Returns the bytes of the next message that has events; `None` at the end of the stream.
+    /// Returns the bytes of the next message that has events; `None` at the end of the stream. Waits while
+    /// the streams of the user hold too many bytes that are not sent.
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped without losing a message.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if !self.events.is_empty() {
-                return Some(self.take_bytes());
-            }
-            if self.is_over {
+            let piece = if self.needs_snapshot {
+                self.snapshot().await
+            } else if let Some((message, len)) = self.message.clone() {
+                self.encode(&message, len).await
+            } else if self.is_over {
                 return None;
-            }
-
-            self.changes.mark_unchanged();
-            match self.run.log().next(&mut self.cursor) {
-                Next::Message(message) => {
-                    if message.is_result()
-                        && let Some(state) = self.run.final_state()
-                    {
-                        self.encoder.set_state(&state);
-                    }
-                    self.encoder.push(&message, &mut self.events);
-                    let skip = std::mem::take(&mut self.skip).min(self.events.len());
-                    self.events.drain(..skip);
-                }
-                Next::Lagged => {
-                    self.encoder.lagged(&mut self.events);
-                    self.is_over = true;
-                }
-                Next::End => self.is_over = true,
-                // This reader keeps the run alive, which owns the sender.
-                Next::Wait => self.changes.changed().await.ok()?,
+            } else {
+                self.advance().await?
+            };
+            if piece.is_some() {
+                return piece;
             }
         }
     }
 
-    fn take_bytes(&mut self) -> Bytes {
-        let mut bytes = Vec::new();
-        for event in self.events.drain(..) {
-            event.write(&mut bytes);
+    /// Takes the next message from the log. Returns the bytes of the end of an overtaken reader.
+    async fn advance(&mut self) -> Option<Option<Bytes>> {
+        self.changes.mark_unchanged();
+        match self.run.log().next(&mut self.cursor) {
+            Next::Message(message, len) => self.message = Some((message, len)),
+            Next::Lagged => {
+                self.is_over = true;
+                let mut events = Vec::new();
+                self.encoder.lagged(&mut events);
+                return Some(Some(write_events(events).into()));
+            }
+            Next::End => self.is_over = true,
+            // The run, which this reader keeps, owns the sender.
+            Next::Wait => self.changes.changed().await.ok()?,
         }
-        bytes.into()
+        Some(None)
     }
+
+    async fn snapshot(&mut self) -> Option<Bytes> {
+        let space = self.permit.space(self.encoder.snapshot_len()).await;
+        self.needs_snapshot = false;
+        let mut events = Vec::new();
+        self.encoder.snapshot(&mut events);
+        piece(events, space)
+    }
+
+    async fn encode(&mut self, message: &SdkMessage, len: usize) -> Option<Bytes> {
+        let len = self.encoder.events_len(message, len);
+        let space = self.permit.space(len).await;
+        self.message = None;
+        if message.is_result()
+            && let Some(state) = self.run.final_state()
+        {
+            self.encoder.set_state(&state);
+        }
+        let mut events = Vec::new();
+        self.encoder.push(message, &mut events);
+        let skip = std::mem::take(&mut self.skip).min(events.len());
+        events.drain(..skip);
+        piece(events, space)
+    }
+}
+
+fn piece(events: Vec<SseEvent>, space: Space) -> Option<Bytes> {
+    (!events.is_empty()).then(|| space.hold(write_events(events)))
 }
 
 impl fmt::Debug for Reader {

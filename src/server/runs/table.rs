@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -16,8 +15,8 @@ use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
-use super::reader::{ReaderPermit, ReaderRefusal};
 use super::task::{Parts, ServerRun};
+use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
 
 /// A thread of an agent of a user, which has one run at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,8 +86,8 @@ struct Table {
 #[derive(Default)]
 struct Inner {
     runs: HashMap<RunKey, Arc<ServerRun>>,
-    /// The number of readers of each user.
-    readers: HashMap<Arc<str>, Weak<AtomicUsize>>,
+    /// The streams of each user.
+    streams: HashMap<Arc<str>, Weak<UserStreams>>,
     is_closing: bool,
 }
 
@@ -127,10 +126,10 @@ impl RunTable {
             handle: run.handle(),
             questions: Questions::new((!parks_questions).then(|| run.responder())),
             log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
-            user_readers: inner.readers_of(&key.user),
+            user_streams: inner.streams_of(&key.user, limits),
             key: key.clone(),
         };
-        let server_run = Arc::new(ServerRun::new(parts, limits));
+        let server_run = Arc::new(ServerRun::new(parts));
         let earlier = inner.runs.insert(key, server_run.clone());
         drop(inner);
         drop(earlier);
@@ -151,8 +150,7 @@ impl RunTable {
     ///
     /// Returns an error if the user has too many open streams.
     pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
-        let count = lock(&self.0.inner).readers_of(user);
-        ReaderPermit::take(count, self.0.limits.readers_per_user)
+        ReaderPermit::take(lock(&self.0.inner).streams_of(user, &self.0.limits))
     }
 
     /// Removes the log of a run that never began.
@@ -290,15 +288,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the number of a user's readers.
-    fn readers_of(&mut self, user: &Arc<str>) -> Arc<AtomicUsize> {
-        if let Some(count) = self.readers.get(user).and_then(Weak::upgrade) {
-            return count;
+    /// Returns the streams of a user.
+    fn streams_of(&mut self, user: &Arc<str>, limits: &RunLimits) -> Arc<UserStreams> {
+        if let Some(streams) = self.streams.get(user).and_then(Weak::upgrade) {
+            return streams;
         }
-        self.readers.retain(|_, count| count.strong_count() > 0);
-        let count = Arc::default();
-        self.readers.insert(user.clone(), Arc::downgrade(&count));
-        count
+        self.streams.retain(|_, streams| streams.strong_count() > 0);
+        let streams = Arc::new(UserStreams::new(limits));
+        self.streams.insert(user.clone(), Arc::downgrade(&streams));
+        streams
     }
 
     /// Removes the logs of ended runs until at most `limit` are left, since each may be large. Each

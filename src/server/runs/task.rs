@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -20,11 +19,12 @@ use crate::util::sync::lock;
 
 use super::super::stream::StreamFormat;
 use super::approvals::{AnswerOutcome, Questions};
-use super::limits::{OnDisconnect, RunLimits};
+use super::limits::OnDisconnect;
 use super::log::Log;
 use super::position::Position;
-use super::reader::{Presence, Reader, ReaderPermit, ReaderRefusal, Readers};
+use super::reader::{Presence, Reader, Readers};
 use super::table::RunKey;
+use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
 
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
@@ -44,8 +44,7 @@ pub(crate) struct ServerRun {
     log: Log,
     questions: Questions,
     readers: Arc<Readers>,
-    user_readers: Arc<AtomicUsize>,
-    max_user_readers: usize,
+    user_streams: Arc<UserStreams>,
     end: OnceLock<RunEnd>,
     ended_at: OnceLock<Instant>,
     is_over: watch::Sender<bool>,
@@ -59,11 +58,11 @@ pub(super) struct Parts {
     pub(super) handle: RunHandle,
     pub(super) log: Log,
     pub(super) questions: Questions,
-    pub(super) user_readers: Arc<AtomicUsize>,
+    pub(super) user_streams: Arc<UserStreams>,
 }
 
 impl ServerRun {
-    pub(super) fn new(parts: Parts, limits: &RunLimits) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         Self {
             id: parts.id,
             key: parts.key,
@@ -71,8 +70,7 @@ impl ServerRun {
             log: parts.log,
             questions: parts.questions,
             readers: Arc::default(),
-            user_readers: parts.user_readers,
-            max_user_readers: limits.readers_per_user,
+            user_streams: parts.user_streams,
             end: OnceLock::new(),
             ended_at: OnceLock::new(),
             is_over: watch::Sender::new(false),
@@ -154,7 +152,7 @@ impl ServerRun {
     /// Returns a presence that counts as a reader until it is dropped, for requests that only wait
     /// for the output.
     pub(crate) fn presence(&self) -> Presence {
-        Presence::new(self.readers.clone(), None)
+        Presence::new(self.readers.clone())
     }
 
     /// Adds a reader that begins after the event with the id `last_event_id` if the log has it.
@@ -169,7 +167,7 @@ impl ServerRun {
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,
     ) -> Result<Reader, ReaderRefusal> {
-        let permit = ReaderPermit::take(self.user_readers.clone(), self.max_user_readers)?;
+        let permit = ReaderPermit::take(self.user_streams.clone())?;
         Ok(self.reader_with(permit, format, client_run_id, last_event_id))
     }
 
@@ -181,7 +179,7 @@ impl ServerRun {
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,
     ) -> Reader {
-        let presence = Presence::new(self.readers.clone(), Some(permit));
+        let presence = Presence::new(self.readers.clone());
         let position = last_event_id.map(Position::of_reader);
         let is_of_run = position
             .as_ref()
@@ -189,7 +187,7 @@ impl ServerRun {
         let start = self
             .log
             .start(format, client_run_id, position.as_ref(), is_of_run);
-        Reader::new(self.clone(), start, presence)
+        Reader::new(self.clone(), start, presence, permit)
     }
 
     pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::message::Message;
-use crate::sdk::SdkMessage;
+use crate::sdk::{SdkMessage, SystemKind};
 use crate::session::AgentState;
 
 use super::ag_ui::AgUi;
@@ -178,6 +178,29 @@ impl Encoder {
             }
             StreamFormat::AgUi => self.ag_ui.snapshot(&mut self.state, &mut out),
             StreamFormat::AiSdk => self.ai_sdk.snapshot(&mut self.state, &mut out),
+        }
+    }
+
+    /// Estimates the size of a snapshot in bytes.
+    pub(crate) fn snapshot_len(&self) -> usize {
+        self.state.history().size()
+    }
+
+    /// Estimates the size of the events of a message in bytes. The message has `len` bytes as JSON.
+    pub(crate) fn events_len(&self, message: &SdkMessage, len: usize) -> usize {
+        // An AG-UI client may get all messages with these.
+        let may_have_all = self.format == StreamFormat::AgUi
+            && match message {
+                SdkMessage::Assistant(_) | SdkMessage::Result(_) => true,
+                SdkMessage::System(event) => {
+                    matches!(event.kind, SystemKind::StreamRestart { .. })
+                }
+                _ => false,
+            };
+        if may_have_all {
+            len.saturating_add(self.snapshot_len())
+        } else {
+            len
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::message::{Message, Role, Todo, ToolCall};
+use crate::message::{Message, Role, Todo, ToolCall, message_size};
 use crate::session::{AgentState, PendingCall};
 
 use super::encoder::EncoderOptions;
@@ -131,6 +131,17 @@ impl History {
             .chain(before)
             .flat_map(|message| message.tool_calls())
             .find(|call| *call.id == *id)
+    }
+
+    /// Estimates the size of all messages and of the paths in bytes.
+    pub(super) fn size(&self) -> usize {
+        let before = self.before.iter();
+        let before = before.flat_map(|state| state.messages.as_slice());
+        let input = self.input.iter().map(|(_, message)| message);
+        let of_run = self.of_run().map(|shown| &shown.message);
+        let messages = before.chain(input).chain(of_run);
+        let sizes = messages.map(|message| message_size(message));
+        sizes.chain(self.files.iter().map(|path| path.len())).sum()
     }
 
     /// Returns all messages in order; `None` if those before the run are unknown.

@@ -35,3 +35,4 @@ pub use encoder::{Encoder, EncoderOptions};
 pub use format::StreamFormat;
 pub(crate) use run_input::RunInput;
 pub use sse::SseEvent;
+pub(crate) use sse::write_events;

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// About the bytes of an event beside its id and its data.
+const FRAME_LEN: usize = 64;
+
 /// One event of a stream, as it is written.
 ///
 /// ```
@@ -63,13 +66,30 @@ impl SseEvent {
         if let Some(event) = &self.event {
             field(out, "event", event);
         }
-        // A lone carriage return ends a line, too.
-        let lines = self.data.replace("\r\n", "\n").replace('\r', "\n");
-        for line in lines.split('\n') {
-            field(out, "data", line);
+        let mut data = self.data.as_str();
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', data.as_bytes()) {
+            field(out, "data", &data[..end]);
+            // A lone carriage return ends a line, too.
+            let len = if data[end..].starts_with("\r\n") {
+                2
+            } else {
+                1
+            };
+            data = &data[end + len..];
         }
+        field(out, "data", data);
         out.push(b'\n');
     }
+}
+
+/// The bytes of events, each of which is dropped once it is written.
+pub(crate) fn write_events(events: Vec<SseEvent>) -> Vec<u8> {
+    let data_len = |event: &SseEvent| event.data.len() + event.id.len() + FRAME_LEN;
+    let mut bytes = Vec::with_capacity(events.iter().map(data_len).sum());
+    for event in events {
+        event.write(&mut bytes);
+    }
+    bytes
 }
 
 fn field(out: &mut Vec<u8>, name: &str, value: &str) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::matcher::{Matcher, Needle};
-use super::{redact, spelling};
+use super::{environment, redact, spelling};
 
 /// Shorter ones may be words of any text, as placeholders of local servers are.
 const MIN_LEN: usize = 12;
@@ -129,6 +129,7 @@ pub(super) fn remove(secret: &str) {
 
 /// The patterns of all secrets; `None` when there are none.
 pub(super) fn patterns() -> Option<Arc<Patterns>> {
+    environment::register();
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
     }

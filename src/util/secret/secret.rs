@@ -35,10 +35,14 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
 /// crate are given are secrets; make one of any other that a run may come upon and keep it alive.
 ///
-/// Not covered are shorter secrets, outside the errors of the endpoint they belong to; placeholders
-/// such as `ollama` or `not-needed`; a part of a secret, unless a limit of this crate cut it off;
-/// compression, encryption and other spellings; images and documents; and messages of the user,
-/// which are sent and stored as they are.
+/// So are the values of up to 256 variables of the process's environment, for commands can read it:
+/// of at least 16 bytes, with names that end with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`,
+/// `SECRET` or `TOKEN`. It is read once, when the first text is redacted.
+///
+/// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
+/// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this
+/// crate cut it off; compression, encryption and other spellings; images and documents; and
+/// messages of the user, which are sent and stored as they are.
 ///
 /// ```
 /// let key = agentcore::Secret::new("sk-1234567890");

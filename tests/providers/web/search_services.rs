@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentcore::ErrorKind;
 use agentcore::testing::Reply;
-use agentcore::tools::web::{Brave, DuckDuckGo, SearchProvider, internet_search};
+use agentcore::tools::web::{Brave, DuckDuckGo, SearchProvider, Tavily, internet_search};
 use serde_json::{Value, json};
 
 use super::site::call;
@@ -272,6 +272,44 @@ async fn silent_services_are_timeouts() {
     let duck = duck.timeout(Duration::from_secs(3));
     let error = search(duck, json!({"query": "x"})).await.unwrap_err();
     assert_eq!(error, "DuckDuckGo: no reply within 3s");
+}
+
+/// A service without a key may repeat that of another, which the text of a reply has in any
+/// spelling.
+#[tokio::test]
+async fn refusal_of_duckduckgo_has_no_key_of_another_service() {
+    let _brave = Brave::new(KEY);
+    let escaped: String = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    for body in [
+        format!("bad key {KEY}"),
+        format!(r#"{{"detail": {{"error": "bad key {escaped}"}}}}"#),
+    ] {
+        let server = serve([status(401, "", &body).close()]).await;
+        let duck = DuckDuckGo::new().base_url(&server.url()).unwrap();
+        let error = search(duck, json!({"query": "x"})).await.unwrap_err();
+        assert_eq!(
+            error,
+            "DuckDuckGo: status 401: the search was refused (bad key [redacted])"
+        );
+    }
+}
+
+#[test]
+fn debug_texts_of_services_show_the_host_alone() {
+    let url = "https://user-12345:word-67890@h.test/path-12345?key=key-67890";
+    let brave = Brave::new(KEY).base_url(url).unwrap();
+    let tavily = Tavily::new(KEY).base_url(url).unwrap();
+    let duck = DuckDuckGo::new().base_url(url).unwrap();
+    for text in [
+        format!("{brave:?}"),
+        format!("{tavily:?}"),
+        format!("{duck:?}"),
+    ] {
+        assert!(text.contains("h.test"), "{text}");
+        for part in ["12345", "67890"] {
+            assert!(!text.contains(part), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -144,6 +144,31 @@ async fn engine_errors_name_the_cause_and_a_remedy() {
 }
 
 #[tokio::test]
+async fn program_that_answers_without_end_is_ended() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    for state in ["flood", "flood-errors"] {
+        engine.set(state);
+        for error in [
+            engine.builder().start().await.unwrap_err(),
+            backend.read("x").await.unwrap_err(),
+            backend.container_status().await.unwrap_err(),
+            backend.remove_container().await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Io);
+            let text = error.to_string();
+            assert!(
+                text.contains("wrote more than") && text.contains("docker"),
+                "{text}"
+            );
+        }
+        assert!(backend.execute(Command::new("true")).await.is_err());
+        engine.clear(state);
+    }
+    backend.write("x", b"1").await.unwrap();
+}
+
+#[tokio::test]
 async fn container_is_removed_with_its_backend_unless_kept() {
     let engine = Engine::new();
     let gone = engine.builder().name("gone").start().await.unwrap();

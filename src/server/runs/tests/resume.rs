@@ -27,7 +27,7 @@ fn read(log: &Log, format: StreamFormat, last_event_id: Option<&str>) -> (Vec<Ss
         encoder.snapshot(&mut events);
     }
     let (mut cursor, mut skip) = (start.cursor, start.skip);
-    while let Next::Message(message) = log.next(&mut cursor) {
+    while let Next::Message(message, _) = log.next(&mut cursor) {
         let len = events.len();
         encoder.push(&message, &mut events);
         let received = std::mem::take(&mut skip).min(events.len() - len);

@@ -12,8 +12,8 @@ use crate::tool::Answer;
 use super::super::super::stream::StreamFormat;
 use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
-use super::super::reader::ReaderRefusal;
 use super::super::table::RunRefusal;
+use super::super::user_streams::ReaderRefusal;
 use super::kit::{agent, key, rest, start, table, until};
 
 fn hanging() -> ScriptedModel {

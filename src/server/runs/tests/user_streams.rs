@@ -1,0 +1,101 @@
+//! The bytes that the streams of a user hold.
+
+use bytes::Bytes;
+use futures::FutureExt;
+
+use crate::session::AgentState;
+use crate::testing::ScriptedModel;
+
+use super::super::super::stream::{EncoderOptions, StreamFormat};
+use super::super::limits::{OnDisconnect, RunLimits};
+use super::super::reader::Reader;
+use super::super::table::StartRun;
+use super::kit::{FORMATS, agent, key, rest, start, table};
+
+const MAX: usize = 700_000;
+/// A piece of more needs space.
+const FREE: usize = 64 * 1024;
+
+/// All pieces that the readers make before each waits.
+fn unsent(readers: &mut [Reader]) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    for reader in readers {
+        while let Some(Some(piece)) = reader.next().now_or_never() {
+            pieces.push(piece);
+        }
+    }
+    pieces
+}
+
+/// The bytes of the pieces that need space.
+fn large_bytes(pieces: &[Bytes]) -> usize {
+    let lens = pieces.iter().map(Bytes::len);
+    lens.filter(|len| *len > FREE).sum()
+}
+
+#[tokio::test]
+async fn pieces_that_are_not_sent_hold_bounded_bytes_of_a_user() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let text = "x".repeat(200_000);
+    let agent = agent(ScriptedModel::new().say(&text).say(&text));
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    run.finished().await.unwrap();
+    let other = start(&table, key("b", "t"), &agent).unwrap();
+    other.finished().await.unwrap();
+
+    for format in FORMATS {
+        let reader = || run.reader(format, None, None).unwrap();
+        let mut readers: Vec<Reader> = (0..16).map(|_| reader()).collect();
+        let pieces = unsent(&mut readers);
+        let bytes = large_bytes(&pieces);
+        // The frame of an event is not counted before it is written.
+        assert!(
+            (MAX / 2..=MAX + 16 * 1024).contains(&bytes),
+            "{format:?}: {bytes}"
+        );
+        let whole = rest(&mut other.reader(format, None, None).unwrap()).await;
+        assert!(
+            whole.contains(&text),
+            "{format:?}: another user waits for nothing"
+        );
+
+        // The space is free for others once the pieces are sent, also of a reader that is gone.
+        readers.truncate(8);
+        assert_eq!(large_bytes(&unsent(&mut readers)), 0, "{format:?}");
+        drop(pieces);
+        drop(readers.pop());
+        for reader in &mut readers {
+            rest(reader).await;
+        }
+        let whole = rest(&mut reader()).await;
+        assert!(whole.contains(&text), "{format:?}");
+    }
+}
+
+#[tokio::test]
+async fn state_of_a_thread_takes_space_like_a_message() {
+    let limits = RunLimits::default()
+        .with_reader_bytes_per_user(MAX)
+        .with_log(1, usize::MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let text = "x".repeat(MAX / 2 + 1);
+    let agent = agent(ScriptedModel::new().say(&text));
+    let run = table.start(StartRun {
+        key: key("a", "s"),
+        run: agent.session("s").run("Go"),
+        options: EncoderOptions::new("run").with_state(AgentState::new("s")),
+        parks_questions: false,
+    });
+    let run = run.unwrap();
+    run.finished().await.unwrap();
+    let reader = || run.reader(StreamFormat::Sdk, None, None).unwrap();
+    let mut readers: Vec<Reader> = (0..4).map(|_| reader()).collect();
+    let pieces = unsent(&mut readers);
+    let bytes = large_bytes(&pieces);
+    assert!((MAX / 2..=MAX + 16 * 1024).contains(&bytes), "{bytes}");
+    drop(pieces);
+    for reader in &mut readers {
+        assert!(rest(reader).await.ends_with("\n\n"));
+    }
+}

@@ -1,0 +1,148 @@
+//! The open streams of one user, and the bytes that they hold.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::limits::RunLimits;
+
+/// A shorter piece needs no space among those of the user: each stream has one of these at most.
+const FREE_BYTES: usize = 64 * 1024;
+
+/// The reason a reader cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReaderRefusal {
+    /// The user has too many; the limit.
+    TooMany(usize),
+}
+
+impl fmt::Display for ReaderRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::TooMany(limit) = self;
+        write!(
+            f,
+            "you have {limit} open streams, which is the limit; close one and try again"
+        )
+    }
+}
+
+/// The open streams of one user.
+#[derive(Debug)]
+pub(super) struct UserStreams {
+    count: AtomicUsize,
+    limit: usize,
+    /// The space for the bytes that are written and not sent.
+    bytes: Arc<Semaphore>,
+    max_bytes: u32,
+}
+
+impl UserStreams {
+    pub(super) fn new(limits: &RunLimits) -> Self {
+        let max_bytes = u32::try_from(limits.reader_bytes_per_user).unwrap_or(u32::MAX);
+        let max_bytes = max_bytes.clamp(1, u32::MAX >> 3);
+        Self {
+            count: AtomicUsize::new(0),
+            limit: limits.readers_per_user,
+            bytes: Arc::new(Semaphore::new(max_bytes as usize)),
+            max_bytes,
+        }
+    }
+}
+
+/// The place of one open stream among those that a user may have. Dropping it frees the place.
+#[derive(Debug)]
+pub(crate) struct ReaderPermit(Arc<UserStreams>);
+
+impl ReaderPermit {
+    /// Takes a place, unless the user has as many open streams as the limit.
+    pub(super) fn take(streams: Arc<UserStreams>) -> Result<Self, ReaderRefusal> {
+        let limit = streams.limit;
+        let add = |count: usize| (count < limit).then_some(count + 1);
+        match streams
+            .count
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
+        {
+            Ok(_) => Ok(Self(streams)),
+            Err(_) => Err(ReaderRefusal::TooMany(limit)),
+        }
+    }
+
+    /// Waits for the space of a piece of `len` bytes, which is taken before the piece is written.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the stream loses its turn among those that wait.
+    pub(crate) async fn space(&self, len: usize) -> Space {
+        let mut permit = None;
+        if len > FREE_BYTES {
+            let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.0.max_bytes);
+            // The semaphore is never closed.
+            permit = self.0.bytes.clone().acquire_many_owned(len).await.ok();
+        }
+        Space {
+            permit,
+            _streams: self.0.clone(),
+        }
+    }
+
+    /// Waits for the space of a piece of unknown length, such as the state of a thread.
+    pub(crate) async fn all_space(&self) -> Space {
+        self.space(usize::MAX).await
+    }
+}
+
+impl Drop for ReaderPermit {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The space of one piece.
+#[derive(Debug)]
+pub(crate) struct Space {
+    permit: Option<OwnedSemaphorePermit>,
+    /// Held with the piece, which may be sent after its stream has ended: a new stream of the user
+    /// must find the same space.
+    _streams: Arc<UserStreams>,
+}
+
+/// A piece with its space.
+struct Piece {
+    bytes: Vec<u8>,
+    _space: Space,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Space {
+    /// The bytes of a piece. The space that it does not need is free at once, the rest with the last
+    /// copy of the bytes.
+    pub(crate) fn hold(mut self, bytes: Vec<u8>) -> Bytes {
+        let needed = if bytes.len() > FREE_BYTES {
+            bytes.len()
+        } else {
+            0
+        };
+        let taken = self
+            .permit
+            .as_ref()
+            .map_or(0, OwnedSemaphorePermit::num_permits);
+        if let Some(permit) = &mut self.permit {
+            drop(permit.split(taken.saturating_sub(needed)));
+        }
+        if needed.min(taken) == 0 {
+            return bytes.into();
+        }
+        Bytes::from_owner(Piece {
+            bytes,
+            _space: self,
+        })
+    }
+}
