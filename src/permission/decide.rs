@@ -253,7 +253,8 @@ impl Policy<'_> {
                 !matcher.allows_commands() && matcher.allows_command(command)
             })
         };
-        let mut commands = analysis.commands.iter().filter(|c| !c.guessed);
+        let commands = analysis.commands.iter();
+        let mut commands = commands.filter(|c| !c.guessed && c.runner.is_none());
         analysis.weight() <= Some(Weight::Script) && commands.all(names)
     }
 
@@ -373,7 +374,7 @@ impl Policy<'_> {
                 || self.is_inside(command, folder)
                 || rules.any(|rule| rule.spells(&path))
         };
-        let mut folders = command.paths.used(&[Use::Project]);
+        let mut folders = command.paths.projects();
         if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
@@ -432,9 +433,9 @@ impl Policy<'_> {
 
     /// Returns `true` if the folder is the workspace, or lies in it.
     fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        command.paths.all_paths_of(folder, self.context, |path| {
-            path.is_inside(self.context) || path.is_root(self.context)
-        })
+        command
+            .paths
+            .all_paths_of(folder, self.context, |path| path.is_within(self.context))
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

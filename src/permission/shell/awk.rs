@@ -15,7 +15,9 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
         return cx.inline_code(index, name);
     };
 
+    let is_network = |word: &&Word| word.literal_prefix().contains("/inet");
     if text.contains('@')
+        || arguments.operands.iter().any(is_network)
         || [
             "system",
             "getline",

@@ -35,11 +35,9 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "jobs" => {
-            if args
-                .first()
-                .is_some_and(|w| w.literal_prefix().starts_with("-x"))
-            {
-                super::peel::inner(cx, "jobs -x", command, args[1..].to_vec());
+            let is_plain = |word: &Word| word.literal().is_some_and(|text| !text.contains('x'));
+            if !args.iter().all(is_plain) {
+                super::peel::every_tail(cx, name, command);
             }
         }
         "set" => {

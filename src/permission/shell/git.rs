@@ -38,14 +38,8 @@ pub(super) fn git(
 
     copies(cx, &subcommand, &first, arguments);
 
-    // Any files of the repository, or all but some.
-    let mut magic = words.iter().filter(|word| word.starts_with(':'));
-    let is_any = magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
-        || words
-            .iter()
-            .any(|word| word.starts_with(":^") || word.starts_with(":!"))
-            && (program.takes("tree") || program.takes("cut"));
-    if is_any {
+    let is_any = finds_any(program, &words, arguments);
+    if is_any || subcommand == "grep" && !words.iter().any(|word| word == "--") {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
@@ -55,7 +49,10 @@ pub(super) fn git(
         "submodule" => first == "deinit",
         _ => false,
     };
-    if is_applied || is_any && (program.takes("cut") || program.takes("write")) {
+    let changes = ["cut", "write", "move"]
+        .iter()
+        .any(|kind| program.takes(kind));
+    if is_applied || is_any && changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
@@ -65,9 +62,28 @@ pub(super) fn git(
     }
 }
 
+/// Returns `true` if the subcommand finds any files of the repository, or all but some: git's own
+/// wildcards match slashes.
+fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> bool {
+    let mut magic = words.iter().filter(|word| word.starts_with(':'));
+    let has_files = program.takes("cut") || !program.takes("text") && !program.takes("name");
+    let is_pattern = |word: &&Word| {
+        let text = word.to_string();
+        !text.starts_with(':') && text.contains(['*', '?', '['])
+    };
+    let has_text = program.takes("pattern") && !arguments.has_mark("first");
+    let mut files = arguments.operands.iter().skip(usize::from(has_text));
+    magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
+        || has_files && files.any(is_pattern)
+        || words
+            .iter()
+            .any(|word| word.starts_with(":^") || word.starts_with(":!"))
+            && (program.takes("tree") || program.takes("cut"))
+}
+
 /// Notes that a subcommand reads all files of the repository.
 fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
-    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
+    let is_local = |word: &&Word| is_path(&word.literal_prefix());
     let copies = match subcommand {
         "archive" | "bundle" | "fast-export" => true,
         "worktree" => first == "add",
@@ -79,12 +95,24 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
     }
 }
 
+/// Returns `true` if an address is a path.
+fn is_path(address: &str) -> bool {
+    !address.contains(':') || address.starts_with("file:")
+}
+
 /// Notes files outside the repository, and addresses that run a program.
 fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arguments<'_>) {
-    if subcommand == "bundle" || words.iter().any(|word| word == "--no-index") {
+    // Two files of which one lies elsewhere are compared without `--no-index` as well.
+    let has_files = matches!(subcommand, "bundle" | "diff");
+    if has_files || words.iter().any(|word| word == "--no-index") {
         let files = arguments.operands.iter();
         files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
     }
+
+    // The hooks of a repository that is pushed to are run.
+    let address = arguments.operands.first().map(|word| word.literal_prefix());
+    let is_folder = |address: &String| is_path(address) && address.contains(['/', '.', ':']);
+    let is_pushed = subcommand == "push" && address.is_some_and(|address| is_folder(&address));
 
     // `git-remote-x` is run for the address `x::y`.
     let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
@@ -93,8 +121,8 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         let name = prefix.split_once("::").map(|(name, _)| name);
         name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
     };
-    if remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
-        cx.note(Reason::Option("git".to_owned(), "::".to_owned()));
+    if is_pushed || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
+        cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
     }
 }
 

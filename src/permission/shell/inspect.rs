@@ -108,12 +108,20 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     match name {
-        "fd" | "fdfind" => peel::exec_actions(cx, name, command),
+        "fd" | "fdfind" if command.argv.iter().any(may_start) => {
+            peel::guess_tails(cx, name, command)
+        }
         "cp" | "mv" | "ln" | "install" | "link" => renamed(cx, name, command),
         _ => {}
     }
 
     operands::modelled(cx, index, name, command);
+}
+
+/// Returns `true` if an option of `fd` may start a program.
+fn may_start(word: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    prefix.starts_with("--ex") || prefix.starts_with('-') && prefix.contains(['x', 'X'])
 }
 
 /// Folders that a container is given may hold any file.

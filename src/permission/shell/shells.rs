@@ -113,7 +113,8 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     match word.literal() {
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
-            cx.found.commands[index].script = Some(options.end);
+            let (index, start) = command.named_by(index);
+            cx.found.commands[index].script = Some(start + options.end);
         }
         _ => input(cx, name, command, false),
     }
