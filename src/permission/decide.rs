@@ -253,9 +253,7 @@ impl Policy<'_> {
                 !matcher.allows_commands() && matcher.allows_command(command)
             })
         };
-        let commands = analysis.commands.iter();
-        let mut commands = commands.filter(|c| !c.guessed && c.runner.is_none());
-        analysis.weight() <= Some(Weight::Script) && commands.all(names)
+        analysis.weight() <= Some(Weight::Script) && analysis.covered().all(names)
     }
 
     /// The first protected path that the call changes, as the call names it.
@@ -335,8 +333,8 @@ impl Policy<'_> {
         }
 
         let mut last = None;
-        for simple_command in analysis.commands.iter().filter(|c| !c.guessed) {
-            if is_harmless(simple_command, analysis) || simple_command.transparent {
+        for simple_command in analysis.covered() {
+            if is_harmless(simple_command, analysis) {
                 continue;
             }
 

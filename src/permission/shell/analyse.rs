@@ -1,7 +1,7 @@
 //! The entry point of the analysis.
 
 use super::analysis::{Analysis, Reason, SimpleCommand, Use};
-use super::context::{Context, MAX_LENGTH, is_cd, makes_folders};
+use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::parser::Parser;
 use crate::backend::Shell;
@@ -46,8 +46,8 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     }
 
     let mut commands = cx.found.commands.iter();
-    let first = commands.find(|command| !makes_folders(command));
-    let begins_with_cd = first.is_some_and(is_cd);
+    let first = commands.find(|command| !command.is("mkdir"));
+    let begins_with_cd = first.is_some_and(|command| command.is("cd"));
     let is_only_change = cx.found.used(Use::Directory).count() == 1;
     cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_only_change;
     cx.found.steps = cx.work;

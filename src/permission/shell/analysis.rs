@@ -69,6 +69,12 @@ impl Analysis {
         all
     }
 
+    /// The commands that rules to allow have to cover.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = &SimpleCommand> {
+        let commands = self.commands.iter();
+        commands.filter(|command| !command.guessed && !command.transparent)
+    }
+
     /// The paths with this use.
     pub(crate) fn used(&self, wanted_use: Use) -> impl Iterator<Item = &Word> {
         let paths = self.paths.iter();
@@ -190,6 +196,12 @@ impl SimpleCommand {
     /// The program's name without its directory, if it is known.
     pub(crate) fn program(&self) -> Option<String> {
         self.argv.first().and_then(Word::basename)
+    }
+
+    /// Returns `true` if the first word is `name`, without a folder.
+    pub(super) fn is(&self, name: &str) -> bool {
+        let first = self.argv.first().and_then(Word::literal);
+        first.is_some_and(|first| first == name)
     }
 
     /// The command that rules to allow have to name for this one at `index`, and the number of its

@@ -59,8 +59,12 @@ pub(super) fn interpreted(
 ) {
     if let Some(module) = arguments.values_of("module").next() {
         let module_name = module.literal().unwrap_or_default();
-        let mut words = command.argv.iter();
-        let at = words.position(|word| word == module || has_module(word, module));
+        // `-m module`, `-mmodule`
+        let has_module = |word: &Word| {
+            let prefix = word.literal_prefix();
+            word == module || prefix.starts_with('-') && prefix.ends_with(&module_name)
+        };
+        let at = command.argv.iter().position(has_module);
         let at = at.unwrap_or(command.argv.len());
         let mut argv = vec![module.clone()];
         argv.extend(command.argv.iter().skip(at + 1).cloned());
@@ -104,16 +108,9 @@ pub(super) fn interpreted(
     }
 }
 
-/// Returns `true` if the word is a short option with the module in it, such as `-mpip`.
-fn has_module(word: &Word, module: &Word) -> bool {
-    let prefix = word.literal_prefix();
-    let end = prefix.find('m').filter(|_| prefix.starts_with('-'));
-    let value = end.and_then(|end| word.without_prefix(&prefix[..=end]));
-    value.is_some_and(|value| value == *module)
-}
-
 /// Notes what `make` may run because of the variables that are set for it.
 pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+    let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
     for word in words.iter().filter(|word| !is_target(word)) {
         if is_plain_setting(word) {
             runs(cx, name, "=", command, word);
@@ -121,10 +118,6 @@ pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, wo
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }
-}
-
-fn is_target(word: &Word) -> bool {
-    word.literal().is_some_and(|text| !text.contains('='))
 }
 
 /// Returns `true` if a word of `make` is a target, or sets a variable to something harmless: a

@@ -135,7 +135,8 @@ impl Context {
     /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
     /// if the folder is to be certain.
     pub(super) fn has_changed(&self) -> bool {
-        !self.found.commands.iter().all(makes_folders)
+        let mut commands = self.found.commands.iter();
+        commands.any(|command| !command.is("mkdir"))
     }
 
     /// Notes that the shell variable `name` gets `value`. `exported` is for one that programs see.
@@ -218,17 +219,4 @@ impl Context {
             self.note(Reason::Expansion("arithmetic"));
         }
     }
-}
-
-/// Returns `true` for the builtin `cd`. With a directory it is a program, which changes no other
-/// folder than its own.
-pub(super) fn is_cd(command: &SimpleCommand) -> bool {
-    let name = command.argv.first().and_then(Word::literal);
-    name.is_some_and(|name| name == "cd")
-}
-
-/// Returns `true` for `mkdir`.
-pub(super) fn makes_folders(command: &SimpleCommand) -> bool {
-    let name = command.argv.first().and_then(Word::literal);
-    name.is_some_and(|name| name == "mkdir")
 }

@@ -33,7 +33,7 @@ pub(super) fn git(
     };
     if runs {
         cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
-        run_words(cx, command, rest, &words);
+        super::peel::guess_tails(cx, "git", command);
     }
 
     copies(cx, &subcommand, &first, arguments);
@@ -58,7 +58,7 @@ pub(super) fn git(
 
     outside(cx, &subcommand, &words, arguments);
     if words.iter().any(|word| word.contains("ext::")) {
-        run_transports(cx, command, rest);
+        cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
     }
 }
 
@@ -110,9 +110,15 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     }
 
     // The hooks of a repository that is pushed to are run.
-    let address = arguments.operands.first().map(|word| word.literal_prefix());
-    let is_folder = |address: &String| is_path(address) && address.contains(['/', '.', ':']);
-    let is_pushed = subcommand == "push" && address.is_some_and(|address| is_folder(&address));
+    let addresses = match subcommand {
+        "push" => arguments.operands.get(..1).unwrap_or_default(),
+        "remote" => &arguments.operands[..],
+        _ => &[],
+    };
+    let is_pushed = addresses.iter().any(|word| {
+        let prefix = word.literal_prefix();
+        is_path(&prefix) && prefix.contains(['/', '.', ':'])
+    });
 
     // `git-remote-x` is run for the address `x::y`.
     let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
@@ -123,35 +129,6 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     };
     if is_pushed || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
         cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
-    }
-}
-
-/// Reads as commands what such a subcommand may run.
-fn run_words(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[String]) {
-    for word in rest.iter().filter(|word| !word.starts_with_dash()) {
-        if word.literal().is_some_and(|text| text.contains(' ')) {
-            super::shells::run_word(cx, command, "git", word);
-        }
-    }
-    let mut places = words.iter();
-    let starts = ["run", "foreach", "visualize", "view"];
-    if let Some(start) = places.position(|word| starts.contains(&&**word))
-        && start + 1 < rest.len()
-    {
-        let words = &rest[start + 1..];
-        super::peel::inner(cx, "git", command, words.to_vec());
-        let subcommand = [&[Word::from_text("git")][..], words].concat();
-        super::peel::guess(cx, "git", command, subcommand);
-    }
-}
-
-/// `ext::program` in the place of an address runs the program.
-fn run_transports(cx: &mut Context, command: &SimpleCommand, rest: &[Word]) {
-    cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
-    for text in rest.iter().filter_map(Word::literal) {
-        if let Some(text) = text.strip_prefix("ext::") {
-            super::shells::run_text(cx, command, "git ext::", &text.replace('%', ""));
-        }
     }
 }
 

@@ -204,9 +204,8 @@ pub(super) fn runs(
 ) {
     // `exec=program`, `ProxyCommand=program`.
     let prefix = value.literal_prefix();
-    let setting = prefix.split(' ').next().unwrap_or_default();
-    let key = setting.split_once('=').map(|(key, _)| format!("{key}="));
-    let part = key.and_then(|key| value.without_prefix(&key));
+    let key = prefix.find('=').map(|at| &prefix[..=at]);
+    let part = key.and_then(|key| value.without_prefix(key));
     let outer = std::mem::replace(&mut cx.guessing, true);
     for value in [Some(value.clone()), part].into_iter().flatten() {
         shells::run_word(cx, command, &format!("{name} {option}"), &value);

@@ -6,7 +6,7 @@
 
 use super::analysis::Reason;
 use super::compound::is_name;
-use super::context::{Context, MAX_WORK, Parse, is_cd};
+use super::context::{Context, MAX_WORK, Parse};
 use super::heredoc::Pending;
 use super::word::Word;
 
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
                 // Each stage is a subshell, in which a `cd` ends.
-                let is_change = stage.is_some_and(|at| is_cd(&self.cx.found.commands[at]));
+                let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
                 self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
                 self.cx.found.certain_functions.truncate(function_count);
                 if self.peek() == Some(b'&') {

@@ -121,13 +121,6 @@ pub(super) fn started(
     let _counted = cx.add(inner_command);
 }
 
-/// Adds `argv` as a command that only may run.
-pub(super) fn guess(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
-    let outer = std::mem::replace(&mut cx.guessing, true);
-    inner(cx, name, command, argv);
-    cx.guessing = outer;
-}
-
 /// Notes that any word may be the program.
 pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let option = command
@@ -241,7 +234,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         let mut places = start..argv.len();
         let end = places.find(|at| is(*at, ";") || is(*at, "+"));
         let end = end.unwrap_or(argv.len());
-        if text.ends_with("dir") || is(end, "+") && !is(end - 1, "{}") {
+        if text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}")) {
             // It runs in the folder of the file, or its words go on behind the `+`.
             every_tail(cx, name, command);
         }
