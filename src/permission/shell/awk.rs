@@ -7,6 +7,7 @@ use super::word::Word;
 
 /// `awk` can run commands, read and write files.
 pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
+    const WORDS: &str = "@ system getline /inet extension ARGV ARGC SYMTAB";
     let Some(program) = arguments.operands.first() else {
         return;
     };
@@ -15,7 +16,6 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
     };
 
     let is_network = |word: &&Word| word.literal_prefix().contains("/inet");
-    const WORDS: &str = "@ system getline /inet extension ARGV ARGC SYMTAB";
     if arguments.operands.iter().any(is_network)
         || WORDS.split(' ').any(|word| text.contains(word))
         || prints_to(&text)

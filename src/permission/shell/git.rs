@@ -115,7 +115,7 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         "remote" => &arguments.operands[..],
         _ => &[],
     };
-    let is_pushed = addresses.iter().any(|word| {
+    let has_folder = addresses.iter().any(|word| {
         let prefix = word.literal_prefix();
         is_path(&prefix) && prefix.contains(['/', '.', ':'])
     });
@@ -127,7 +127,7 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         let name = prefix.split_once("::").map(|(name, _)| name);
         name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
     };
-    if is_pushed || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
+    if has_folder || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
         cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
     }
 }

@@ -235,7 +235,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         let end = places.find(|at| is(*at, ";") || is(*at, "+"));
         let end = end.unwrap_or(argv.len());
         if text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}")) {
-            // It runs in the folder of the file, or its words go on behind the `+`.
+            // It runs in the folder of the file, or words behind the `+` belong to it.
             every_tail(cx, name, command);
         }
 
