@@ -1,7 +1,7 @@
 //! Patterns and the folders above their paths.
 
-use super::glob::{GlobToken, Match};
-use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root, segment};
+use super::glob::{GlobToken, Match, segment};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
 
 /// The place of a pattern's paths below a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

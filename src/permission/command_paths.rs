@@ -23,6 +23,7 @@ pub(super) struct CommandPaths {
     pub(super) changes_files: bool,
     directories: Vec<Word>,
     runs_git: bool,
+    has_project: bool,
     begins_with_cd: bool,
     /// True if a command may make a folder that another one writes to.
     may_make_folders: bool,
@@ -90,6 +91,7 @@ impl CommandPaths {
             changes_files: analysis.commands.iter().any(changes_files),
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
+            has_project: analysis.has_project,
             may_make_folders: analysis.commands.iter().filter(|c| is_writer(c)).count() > 1,
             runs_git: analysis
                 .commands
@@ -166,6 +168,15 @@ impl CommandPaths {
                 path = path.in_directory();
             }
             predicate(&path.with_link_targets(link_targets))
+        })
+    }
+
+    /// The folders that a program works on as on its project.
+    pub(super) fn projects(&self) -> impl Iterator<Item = &PathWord> {
+        self.used(if self.has_project {
+            &[Use::Project, Use::Directory]
+        } else {
+            &[Use::Project]
         })
     }
 

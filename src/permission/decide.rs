@@ -253,8 +253,7 @@ impl Policy<'_> {
                 !matcher.allows_commands() && matcher.allows_command(command)
             })
         };
-        let mut commands = analysis.commands.iter().filter(|c| !c.guessed);
-        analysis.weight() <= Some(Weight::Script) && commands.all(names)
+        analysis.weight() <= Some(Weight::Script) && analysis.covered().all(names)
     }
 
     /// The first protected path that the call changes, as the call names it.
@@ -334,8 +333,8 @@ impl Policy<'_> {
         }
 
         let mut last = None;
-        for simple_command in analysis.commands.iter().filter(|c| !c.guessed) {
-            if is_harmless(simple_command, analysis) || simple_command.transparent {
+        for simple_command in analysis.covered() {
+            if is_harmless(simple_command, analysis) {
                 continue;
             }
 
@@ -373,7 +372,7 @@ impl Policy<'_> {
                 || self.is_inside(command, folder)
                 || rules.any(|rule| rule.spells(&path))
         };
-        let mut folders = command.paths.used(&[Use::Project]);
+        let mut folders = command.paths.projects();
         if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
@@ -432,9 +431,9 @@ impl Policy<'_> {
 
     /// Returns `true` if the folder is the workspace, or lies in it.
     fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        command.paths.all_paths_of(folder, self.context, |path| {
-            path.is_inside(self.context) || path.is_root(self.context)
-        })
+        command
+            .paths
+            .all_paths_of(folder, self.context, |path| path.is_within(self.context))
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

@@ -31,8 +31,12 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         let words = words
             .filter(move |(index, _)| !texts.contains(index))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
+        // The input of an unknown program may be names of files.
+        let feeding = command.piped.flatten().filter(|_| is_unknown);
+        let feeding = feeding.map(|index| &analysis.commands[index].argv[..]);
+        let values = command.values.iter().chain(feeding.unwrap_or_default());
         words
-            .chain(command.values.iter().map(|word| (word, false)))
+            .chain(values.map(|word| (word, false)))
             .flat_map(move |(word, is_kept)| {
                 let mut words = candidates(word);
                 let is_anything = is_unknown || command.is_code;
@@ -40,7 +44,6 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 if is_anything || is_git || command.has_parts {
                     words.extend(pieces(word, is_anything));
                 }
-                words.extend(is_git.then(|| pathspec(word)).flatten());
                 words.into_iter().map(move |word| (word, is_kept))
             })
             .map(move |(word, is_kept)| CandidateWord {
@@ -115,7 +118,8 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
         return Vec::new();
     };
 
-    let is_mark = |c: char| "=@:,<;\"'{}()|".contains(c) || is_anything && c.is_whitespace();
+    let is_mark =
+        |c: char| "=@:,<;\"'{}()|".contains(c) || is_anything && (c == '\\' || c.is_whitespace());
     let pieces = text.split(is_mark).filter(|piece| piece.len() < text.len());
     let mut pieces = pieces.map(str::to_owned).collect::<Vec<_>>();
     if is_anything && text.starts_with('-') && !text.starts_with("--") {
@@ -130,13 +134,6 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
 
     let words = pieces.into_iter().map(Word::from_text);
     words.map(with_home).collect()
-}
-
-/// The wildcards of a pathspec, which git expands itself, to names that begin with a dot as well.
-fn pathspec(word: &Word) -> Option<Word> {
-    let text = word.literal()?;
-    text.contains(['*', '?'])
-        .then(|| Word::default().followed_by(&text.replace('*', "**")))
 }
 
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.

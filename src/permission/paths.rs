@@ -1,6 +1,6 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
-use super::glob::{GlobToken, Match, intersect, matches, tokens};
+use super::glob::{GlobToken, Match, intersect, segment, tokens};
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
 
@@ -326,24 +326,24 @@ impl PathOf {
         !self.0.iter().flatten().any(|s| *s == Segment::Unknown)
     }
 
-    /// Returns `true` if it certainly is the workspace.
-    pub(crate) fn is_root(&self, context: &PathContext) -> bool {
+    /// Returns `true` if it is the workspace, or lies in it.
+    pub(crate) fn is_within(&self, context: &PathContext) -> bool {
         let root = root(context);
-        self.0.iter().all(|path| *path == root)
+        self.is_known() && self.0.iter().all(|path| path.starts_with(&root))
     }
 
     /// Returns `true` if it certainly lies in the workspace.
     pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
         let root = root(context);
-        let mut paths = self.0.iter();
-        self.is_known() && paths.all(|path| path.len() > root.len() && path.starts_with(&root))
+        self.is_within(context) && self.0.iter().all(|path| path.len() > root.len())
     }
 }
 
 /// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
-/// environment and other folders.
+/// environment and other folders, or in a folder that is open.
 fn leads_elsewhere(path: &[Segment]) -> bool {
     const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
+    const OPEN: [&str; 4] = ["fd", "stdin", "stdout", "stderr"];
     let is = |segment: &Segment, name: &str| match segment {
         Segment::Name(tokens) => {
             let name = name.chars().map(GlobToken::Char).collect::<Vec<_>>();
@@ -351,8 +351,11 @@ fn leads_elsewhere(path: &[Segment]) -> bool {
         }
         _ => true,
     };
+    let is_any = |segment: &Segment, names: &[&str]| names.iter().any(|name| is(segment, name));
     match path {
-        [proc, _, door, ..] => is(proc, "proc") && DOORS.iter().any(|name| is(door, name)),
+        [proc, _, door, ..] if is(proc, "proc") && is_any(door, &DOORS) => true,
+        [dev, door, _] => is(dev, "dev") && is_any(door, &OPEN[1..]),
+        [dev, door, _, _, ..] => is(dev, "dev") && is_any(door, &OPEN),
         _ => false,
     }
 }
@@ -468,37 +471,4 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     }
 
     next_row[0]
-}
-
-/// One name against another; both may hold wildcards. In folders on the way, the shell may be set
-/// to match dots.
-pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
-    let is_wild = given
-        .first()
-        .is_some_and(|token| !matches!(token, GlobToken::Char(_)));
-    let is_doubled = given.starts_with(&[GlobToken::Many, GlobToken::Many]);
-    if is_last && is_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {
-        // A wildcard matches no dot at the beginning of a name, but the doubled one of git does.
-        return Match::No;
-    }
-
-    let pattern = given
-        .iter()
-        .map(|token| match token {
-            GlobToken::Char(c) => *c,
-            // NUL is in no file name, so only a wildcard of the rule matches it.
-            _ => '\0',
-        })
-        .collect::<Vec<_>>();
-    if matches(wanted, &pattern) {
-        Match::Yes
-    } else if given
-        .iter()
-        .any(|token| !matches!(token, GlobToken::Char(_)))
-        && intersect(wanted, given)
-    {
-        Match::Maybe
-    } else {
-        Match::No
-    }
 }

@@ -16,23 +16,21 @@ const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot sys
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.
 const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec podman:run,exec,create,compose+run \
  nerdctl:run,exec,create,compose+run docker-compose:run,exec vagrant:ssh lxc:exec incus:exec \
- kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh autossh pdsh salt npx uvx pipx:run uv:run,tool \
- poetry:run pipenv:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run pixi:run devbox:run \
- tox:exec rbenv:exec pyenv:exec nodenv:exec cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx \
- yarn:exec,dlx bun:x bunx mise:exec,x asdf:exec rustup:run nix:run,shell,develop nix-shell snap:run \
- flatpak:run gcloud:compute+ssh";
+ kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh autossh pdsh salt npx uvx uv:tool bunx \
+ nix:run,shell,develop nix-shell snap:run flatpak:run gcloud:compute+ssh";
 
-/// Those of them that run any program here: a rule has to name the subcommand, unless the program
-/// works on the project.
+/// They run any program here: a rule has to name the subcommand, unless the program works on the
+/// project.
 const HERE: &str = "cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run \
- pipenv:run uv:run,tool+run pipx:run conda:run mamba:run rbenv:exec pyenv:exec nodenv:exec asdf:exec \
- mise:exec,x tox:exec rustup:run";
+ pipenv:run uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run \
+ pixi:run devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec rustup:run";
 
 /// Returns `true` if a rule about `name` alone does not allow the program that stands in its
 /// arguments, of which these are the first that are no options.
 pub(crate) fn runs_any(name: &str, words: &[String]) -> bool {
     let inner = words.get(1).map(String::as_str).unwrap_or_default();
-    is_listed(HERE, name, words) && !works_inside(inner) && !inner.ends_with(".py")
+    let is_script = inner.ends_with(".py") && !inner.contains(':');
+    is_listed(HERE, name, words) && !works_inside(inner) && !is_script
 }
 
 /// Returns `true` if `name` runs what stands in its arguments, of which these are the first that
@@ -41,9 +39,9 @@ pub(crate) fn is_launcher(name: &str, words: &[String]) -> bool {
     name.starts_with("ld-linux") || name.starts_with("ld-musl") || is_listed(LAUNCHERS, name, words)
 }
 
-/// Returns `true` if it does so elsewhere.
+/// Returns `true` if it does so elsewhere, or for a package.
 pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
-    is_listed(ELSEWHERE, name, words)
+    is_listed(ELSEWHERE, name, words) || is_listed(HERE, name, words)
 }
 
 /// Returns `true` if `name` is a program that is known.

@@ -4,7 +4,7 @@ pub(super) const ROWS: &str = "\
 echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type \
  whereis exit return break continue shift umask ulimit times jobs wait kill pkill pgrep killall sleep \
  printf test false cd pushd popd pwd whatis apropos lsof printenv set unset read mapfile readarray \
- declare typeset local export readonly trap eval alias ldd md5 getconf locale tput clear dirs df free \
+ declare typeset local export readonly trap eval alias ldd getconf locale tput clear dirs df free \
  lscpu lsblk | H | text |
 ps | H | ps text |
 hostname | W | none | -fisIAdy --fqdn --short
@@ -13,13 +13,13 @@ source . | H | read |
 cat tac nl head tail od hexdump zcat xzcat | H | show | -cnw:text
 strings | W | show no:@ | -afow -nteTsd:text --all --bytes:text --radix:text --encoding:text
 base64 base32 basenc | W | show | -diD -w:text --decode --wrap:text --ignore-garbage
-less more zless | X | show no:+ | -NSRFXEeKMmiIJLqrsGgnwW -bhjpPtTxyz:text -oO:write --log-file:write --LOG-FILE:write --tabs:text --quit-if-one-screen --chop-long-lines --RAW-CONTROL-CHARS --no-init
-rev paste fold expand unexpand cksum md5sum sha1sum sha256sum sha512sum sum b2sum wc cut column stat \
+less more zless | X | show no:+ | -NSRFXEeKMmiIJLqrsGgnwW -oO:write --log-file:write --LOG-FILE:write --tabs:text --quit-if-one-screen --chop-long-lines --RAW-CONTROL-CHARS --no-init
+rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum wc cut column stat \
  readlink realpath comm join cmp | H | read | -dfcst:text --format:text --printf:text
 tr | H | text |
 file | W | read | -bikLhzsprN0 --mime --mime-type --mime-encoding --brief --dereference --uncompress -f:names
 xxd | W | read write | -bEeipuC -clsgoR:text
-diff colordiff | W | read | -uaiwbBNqsycpdtTZE0 -UIxW:text -rR!links --recursive!links --unified?text --color?text --brief --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --exclude:pattern --label:text --side-by-side --suppress-common-lines --minimal --width:text --strip-trailing-cr --context?text --new-file --text --report-identical-files
+diff colordiff | W | read/links | -uaiwbBNqsycpdtTZE0 -UIxW:text -rR!links --recursive!links --unified?text --color?text --brief --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --exclude:pattern --label:text --side-by-side --suppress-common-lines --minimal --width:text --strip-trailing-cr --context?text --new-file --text --report-identical-files
 du | H | read=. | -dX:text --max-depth:text --exclude:pattern
 ls dir vdir | H | read=. | -IwT:text --ignore:pattern -R!tree --recursive!tree -L!follow --dereference!follow
 tree | W | read/tree=. | -adfhFDsCAlpugtrUvxinJXQN -LPI:text --dirsfirst --du --prune --noreport --gitignore --charset:text --filelimit:text -o:write -R!hidden -H:text
@@ -31,7 +31,7 @@ rg | X | pattern read/visible=. | -inlcvwsSUFHNIopPx0a -L!follow -ABCmjMdE:text 
  --no-line-number --no-heading --heading --json --multiline --multiline-dotall --pcre2 --invert-match --only-matching --null --null-data --text --quiet --no-filename --with-filename --no-messages --stats --vimgrep --follow!follow --trim --column --pretty --passthru --type-list!first --sort-files --crlf --context-separator:text --debug --no-config --one-file-system --max-columns-preview --byte-offset --binary
 ag | X | pattern read/visible=. | -ilLcvwsSQHhonarGz -ABCgm:text --hidden!dot -uU!dot --unrestricted!dot --skip-vcs-ignores --ignore:pattern --ignore-dir:text --type:text --nogroup --nocolor --color --nobreak --noheading --literal --column --count --files-with-matches --depth:text --rust --python --js --java --go --ruby --cc --cpp --html --css
 ack | X | pattern read/tree=. | -ilLcvwsSQHhon -ABCm:text --ignore:pattern --ignore-dir:text --type:text --nogroup --nocolor --color --nobreak --noheading --literal --column --count --files-with-matches --rust --python --js --java --go --ruby --cc --cpp --html --css
-fd fdfind | X | pattern read/visible=. | -Iuags0iplFq1 -L!follow -edtESczjo:text -H!dot --hidden!dot --type:text --extension:text --exclude:pattern --max-depth:text --min-depth:text --no-ignore --glob --full-path --absolute-path --follow!follow --color:text --size:text --changed-within:text --changed-before:text --print0 --fixed-strings --case-sensitive --ignore-case --max-results:text --list-details -xX:run --exec:run --exec-batch:run
+fd fdfind | X | pattern read/visible=. | -Iuags0iplFq1 -L!follow -edtESczjo:text -H!dot --hidden!dot --type:text --extension:text --exclude:pattern --max-depth:text --min-depth:text --no-ignore --glob --full-path --absolute-path --follow!follow --color:text --size:text --changed-within:text --changed-before:text --print0 --fixed-strings --case-sensitive --ignore-case --max-results:text --list-details
 sort gsort | X | read | -bdfgiMhnrRVcCmsuz -kSt:text -T:write -o:write --output:write --key:text --field-separator:text --reverse --unique --numeric-sort --human-numeric-sort --general-numeric-sort --version-sort --ignore-case --stable --zero-terminated --check?text --merge --random-sort --sort:text --parallel:text --buffer-size:text --ignore-leading-blanks
 uniq | W | read write | -cdDiuz -fsw:text --count --repeated --unique --ignore-case --all-repeated?text --skip-fields:text --skip-chars:text --check-chars:text --zero-terminated
 shuf | W | read | -erz -in:text -o:write --output:write --echo --head-count:text --input-range:text --repeat --random-source:read

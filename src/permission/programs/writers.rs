@@ -19,8 +19,8 @@ rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqRKI -kL!follow -B:text -T:wr
 split | X | read write | -d -abCln:text --bytes:text --lines:text --numeric-suffixes?text --suffix-length:text --additional-suffix:text --number:text
 sponge mktemp | H | write |
 nano pico | X | write no:+ | -wlmSiE -Y:text
-vim vi nvim view | X | write/stdin no:+,http:,https:,ftp:,scp: | -nRdOopmM
-emacs | X | write/stdin | -nw
+vim vi nvim view | X | write/stdin plain | -nRdOopmM
+emacs | X | write/stdin plain | -nw
 gpg gpg2 | X | read | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
 ssh autossh mosh | X | host | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read

@@ -45,10 +45,9 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
             .for_each(|command| command.is_call = false);
     }
 
-    let first = cx.found.commands.first();
-    // With a directory it is a program, which changes no other folder than its own.
-    let name = first.and_then(|command| command.argv.first()?.literal());
-    let begins_with_cd = name.is_some_and(|name| name == "cd");
+    let mut commands = cx.found.commands.iter();
+    let first = commands.find(|command| !command.is("mkdir"));
+    let begins_with_cd = first.is_some_and(|command| command.is("cd"));
     let is_only_change = cx.found.used(Use::Directory).count() == 1;
     cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_only_change;
     cx.found.steps = cx.work;

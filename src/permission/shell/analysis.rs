@@ -20,8 +20,11 @@ pub(crate) struct Analysis {
     pub(crate) paths: Vec<(Use, Word)>,
     /// The links that it makes, each with the path that it leads to.
     pub(crate) links: Vec<(Word, Word)>,
-    /// True if all of it runs in the folder that its first command changes to.
+    /// True if all of it runs in the folder that its first command changes to, but for `mkdir`
+    /// before it.
     pub(crate) begins_with_cd: bool,
+    /// True if a program works on the project in the folder where it is started.
+    pub(crate) has_project: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
     /// Names of functions that are certainly defined for the commands after them.
@@ -64,6 +67,12 @@ impl Analysis {
         }
 
         all
+    }
+
+    /// The commands that rules to allow have to cover.
+    pub(crate) fn covered(&self) -> impl Iterator<Item = &SimpleCommand> {
+        let commands = self.commands.iter();
+        commands.filter(|command| !command.guessed && !command.transparent)
     }
 
     /// The paths with this use.
@@ -157,8 +166,11 @@ pub(crate) struct SimpleCommand {
     pub(crate) input: Option<Word>,
     /// True if the shell does not wait for it.
     pub(crate) background: bool,
-    /// It only runs the command behind it, which allow rules have to cover.
+    /// It only runs the command behind it, or is run by one before it, which allow rules have to
+    /// cover.
     pub(crate) transparent: bool,
+    /// For a program of a package, the command that starts it, and the number of words before.
+    pub(crate) runner: Option<(usize, usize)>,
     /// The number of its first words that are known, if nothing is known of the others.
     pub(crate) unlisted: Option<usize>,
     pub(crate) files: Files,
@@ -184,6 +196,18 @@ impl SimpleCommand {
     /// The program's name without its directory, if it is known.
     pub(crate) fn program(&self) -> Option<String> {
         self.argv.first().and_then(Word::basename)
+    }
+
+    /// Returns `true` if the first word is `name`, without a folder.
+    pub(super) fn is(&self, name: &str) -> bool {
+        let first = self.argv.first().and_then(Word::literal);
+        first.is_some_and(|first| first == name)
+    }
+
+    /// The command that rules to allow have to name for this one at `index`, and the number of its
+    /// words before those of this one.
+    pub(super) fn named_by(&self, index: usize) -> (usize, usize) {
+        self.runner.unwrap_or((index, 0))
     }
 }
 

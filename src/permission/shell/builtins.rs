@@ -3,6 +3,7 @@
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::compound::is_name;
 use super::context::Context;
+use super::options::runs;
 use super::shells::{run_word, run_words};
 use super::simple::exports;
 use super::word::{Part, Word};
@@ -23,11 +24,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "trap" => trap(cx, command, args),
         "alias" => {
             cx.note(Reason::Builtin(name.to_owned()));
-            for text in args.iter().filter_map(Word::literal) {
-                if let Some((_, value)) = text.split_once('=') {
-                    run_word(cx, command, name, &Word::from_text(value));
-                }
-            }
+            args.iter()
+                .for_each(|word| runs(cx, name, "=", command, word));
         }
         "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
         | "history" | "let" | "unalias" | "getopts" | "caller" | "disown" | "suspend"
@@ -35,11 +33,9 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "jobs" => {
-            if args
-                .first()
-                .is_some_and(|w| w.literal_prefix().starts_with("-x"))
-            {
-                super::peel::inner(cx, "jobs -x", command, args[1..].to_vec());
+            let is_plain = |word: &Word| word.literal().is_some_and(|text| !text.contains('x'));
+            if !args.iter().all(is_plain) {
+                super::peel::every_tail(cx, name, command);
             }
         }
         "set" => {

@@ -1,18 +1,24 @@
 //! Programs that run code: interpreters, `make`, clients of databases, programs of packages.
 
-use crate::permission::programs::{Arguments, Model, Program, model};
+use crate::permission::programs::{Arguments, Program, model};
 
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Context;
-use super::operands::trees;
-use super::options::{is_known_value, is_switch, options, runs};
+use super::options::{is_known_value, is_switch, runs};
 use super::shells::is_special;
 use super::sql::is_plain_sql;
 use super::word::Word;
 use super::{peel, shells};
 
-/// A program of a package: its options are those of a program of its name.
-pub(super) fn packaged(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+/// A program of a package: what it does is what a program of its name does. Rules to allow name the
+/// command that starts it.
+pub(super) fn packaged(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    words: &[&Word],
+) {
     let Some(first) = words
         .first()
         .filter(|_| !matches!(name, "ssh" | "mosh" | "autossh"))
@@ -20,31 +26,26 @@ pub(super) fn packaged(cx: &mut Context, name: &str, command: &SimpleCommand, wo
         return;
     };
 
-    let at = command.argv.iter().position(|word| word == *first);
-    let argv = at.map(|at| &command.argv[at..]).unwrap_or_default();
-    if let Some(program) = first.literal() {
-        tail_options(cx, &program, command, argv);
+    match first.literal() {
+        Some(text) if text == "-" => return shells::input(cx, name, command, false),
+        Some(text) if !text.contains("://") => {}
+        _ => return cx.note(Reason::InlineCode(name.to_owned())),
     }
-}
 
-/// Notes what the options of the program behind `command` do.
-fn tail_options(cx: &mut Context, name: &str, command: &SimpleCommand, argv: &[Word]) {
-    let Model {
-        program: Some(program),
-        start,
-        ..
-    } = model(name, argv)
-    else {
-        return;
-    };
+    let mut words = command.argv.iter();
+    let at = words.position(|word| std::ptr::eq(word, *first));
+    let at = at.unwrap_or(command.argv.len());
+    let mut argv = command.argv[at..].to_vec();
+    let is_dashes = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let dashes = argv.iter().position(is_dashes);
+    if let Some(dashes) = dashes {
+        // It may be the runner's own.
+        argv.remove(dashes);
+    }
 
-    let arguments = Arguments::read(program, argv, start);
-    let tail = SimpleCommand {
-        argv: argv.to_vec(),
-        ..command.clone()
-    };
-    options(cx, name, &tail, program, &arguments);
-    trees(cx, &tail, program, &arguments);
+    let (index, start) = command.named_by(index);
+    let runner = (index, start + at + usize::from(dashes.is_some()));
+    peel::started(cx, name, command, argv, Some(runner));
 }
 
 /// The program of an interpreter: a file, its input, or a module.
@@ -58,24 +59,28 @@ pub(super) fn interpreted(
 ) {
     if let Some(module) = arguments.values_of("module").next() {
         let module_name = module.literal().unwrap_or_default();
-        let mut words = command.argv.iter();
-        let at = words.position(|word| word == module || has_module(word, module));
-        let argv = match at {
-            Some(at) => [std::slice::from_ref(module), &command.argv[at + 1..]].concat(),
-            None => Vec::new(),
+        // `-m module`, `-mmodule`
+        let has_module = |word: &Word| {
+            let prefix = word.literal_prefix();
+            word == module || prefix.starts_with('-') && prefix.ends_with(&module_name)
         };
+        let at = command.argv.iter().position(has_module);
+        let at = at.unwrap_or(command.argv.len());
+        let mut argv = vec![module.clone()];
+        argv.extend(command.argv.iter().skip(at + 1).cloned());
+        let (index, start) = command.named_by(index);
         let names = [module_name.clone(), format!("module.{module_name}")];
         let known_name = names
             .iter()
             .find(|name| model(name, &argv).program.is_some());
         match known_name {
             Some(known_name) => {
-                tail_options(cx, known_name, command, &argv);
-                peel::guess(cx, name, command, argv);
+                argv[0] = Word::from_text(known_name.as_str());
+                peel::started(cx, name, command, argv, Some((index, start + at)));
             }
             None => {
                 cx.note(Reason::Script(module.to_string()));
-                cx.found.commands[index].unlisted = at.map(|at| at + 1);
+                cx.found.commands[index].unlisted = Some(start + at + 1);
             }
         }
 
@@ -92,7 +97,8 @@ pub(super) fn interpreted(
 
     match file.literal() {
         None => cx.note(Reason::InlineCode(name.to_owned())),
-        Some(file) if file == "-" || is_special(&file) => {
+        // `node inspect` is its debugger.
+        Some(file) if matches!(&*file, "-" | "inspect") || is_special(&file) => {
             shells::input(cx, name, command, false);
         }
         // An address.
@@ -102,16 +108,9 @@ pub(super) fn interpreted(
     }
 }
 
-/// Returns `true` if the word is a short option with the module in it, such as `-mpip`.
-fn has_module(word: &Word, module: &Word) -> bool {
-    let prefix = word.literal_prefix();
-    let end = prefix.find('m').filter(|_| prefix.starts_with('-'));
-    let value = end.and_then(|end| word.without_prefix(&prefix[..=end]));
-    value.is_some_and(|value| value == *module)
-}
-
 /// Notes what `make` may run because of the variables that are set for it.
 pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+    let is_target = |word: &Word| word.literal().is_some_and(|text| !text.contains('='));
     for word in words.iter().filter(|word| !is_target(word)) {
         if is_plain_setting(word) {
             runs(cx, name, "=", command, word);
@@ -121,15 +120,11 @@ pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, wo
     }
 }
 
-fn is_target(word: &Word) -> bool {
-    word.literal().is_some_and(|text| !text.contains('='))
-}
-
 /// Returns `true` if a word of `make` is a target, or sets a variable to something harmless: a
 /// switch, a number, or what a variable of this name is known to hold.
 fn is_plain_setting(word: &Word) -> bool {
     const NAMES: &str = "V VERBOSE DEBUG RELEASE MODE BUILD PROFILE ARCH GOOS GOARCH VERSION TAG TEST \
-         TESTS TESTCASE FILTER RUN PKG ENV STAGE TARGET NAME";
+         TESTS TESTCASE FILTER PKG ENV STAGE TARGET NAME";
     let prefix = word.literal_prefix();
     let Some((variable, value)) = prefix.split_once('=') else {
         return true;
@@ -277,7 +272,16 @@ pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arg
         return;
     }
 
-    match arguments.operands.first().map(|word| word.literal()) {
+    let verbs = ["e", "eval", "ea", "eval-all"];
+    let is_filter = |text: &Option<String>| {
+        name != "yq" || !text.iter().any(|text| verbs.contains(&text.as_str()))
+    };
+    match arguments
+        .operands
+        .iter()
+        .map(|word| word.literal())
+        .find(is_filter)
+    {
         Some(Some(text)) if loads(&text) => cx.inline_code(index, name),
         // It may be any filter.
         Some(None) => cx.add_path(Use::Read, Word::unknown()),

@@ -38,8 +38,8 @@ pub(super) struct Context {
     pub(super) guessing: bool,
     /// The wrappers of the script being parsed.
     pub(super) via: Vec<String>,
-    /// True while the first command runs in the shell itself, and each other one only after all
-    /// before it have succeeded.
+    /// True while the first command that does more than make a folder runs in the shell itself, and
+    /// each other one only after all before it have succeeded.
     pub(super) is_chain: bool,
     /// The input that the shell was given by `exec`.
     pub(super) input: Option<Word>,
@@ -115,7 +115,7 @@ impl Context {
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
         // A `cd` in a group or a substitution may not be that of the commands behind it.
-        self.is_chain &= self.depth == 0 || !self.found.commands.is_empty();
+        self.is_chain = self.is_chain && (self.depth == 0 || self.has_changed());
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);
         command.is_call = command.via.is_empty() && command.program().is_some_and(is_function);
@@ -130,6 +130,13 @@ impl Context {
         }
         self.found.commands.push(command);
         Ok(self.found.commands.len() - 1)
+    }
+
+    /// Returns `true` if a command has run that does more than make a folder: the first is a `cd`,
+    /// if the folder is to be certain.
+    pub(super) fn has_changed(&self) -> bool {
+        let mut commands = self.found.commands.iter();
+        commands.any(|command| !command.is("mkdir"))
     }
 
     /// Notes that the shell variable `name` gets `value`. `exported` is for one that programs see.

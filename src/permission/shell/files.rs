@@ -107,8 +107,8 @@ fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> V
 pub(super) enum Place {
     /// Files here.
     Local,
-    /// The project, or what it names elsewhere with a colon.
-    Project,
+    /// Files here, or what it names elsewhere with a colon.
+    Copied,
     /// Names elsewhere, but for files behind `@`.
     Remote,
 }
@@ -116,13 +116,18 @@ pub(super) enum Place {
 /// Notes the paths in the words of a program that works on a project: it runs, loads or sends what
 /// it finds there.
 pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usize]) {
+    if place != Place::Remote {
+        cx.found.has_project = true;
+    }
+
     for (index, word) in argv.iter().enumerate().skip(1) {
         if texts.contains(&index) {
             continue;
         }
 
         let prefix = word.literal_prefix();
-        if prefix.contains("://") && !prefix.contains("file:") {
+        let is_url = prefix.contains("file:");
+        if prefix.contains("://") && !is_url {
             continue;
         }
 
@@ -134,7 +139,7 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             '@' | '<' => true,
             ',' if has_file => true,
             '=' | ',' => place != Place::Remote,
-            ':' => place == Place::Local || is_option && place == Place::Project,
+            ':' => is_url || place == Place::Local || is_option && place == Place::Copied,
             _ => false,
         };
         let marks = prefix.char_indices().filter(|(_, c)| is_mark(*c));
@@ -148,7 +153,13 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
 
             let part = part.without_prefix("\"").unwrap_or(part);
             let text = part.literal_prefix();
-            let is_home = matches!(part.parts.first(), Some(Part::Home(_)));
+            let is_home = match part.parts.first() {
+                Some(Part::Home(_)) => true,
+                Some(Part::Value {
+                    name: Some(name), ..
+                }) => matches!(name.as_str(), "HOME" | "PWD" | "OLDPWD"),
+                _ => false,
+            };
             let is_above = start != 2 && text.split('/').any(|name| name == "..");
             if is_home || is_above || text.starts_with(['/', '~']) {
                 cx.add_path(Use::Project, part);

@@ -33,19 +33,13 @@ pub(super) fn git(
     };
     if runs {
         cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
-        run_words(cx, command, rest, &words);
+        super::peel::guess_tails(cx, "git", command);
     }
 
     copies(cx, &subcommand, &first, arguments);
 
-    // Any files of the repository, or all but some.
-    let mut magic = words.iter().filter(|word| word.starts_with(':'));
-    let is_any = magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
-        || words
-            .iter()
-            .any(|word| word.starts_with(":^") || word.starts_with(":!"))
-            && (program.takes("tree") || program.takes("cut"));
-    if is_any {
+    let is_any = finds_any(program, &words, arguments);
+    if is_any || subcommand == "grep" && !words.iter().any(|word| word == "--") {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
@@ -55,19 +49,41 @@ pub(super) fn git(
         "submodule" => first == "deinit",
         _ => false,
     };
-    if is_applied || is_any && (program.takes("cut") || program.takes("write")) {
+    let changes = ["cut", "write", "move"]
+        .iter()
+        .any(|kind| program.takes(kind));
+    if is_applied || is_any && changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
     outside(cx, &subcommand, &words, arguments);
     if words.iter().any(|word| word.contains("ext::")) {
-        run_transports(cx, command, rest);
+        cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
     }
+}
+
+/// Returns `true` if the subcommand finds any files of the repository, or all but some: git's own
+/// wildcards match slashes.
+fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> bool {
+    let mut magic = words.iter().filter(|word| word.starts_with(':'));
+    let has_files = program.takes("cut") || !program.takes("text") && !program.takes("name");
+    let is_pattern = |word: &&Word| {
+        let text = word.to_string();
+        !text.starts_with(':') && text.contains(['*', '?', '['])
+    };
+    let has_text = program.takes("pattern") && !arguments.has_mark("first");
+    let mut files = arguments.operands.iter().skip(usize::from(has_text));
+    magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
+        || has_files && files.any(is_pattern)
+        || words
+            .iter()
+            .any(|word| word.starts_with(":^") || word.starts_with(":!"))
+            && (program.takes("tree") || program.takes("cut"))
 }
 
 /// Notes that a subcommand reads all files of the repository.
 fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
-    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
+    let is_local = |word: &&Word| is_path(&word.literal_prefix());
     let copies = match subcommand {
         "archive" | "bundle" | "fast-export" => true,
         "worktree" => first == "add",
@@ -79,12 +95,30 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
     }
 }
 
+/// Returns `true` if an address is a path.
+fn is_path(address: &str) -> bool {
+    !address.contains(':') || address.starts_with("file:")
+}
+
 /// Notes files outside the repository, and addresses that run a program.
 fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arguments<'_>) {
-    if subcommand == "bundle" || words.iter().any(|word| word == "--no-index") {
+    // Two files of which one lies elsewhere are compared without `--no-index` as well.
+    let has_files = matches!(subcommand, "bundle" | "diff");
+    if has_files || words.iter().any(|word| word == "--no-index") {
         let files = arguments.operands.iter();
         files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
     }
+
+    // The hooks of a repository that is pushed to are run.
+    let addresses = match subcommand {
+        "push" => arguments.operands.get(..1).unwrap_or_default(),
+        "remote" => &arguments.operands[..],
+        _ => &[],
+    };
+    let has_folder = addresses.iter().any(|word| {
+        let prefix = word.literal_prefix();
+        is_path(&prefix) && prefix.contains(['/', '.', ':'])
+    });
 
     // `git-remote-x` is run for the address `x::y`.
     let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
@@ -93,37 +127,8 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         let name = prefix.split_once("::").map(|(name, _)| name);
         name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
     };
-    if remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
-        cx.note(Reason::Option("git".to_owned(), "::".to_owned()));
-    }
-}
-
-/// Reads as commands what such a subcommand may run.
-fn run_words(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[String]) {
-    for word in rest.iter().filter(|word| !word.starts_with_dash()) {
-        if word.literal().is_some_and(|text| text.contains(' ')) {
-            super::shells::run_word(cx, command, "git", word);
-        }
-    }
-    let mut places = words.iter();
-    let starts = ["run", "foreach", "visualize", "view"];
-    if let Some(start) = places.position(|word| starts.contains(&&**word))
-        && start + 1 < rest.len()
-    {
-        let words = &rest[start + 1..];
-        super::peel::inner(cx, "git", command, words.to_vec());
-        let subcommand = [&[Word::from_text("git")][..], words].concat();
-        super::peel::guess(cx, "git", command, subcommand);
-    }
-}
-
-/// `ext::program` in the place of an address runs the program.
-fn run_transports(cx: &mut Context, command: &SimpleCommand, rest: &[Word]) {
-    cx.note(Reason::Option("git".to_owned(), "ext::".to_owned()));
-    for text in rest.iter().filter_map(Word::literal) {
-        if let Some(text) = text.strip_prefix("ext::") {
-            super::shells::run_text(cx, command, "git ext::", &text.replace('%', ""));
-        }
+    if has_folder || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
+        cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));
     }
 }
 

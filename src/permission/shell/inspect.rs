@@ -87,11 +87,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         .filter(|word| !word.starts_with_dash());
     let words: Vec<String> = words.take(2).map(ToString::to_string).collect();
     if is_launcher(name, &words) {
-        return loose(cx, name, command);
-    }
-
-    if name == "uv" && words.first().is_some_and(|word| word == "pip") {
-        peel::guess(cx, name, command, command.argv[start..].to_vec());
+        return peel::every_tail(cx, name, command);
     }
 
     if runs_any(name, &words) {
@@ -102,18 +98,35 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         mounts(cx, name, command);
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
-        if runs_shell(command) {
+        // A shell is given a script somewhere in the words.
+        let mut words = command.argv.iter();
+        let is_shell = |name: String| shells::SHELLS.contains(&&*name);
+        if words.any(|word| word.basename().is_some_and(is_shell))
+            && words.any(|word| word.literal_prefix().starts_with("-c"))
+        {
             cx.note(Reason::InlineCode(name.to_owned()));
         }
     }
 
-    match name {
-        "fd" | "fdfind" => peel::exec_actions(cx, name, command),
-        "cp" | "mv" | "ln" | "install" | "link" => renamed(cx, name, command),
-        _ => {}
+    if may_start(name, &command.argv[1..]) {
+        peel::guess_tails(cx, name, command);
     }
 
     operands::modelled(cx, index, name, command);
+}
+
+/// Returns `true` if one of the words may be a program that is started, or that gets another name.
+fn may_start(name: &str, words: &[Word]) -> bool {
+    let mut prefixes = words.iter().map(Word::literal_prefix);
+    match name {
+        "fd" | "fdfind" => prefixes.any(|word| {
+            let is_short = word.starts_with('-') && !word.starts_with("--");
+            word.starts_with("--exec") || is_short && word.contains(['x', 'X'])
+        }),
+        "cp" | "mv" | "ln" | "install" | "link" => prefixes.any(|word| is_system_program(&word)),
+        "uv" => prefixes.next().is_some_and(|word| word == "pip"),
+        _ => false,
+    }
 }
 
 /// Folders that a container is given may hold any file.
@@ -126,28 +139,6 @@ fn mounts(cx: &mut Context, name: &str, command: &SimpleCommand) {
     if is_container && command.argv.iter().any(is_mount) {
         cx.add_path(Use::Read, Word::unknown());
         cx.add_path(Use::Target, Word::unknown());
-    }
-}
-
-/// Returns `true` if a shell is given a script somewhere in the words.
-fn runs_shell(command: &SimpleCommand) -> bool {
-    let mut words = command.argv.iter();
-    words.any(|word| {
-        word.basename()
-            .is_some_and(|name| shells::SHELLS.contains(&&*name))
-    }) && words.any(|word| word.literal_prefix().starts_with("-c"))
-}
-
-/// A program that runs what stands somewhere in its arguments.
-fn loose(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    peel::every_tail(cx, name, command);
-    if matches!(name, "watch" | "parallel" | "script" | "su" | "runuser") {
-        let words = command.argv.iter().skip(1);
-        let words: Vec<Word> = words
-            .filter(|word| !word.starts_with_dash())
-            .cloned()
-            .collect();
-        shells::run_words(cx, command, name, &words);
     }
 }
 
@@ -165,14 +156,9 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     cx.note(Reason::DynamicCommand(first.to_string()));
     for guess in cx.guesses(first, true) {
         let mut argv = guess
-            .split([' ', '\t', '\n', '_', ',', ':'])
-            .filter(|word| !word.is_empty())
+            .split_ascii_whitespace()
             .map(Word::from_text)
             .collect::<Vec<_>>();
-        if guess.contains(['_', ',', ':']) {
-            peel::inner(cx, "$", command, vec![Word::from_text(guess.clone())]);
-        }
-
         argv.extend_from_slice(&command.argv[1..]);
         if !argv.is_empty() {
             peel::inner(cx, "$", command, argv);
@@ -183,18 +169,6 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
         // It may expand to nothing.
         peel::inner(cx, "$", command, command.argv[1..].to_vec());
     }
-}
-
-/// A system's program under another name: a rule that denies the one denies the other.
-fn renamed(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let outer = std::mem::replace(&mut cx.guessing, true);
-    for word in &command.argv[1..] {
-        let is_program = word.literal().is_some_and(|path| is_system_program(&path));
-        if is_program {
-            peel::inner(cx, name, command, vec![word.clone()]);
-        }
-    }
-    cx.guessing = outer;
 }
 
 fn is_system_program(path: &str) -> bool {

@@ -86,10 +86,10 @@ fn by_row(
         let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
         let place = if program.takes("remote") || runs_there {
             Place::Remote
-        } else if program.takes("inside") {
-            Place::Local
+        } else if program.takes("into") {
+            Place::Copied
         } else {
-            Place::Project
+            Place::Local
         };
         places(cx, &command.argv, place, &arguments.patterns);
     }
@@ -134,17 +134,20 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 }
 
 /// Notes the folders that are read or changed with all that is in them.
-pub(super) fn trees(
-    cx: &mut Context,
-    command: &SimpleCommand,
-    program: &Program,
-    arguments: &Arguments<'_>,
-) {
+fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
     let writes = (program.takes("cut") || program.takes("move")) && !arguments.has_mark("list");
     let cuts = writes || arguments.has_mark("cut") || is_all;
     let (read_tree, changed_tree) = tree_uses(program, arguments);
+    for glob in arguments.values_of("glob").filter_map(Word::literal) {
+        let name = glob.rsplit('/').next().unwrap_or_default();
+        if let Some(ending) = name.strip_prefix("*.").filter(|_| !glob.starts_with('!')) {
+            // It finds hidden files as well.
+            let name = format!("**.{}", ending.to_lowercase());
+            cx.add_path(Use::Read, Word::default().followed_by(&name));
+        }
+    }
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {
             cx.add_path(Use::Tree(tree), Word::from_text("."));
@@ -245,8 +248,11 @@ fn is_refused(program: &Program, word: &Word) -> bool {
         .into_iter()
         .flat_map(|marks| marks.split(','));
     // The content of a file of arguments is not known.
-    let is_list = program.builds && prefix.starts_with('@') && !prefix.contains('/');
+    let is_named = program.takes("name") || program.takes("host");
+    let is_list = program.builds && prefix.starts_with('@') && !is_named;
+    let is_local = program.takes("inside") && !program.takes("remote");
     is_list
+        || is_local && prefix.contains("://")
         || program.takes("none")
         || program.takes("plain") && !is_name()
         || marks.into_iter().any(|mark| prefix.starts_with(mark))
@@ -282,7 +288,7 @@ fn operands(
         "sql" => statements(cx, index, name, command, words),
         "tar" => archive(cx, name, arguments),
         "ps" => environments(cx, words),
-        "host" => packaged(cx, name, command, words),
+        "host" => packaged(cx, index, name, command, words),
         "inside" => words
             .iter()
             .for_each(|word| cx.add_path(Use::Project, (*word).clone())),
@@ -300,15 +306,17 @@ fn operands(
         targets(cx, program, arguments);
     }
 
-    if program.takes("named") {
+    if program.takes("named") || program.takes("globs") && arguments.has_mark("effect") {
         for word in words
             .iter()
             .filter(|word| word.literal_prefix().contains('/'))
         {
-            let last = word.basename().unwrap_or_default();
-            let text = last.split(['?', '#']).next().unwrap_or_default();
-            let file = Word::from_text(text.trim_end_matches(".git"));
-            cx.add_path(Use::Target, file);
+            let text = word.literal_prefix();
+            let text = text.split(['?', '#']).next().unwrap_or_default();
+            let last = text.rsplit('/').next().unwrap_or_default();
+            for file in [last.trim_end_matches(".git"), "index.html"] {
+                cx.add_path(Use::Target, Word::from_text(file));
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn options(
     arguments: &Arguments<'_>,
 ) {
     for option in &arguments.unknown {
-        if option.name.starts_with("--file") || option.name.contains("-from") {
+        if is_list_of_files(&option.name) {
             // The files stand in a file.
             cx.add_path(Use::Read, Word::unknown());
         }
@@ -59,6 +59,12 @@ pub(super) fn options(
     for (kind, value) in &arguments.values {
         option_value(cx, name, command, program, kind, value);
     }
+}
+
+/// Returns `true` if an option may be one whose value holds the names of files.
+fn is_list_of_files(option: &str) -> bool {
+    let mut names = ["--file", "--filelist", "--files-from", "--files0-from"].iter();
+    option.contains("-from") || option.len() > 2 && names.any(|name| name.starts_with(option))
 }
 
 /// Notes what the value of an option is used for.
@@ -119,11 +125,19 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
     const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
     match kind {
         "sql" => is_plain_sql(text),
-        // `-fuse-ld=..`, `-Wl,-Map=..`, `-fplugin=..`
+        // `-fuse-ld=..`, `-Wl,-o,..`, `-fplugin=..` and `-ftime-trace=..` are not.
         "flag" => {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-+,=".contains(c);
-            let loads = ["plugin", "use-ld", "dump", "record", "Map"];
-            text.chars().all(is_plain) && !loads.iter().any(|name| text.contains(name))
+            const NAMES: &str =
+                "std march mtune sanitize error no-error visibility lto diagnostics-color";
+            let (name, value) = text.split_once('=').unwrap_or((text, "0"));
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-+".contains(c);
+            let name = name.trim_start_matches(['-', 'f', 'W']);
+            let is_known = NAMES.split(' ').any(|known| known == name);
+            name.chars().all(is_plain)
+                && !["dump", "record"].iter().any(|part| name.contains(part))
+                && value
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || is_known && (is_plain(c) || c == ','))
         }
         "plugin" => text.starts_with("no:"),
         // `-s -w -X main.version=1`, `all=-N -l`
@@ -131,11 +145,13 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
             let word = word.trim_start_matches("all=");
             !word.starts_with('-') || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
         }),
-        "name" => !text.contains(['/', '.']),
+        "name" => !text.contains(['/', '.', '=']),
         "format" => !text.contains("-file"),
         "strategy" => STRATEGIES.contains(&text),
         "mode" => text == "readonly" || text == "vendor" || text == "mod",
-        "write-out" => text.matches('%').count() == text.matches("%{").count(),
+        "write-out" => {
+            !text.starts_with('@') && text.matches('%').count() == text.matches("%{").count()
+        }
         _ => true,
     }
 }
@@ -188,9 +204,8 @@ pub(super) fn runs(
 ) {
     // `exec=program`, `ProxyCommand=program`.
     let prefix = value.literal_prefix();
-    let setting = prefix.split(' ').next().unwrap_or_default();
-    let key = setting.split_once('=').map(|(key, _)| format!("{key}="));
-    let part = key.and_then(|key| value.without_prefix(&key));
+    let key = prefix.find('=').map(|at| &prefix[..=at]);
+    let part = key.and_then(|key| value.without_prefix(key));
     let outer = std::mem::replace(&mut cx.guessing, true);
     for value in [Some(value.clone()), part].into_iter().flatten() {
         shells::run_word(cx, command, &format!("{name} {option}"), &value);

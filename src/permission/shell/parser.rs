@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
             match self.reserved() {
                 Some("!") => {
                     // The commands behind the first one then run if it fails.
-                    self.cx.is_chain &= !self.cx.found.commands.is_empty();
+                    self.cx.is_chain = self.cx.is_chain && self.cx.has_changed();
                     self.bump_by(1)?;
                 }
                 Some("time") => {
@@ -250,7 +250,8 @@ impl<'a> Parser<'a> {
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
                 // Each stage is a subshell, in which a `cd` ends.
-                self.cx.is_chain &= stage != Some(0);
+                let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
+                self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
                 self.cx.found.certain_functions.truncate(function_count);
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");

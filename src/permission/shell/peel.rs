@@ -6,7 +6,7 @@ use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
 use super::context::Context;
 use super::options::options;
-use super::word::{Part, Word};
+use super::word::Word;
 
 /// Adds the commands behind the wrapper `command`, if it is one.
 pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         at += assigned(cx, &argv[at..]);
     }
 
-    if name == "chroot" {
+    if matches!(name, "chroot" | "nsenter") {
         // Another file has this name there.
         cx.note(Reason::Option(name.to_owned(), String::new()));
     }
@@ -88,6 +88,17 @@ fn assigned(cx: &mut Context, words: &[Word]) -> usize {
 
 /// Adds `argv` as a command found behind `command`.
 pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
+    started(cx, name, command, argv, None);
+}
+
+/// Adds `argv` as a command that `command` starts, for a package if there is a `runner`.
+pub(super) fn started(
+    cx: &mut Context,
+    name: &str,
+    command: &SimpleCommand,
+    argv: Vec<Word>,
+    runner: Option<(usize, usize)>,
+) {
     if command.via.len() >= 32 {
         cx.note(Reason::Limit("nesting"));
         return;
@@ -101,18 +112,13 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
         piped: command.piped,
         input: command.input.clone(),
         guessed: command.guessed,
+        transparent: runner.is_some(),
+        runner,
         ..SimpleCommand::default()
     };
 
     // Too many commands is noted where they are counted.
     let _counted = cx.add(inner_command);
-}
-
-/// Adds `argv` as a command that only may run.
-pub(super) fn guess(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
-    let outer = std::mem::replace(&mut cx.guessing, true);
-    inner(cx, name, command, argv);
-    cx.guessing = outer;
 }
 
 /// Notes that any word may be the program.
@@ -192,12 +198,12 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         own.changes = true;
     }
 
-    exec_actions(cx, name, command);
+    actions(cx, name, command);
 }
 
 /// Returns `true` if every program that `find` runs only reads.
 fn executes_readers(argv: &[Word]) -> bool {
-    let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text, true));
+    let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
     argv.windows(2)
         .filter(|pair| is_exec(&pair[0]))
         .all(|pair| {
@@ -208,63 +214,46 @@ fn executes_readers(argv: &[Word]) -> bool {
         })
 }
 
-/// `find .. -exec program .. ;` and `fd .. -x program ..`.
-pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let is_find = matches!(name, "find" | "gfind");
+/// `find .. -exec program .. ;`, and what else `find` does with files.
+fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
+    let is = |at: usize, text: &str| {
+        let word = argv.get(at).and_then(Word::literal);
+        word.is_some_and(|word| word == text)
+    };
     let mut at = 1;
     while at < argv.len() {
         let text = argv[at].literal().unwrap_or_default();
-        if is_exec(&text, is_find) {
-            let words = &argv[at + 1..];
-            let is_end = |word: &Word| {
-                let text = word.literal();
-                text.is_some_and(|text| text == ";" || (is_find && text == "+"))
-            };
-
-            let count = words.iter().position(is_end).unwrap_or(words.len());
-            let words = executed(&words[..count], is_find);
-            if !words.is_empty() {
-                inner(cx, &format!("{name} {text}"), command, words);
-            }
-
-            at += count + 2;
+        if !is_exec(&text) {
+            find_action(cx, command, at, text);
+            at += 1;
             continue;
         }
 
-        if is_find {
-            find_action(cx, command, at, text);
-        } else if may_be_exec(&text) {
+        let start = at + 1;
+        let mut places = start..argv.len();
+        let end = places.find(|at| is(*at, ";") || is(*at, "+"));
+        let end = end.unwrap_or(argv.len());
+        if text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}")) {
+            // It runs in the folder of the file, or words behind the `+` belong to it.
             every_tail(cx, name, command);
         }
 
-        at += 1;
+        let words = argv[start..end]
+            .iter()
+            .map(|word| with_unknown(word, "{}", Some("{}")));
+        let words = words.collect::<Vec<_>>();
+        if !words.is_empty() {
+            inner(cx, &format!("{name} {text}"), command, words);
+        }
+
+        at = end + 1;
     }
 }
 
 /// Returns `true` if the words behind this one are a program and its arguments.
-fn is_exec(text: &str, is_find: bool) -> bool {
-    if is_find {
-        return matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir");
-    }
-    let is_part = "--exec".starts_with(text) || "--exec-batch".starts_with(text);
-    matches!(text, "-x" | "-X") || (text.len() > 3 && is_part)
-}
-
-/// Returns `true` if a word of `fd` may have such an option and its program in it.
-fn may_be_exec(text: &str) -> bool {
-    let is_short = text.starts_with('-') && !text.starts_with("--");
-    text.starts_with("--exec") || (is_short && text.contains(['x', 'X']))
-}
-
-/// The program with what it is given; `fd` adds the file where no word holds its place.
-fn executed(words: &[Word], is_find: bool) -> Vec<Word> {
-    let has_brace = |word: &Word| word.literal().is_some_and(|text| text.contains('{'));
-    let mut filled: Vec<Word> = words.iter().map(filled).collect();
-    if !is_find && !words.iter().any(has_brace) {
-        filled.push(found_file());
-    }
-    filled
+fn is_exec(text: &str) -> bool {
+    matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir")
 }
 
 /// An action of `find` that deletes or writes.
@@ -272,8 +261,13 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     match text.as_str() {
         "-delete" => {
             cx.note(Reason::Edit("find".to_owned(), text));
-            let words = vec![Word::from_text("rm"), found_file()];
-            inner(cx, "find -delete", command, words);
+            let file = with_unknown(&Word::from_text("./{}"), "{}", None);
+            inner(
+                cx,
+                "find -delete",
+                command,
+                vec![Word::from_text("rm"), file],
+            );
         }
         "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
             if let Some(file) = command.argv.get(at + 1) {
@@ -284,54 +278,6 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     }
 }
 
-fn found_file() -> Word {
-    let mut word = Word::default();
-    word.push_text("./", true);
-    word.push_value(None, true);
-    word
-}
-
-/// The word with file names in the places of `{}`.
-fn filled(word: &Word) -> Word {
-    let Some(text) = word.literal() else {
-        return word.clone();
-    };
-    if !text.contains('{') {
-        return word.clone();
-    }
-    replace_marker(&text, &["{}", "{/}", "{//}", "{.}", "{/.}"])
-}
-
-/// `text` with every marker replaced by something unknown. What is found always begins with a
-/// directory or a name the search began at, so only an empty beginning is left open.
-pub(super) fn replace_marker(text: &str, markers: &[&str]) -> Word {
-    let mut word = Word::default();
-    let mut rest = text;
-    'text: while !rest.is_empty() {
-        for marker in markers {
-            if let Some(after) = rest.strip_prefix(marker) {
-                word.parts.push(Part::Value {
-                    name: Some("{}".to_owned()),
-                    quoted: true,
-                });
-
-                rest = after;
-                continue 'text;
-            }
-        }
-
-        let mut end = 1;
-        while !rest.is_char_boundary(end) {
-            end += 1;
-        }
-
-        word.push_text(&rest[..end], true);
-        rest = &rest[end..];
-    }
-
-    word
-}
-
 /// The words of a command that `xargs` runs, with its input as further words.
 fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
     let mut markers = arguments.values_of("marker").map(Word::literal);
@@ -339,22 +285,27 @@ fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
         Some(marker) => marker,
         None => arguments.has_mark("braces").then(|| "{}".to_owned()),
     };
-    let Some(marker) = marker.filter(|marker| !marker.is_empty()) else {
-        return [words, &[Word::unknown()]].concat();
-    };
-
-    let words = words.iter().map(|word| match word.literal() {
-        Some(text) if text.contains(&marker) => unknown_in(&text, &marker),
-        _ => word.clone(),
-    });
-    words.collect()
+    match marker.filter(|marker| !marker.is_empty()) {
+        Some(marker) => {
+            let words = words.iter();
+            words
+                .map(|word| with_unknown(word, &marker, None))
+                .collect()
+        }
+        None => [words, &[Word::unknown()]].concat(),
+    }
 }
 
-fn unknown_in(text: &str, marker: &str) -> Word {
+/// The word with something unknown in the places of `marker`.
+fn with_unknown(word: &Word, marker: &str, name: Option<&str>) -> Word {
+    let Some(text) = word.literal().filter(|text| text.contains(marker)) else {
+        return word.clone();
+    };
+
     let mut word = Word::default();
     for (index, piece) in text.split(marker).enumerate() {
         if index > 0 {
-            word.push_value(None, true);
+            word.push_value(name.map(str::to_owned), true);
         }
         if !piece.is_empty() {
             word.push_text(piece, true);

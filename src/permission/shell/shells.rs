@@ -103,7 +103,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
             cx.any_text = true;
         }
 
-        return run_script(cx, name, command, word);
+        return run_word(cx, command, &format!("{name} -c"), word);
     }
 
     if options.reads_input {
@@ -113,7 +113,8 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     match word.literal() {
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
-            cx.found.commands[index].script = Some(options.end);
+            let (index, start) = command.named_by(index);
+            cx.found.commands[index].script = Some(start + options.end);
         }
         _ => input(cx, name, command, false),
     }
@@ -178,12 +179,6 @@ impl Options {
 
         Some(options)
     }
-}
-
-/// The script of `sh -c`.
-fn run_script(cx: &mut Context, name: &str, command: &SimpleCommand, script: &Word) {
-    let via = format!("{name} -c");
-    run_word(cx, command, &via, script);
 }
 
 /// A shell, or another interpreter, that reads program text from its input.

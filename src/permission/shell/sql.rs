@@ -40,7 +40,7 @@ fn is_plain_statement(words: &[String]) -> bool {
     let has_file = words.iter().any(|word| word == "into") && !writes_rows
         || words
             .iter()
-            .any(|word| is(word, "outfile dumpfile program infile"));
+            .any(|word| is(word, "outfile dumpfile program infile fsdir zipfile"));
     let is_index = verb == "create" && is(second, "index unique");
     // `insert into t (a)`, `create table t (a int)`, `create index i on t (a)`.
     let is_plain = |(before, word): (&str, &str)| {
