@@ -171,22 +171,23 @@ impl CommandPaths {
         })
     }
 
+    /// The folders with this use, and those that the command changes to if that matters.
+    fn with_changes(&self, wanted_use: Use, matters: bool) -> impl Iterator<Item = &PathWord> {
+        let other_use = if matters { Use::Directory } else { wanted_use };
+        let paths = self.paths.iter();
+        paths
+            .filter(move |(path_use, _)| [wanted_use, other_use].contains(path_use))
+            .map(|(_, path_word)| path_word)
+    }
+
     /// The folders that a program works on as on its project.
     pub(super) fn projects(&self) -> impl Iterator<Item = &PathWord> {
-        self.used(if self.has_project {
-            &[Use::Project, Use::Directory]
-        } else {
-            &[Use::Project]
-        })
+        self.with_changes(Use::Project, self.has_project)
     }
 
     /// The folders where git may work.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
-        self.used(if self.runs_git {
-            &[Use::Repository, Use::Directory]
-        } else {
-            &[Use::Repository]
-        })
+        self.with_changes(Use::Repository, self.runs_git)
     }
 
     /// The paths that a word of an unknown program may be, from each of `folders` as well.

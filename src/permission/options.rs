@@ -78,10 +78,7 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     if let Some(name) = argv[0].basename() {
         plain_argv[0] = Word::from_text(name.clone());
         let mut index = first_operand(&name, &plain_argv);
-        if plain_argv[index - 1]
-            .literal()
-            .is_some_and(|word| word == "--")
-        {
+        if plain_argv[index - 1].literal().as_deref() == Some("--") {
             // What follows is no option even if it looks like one.
             index -= 1;
         }

@@ -48,8 +48,16 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     let mut commands = cx.found.commands.iter();
     let first = commands.find(|command| !command.is("mkdir"));
     let begins_with_cd = first.is_some_and(|command| command.is("cd"));
-    let is_only_change = cx.found.used(Use::Directory).count() == 1;
-    cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_only_change;
+    let is_change = |command: &&SimpleCommand| {
+        command.is("cd") && command.via.is_empty() && command.piped.is_none()
+    };
+    let change_count = cx.found.commands.iter().filter(is_change).count();
+    let is_certain = cx.found.used(Use::Directory).count() == change_count;
+    cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_certain;
+    if cx.found.begins_with_cd {
+        cx.found.follow_changes();
+    }
+
     cx.found.steps = cx.work;
     cx.found.values = cx.constants;
     cx.found.values.retain(|name, _| !cx.unknown.contains(name));

@@ -20,8 +20,8 @@ pub(crate) struct Analysis {
     pub(crate) paths: Vec<(Use, Word)>,
     /// The links that it makes, each with the path that it leads to.
     pub(crate) links: Vec<(Word, Word)>,
-    /// True if all of it runs in the folder that its first command changes to, but for `mkdir`
-    /// before it.
+    /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
+    /// the first.
     pub(crate) begins_with_cd: bool,
     /// True if a program works on the project in the folder where it is started.
     pub(crate) has_project: bool,
@@ -73,6 +73,21 @@ impl Analysis {
     pub(crate) fn covered(&self) -> impl Iterator<Item = &SimpleCommand> {
         let commands = self.commands.iter();
         commands.filter(|command| !command.guessed && !command.transparent)
+    }
+
+    /// Resolves each folder that it changes to from the one before it.
+    pub(super) fn follow_changes(&mut self) {
+        let mut folder = Word::default();
+        let paths = self.paths.iter_mut();
+        for (_, word) in paths.filter(|(path_use, _)| *path_use == Use::Directory) {
+            let prefix = word.literal_prefix();
+            if folder.len() > 0 && !prefix.is_empty() && !prefix.starts_with('/') {
+                folder.push_text("/", true);
+                folder.parts.append(&mut word.parts);
+                word.parts.clone_from(&folder.parts);
+            }
+            folder = word.clone();
+        }
     }
 
     /// The paths with this use.

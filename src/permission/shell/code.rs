@@ -276,12 +276,8 @@ pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arg
     let is_filter = |text: &Option<String>| {
         name != "yq" || !text.iter().any(|text| verbs.contains(&text.as_str()))
     };
-    match arguments
-        .operands
-        .iter()
-        .map(|word| word.literal())
-        .find(is_filter)
-    {
+    let mut texts = arguments.operands.iter().map(|word| word.literal());
+    match texts.find(is_filter) {
         Some(Some(text)) if loads(&text) => cx.inline_code(index, name),
         // It may be any filter.
         Some(None) => cx.add_path(Use::Read, Word::unknown()),

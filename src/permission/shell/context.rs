@@ -115,7 +115,8 @@ impl Context {
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
         // A `cd` in a group or a substitution may not be that of the commands behind it.
-        self.is_chain = self.is_chain && (self.depth == 0 || self.has_changed());
+        self.is_chain =
+            self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);
         command.is_call = command.via.is_empty() && command.program().is_some_and(is_function);

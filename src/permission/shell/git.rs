@@ -24,10 +24,7 @@ pub(super) fn git(
     let first = arguments.operands.first();
     let first = first.map(|word| word.literal_prefix()).unwrap_or_default();
     let runs = match subcommand.as_str() {
-        "bisect" => {
-            let shows = matches!(&*first, "visualize" | "view");
-            first == "run" || shows && arguments.operands.len() > 1
-        }
+        "bisect" => matches!(&*first, "run" | "visualize" | "view"),
         "submodule" => matches!(&*first, "foreach" | "update" | "add"),
         _ => program.takes("danger"),
     };
@@ -146,16 +143,13 @@ pub(super) fn setting(cx: &mut Context, command: &SimpleCommand, word: &Word) {
 
 /// A value that may be run: a shell command after `!`, a git command for an alias.
 fn value_of(cx: &mut Context, command: &SimpleCommand, name: &str, value: &Word) {
-    if let Some(shell) = value.without_prefix("!") {
-        super::shells::run_word(cx, command, "git -c", &shell);
-    } else {
-        if name.to_ascii_lowercase().starts_with("alias.") {
-            let mut aliased = Word::from_text("git ");
-            aliased.parts.extend(value.parts.iter().cloned());
-            super::shells::run_word(cx, command, "git -c", &aliased);
-        }
-        super::shells::run_word(cx, command, "git -c", value);
+    let shell = value.without_prefix("!");
+    if shell.is_none() && name.to_ascii_lowercase().starts_with("alias.") {
+        let mut aliased = Word::from_text("git ");
+        aliased.parts.extend(value.parts.iter().cloned());
+        super::shells::run_word(cx, command, "git -c", &aliased);
     }
+    super::shells::run_word(cx, command, "git -c", shell.as_ref().unwrap_or(value));
 }
 
 /// `git config`: reading is harmless, setting is not.

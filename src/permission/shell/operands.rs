@@ -287,7 +287,10 @@ fn operands(
         "filter" => filter(cx, index, name, arguments),
         "sql" => statements(cx, index, name, command, words),
         "tar" => archive(cx, name, arguments),
-        "ps" => environments(cx, words),
+        // `ps eww` shows the environments of processes.
+        "ps" if words.iter().any(|word| word.literal_prefix().contains('e')) => {
+            cx.add_path(Use::Read, Word::from_text("/proc/self/environ"));
+        }
         "host" => packaged(cx, index, name, command, words),
         "inside" => words
             .iter()
@@ -403,12 +406,5 @@ fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
             .operands
             .iter()
             .for_each(|word| cx.add_path(Use::Tree(tree), (*word).clone()));
-    }
-}
-
-/// `ps eww` shows the environments of processes.
-fn environments(cx: &mut Context, words: &[&Word]) {
-    if words.iter().any(|word| word.literal_prefix().contains('e')) {
-        cx.add_path(Use::Read, Word::from_text("/proc/self/environ"));
     }
 }
