@@ -23,12 +23,12 @@ pub enum OnDisconnect {
 ///
 /// # Memory
 ///
-/// Readers hold little: a stream has one message, in bytes that are bounded for each user, and makes
-/// the next one once the client has read it. Runs hold more. A run has the answer that it receives,
-/// of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)); when it has ended, its last
-/// answer is in memory up to four times while its log is kept: in the history, as the last response
-/// and in the output. Eight runs of a user whose model never stops take about 450 MB. A server with
-/// little memory has lower limits of runs and of answers.
+/// A stream has one message in memory, and makes the bytes of the next one once the client has read
+/// it; those of a user's streams are limited together. Runs take more. A run has the answer that it
+/// receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). When it has ended,
+/// its last answer is in memory up to four times while its log is kept: in the history, as the last
+/// response and in the output. Eight runs of a user whose model never stops take about 450 MB.
+/// Where there is less, lower the limits of runs and of answers.
 ///
 /// ```
 /// use agentcore::server::RunLimits;
@@ -45,9 +45,9 @@ pub struct RunLimits {
     pub runs_per_user: usize,
     /// The maximum number of open streams of one user; a further one is a 429. 1,024 by default.
     pub readers_per_user: usize,
-    /// The bytes that the open streams of one user may have written to them and not sent, beside
-    /// 64 KiB of each stream. A stream waits for space; a message that is longer, or the state of
-    /// a thread, takes all of it. 64 MiB by default.
+    /// The bytes that the open streams of one user may hold for clients that do not read them, in
+    /// addition to 64 KiB of each stream. A stream waits for space; a longer message takes all of
+    /// it. 64 MiB by default.
     pub reader_bytes_per_user: usize,
     /// The maximum number of messages in the log of a run; then older ones are removed. 10,000 by
     /// default.
@@ -89,7 +89,7 @@ impl RunLimits {
         self
     }
 
-    /// Sets the bytes that the streams of one user may have written and not sent.
+    /// Sets the bytes that the streams of one user may hold for clients that do not read them.
     #[must_use]
     pub fn with_reader_bytes_per_user(mut self, bytes: usize) -> Self {
         self.reader_bytes_per_user = bytes;
