@@ -305,7 +305,9 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     let oldest = files.iter().find(|(_, content)| **content == texts[0]);
     backend.age(oldest.unwrap().0);
 
-    let hook = moving(&backend).keep_results_within(700);
+    // No result is removed for its age.
+    let moving = || moving(&backend).keep_results_for(Duration::MAX);
+    let hook = moving().keep_results_within(700);
     let said = move_texts(hook.clone(), &texts[2..4]).await;
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
@@ -332,7 +334,7 @@ async fn results_over_the_size_of_a_session_remove_its_oldest() {
     );
 
     // A result that exceeds the limit alone stays.
-    let hook = moving(&backend).keep_results_within(100);
+    let hook = moving().keep_results_within(100);
     assert_eq!(move_texts(hook, &["f".repeat(300)]).await.len(), 1);
     assert_eq!(left(), expected(&["f".repeat(300)]));
 }

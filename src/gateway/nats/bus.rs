@@ -68,10 +68,10 @@ const GATEWAY: &str = "gateway";
 /// A message is at most as long as the server's `max_payload`, 1 MiB unless it is configured. A
 /// longer one is refused with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 ///
-/// A NATS server is trusted with the memory of this process: the client buffers a message for as
-/// long as the server sends it, whatever its length. It takes no connection of others, and reports
-/// what it has received only once it is connected, so that nothing here can bound it. Connect only
-/// to servers of your own, with `tls://` where others may answer in their place.
+/// A NATS server is trusted with the memory of this process: the client buffers a message of any
+/// length that the server announces. It takes no connection of others, and reports the bytes that
+/// it has received only once it is connected, so that nothing here can bound it. Connect only to
+/// servers of your own, with `tls://` where others may answer in their place.
 ///
 /// `nats://USER:PASSWORD@HOST:PORT` names a user, and `tls://` requires TLS; a server is trusted by
 /// the certificates of the system. No password is part of an error or of `Debug`. Clones share the

@@ -122,22 +122,22 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Space {
-    /// The bytes of a piece. The space that it does not need is free at once, the rest with the last
-    /// copy of the bytes.
+    /// The bytes of a piece. The space that it does not need is freed at once, the rest with the
+    /// last copy of the bytes.
     pub(crate) fn hold(mut self, bytes: Vec<u8>) -> Bytes {
         let needed = if bytes.len() > FREE_BYTES {
             bytes.len()
         } else {
             0
         };
-        let taken = self
+        let permits = self
             .permit
             .as_ref()
             .map_or(0, OwnedSemaphorePermit::num_permits);
         if let Some(permit) = &mut self.permit {
-            drop(permit.split(taken.saturating_sub(needed)));
+            drop(permit.split(permits.saturating_sub(needed)));
         }
-        if needed.min(taken) == 0 {
+        if needed.min(permits) == 0 {
             return bytes.into();
         }
         Bytes::from_owner(Piece {

@@ -1,7 +1,8 @@
 //! Secrets, and the one redaction of them.
 //!
-//! [`known`] registers every living [`Secret`], and the keys in the [`environment`]. [`redacted`] removes them from a text in all
-//! [spellings](spelling), [`Pieces`] from a text that arrives in pieces, by exact match.
+//! [`known`] registers every living [`Secret`], and the keys in the [`environment`]. [`redacted`]
+//! removes them from a text in all [spellings](spelling), [`Pieces`] from a text that arrives in
+//! pieces, by exact match.
 
 mod environment;
 mod escape;

@@ -54,9 +54,9 @@ async fn pieces_that_are_not_sent_hold_bounded_bytes_of_a_user() {
             (MAX / 2..=MAX + 16 * 1024).contains(&bytes),
             "{format:?}: {bytes}"
         );
-        let whole = rest(&mut other.reader(format, None, None).unwrap()).await;
+        let stream_text = rest(&mut other.reader(format, None, None).unwrap()).await;
         assert!(
-            whole.contains(&text),
+            stream_text.contains(&text),
             "{format:?}: another user waits for nothing"
         );
 
@@ -68,8 +68,8 @@ async fn pieces_that_are_not_sent_hold_bounded_bytes_of_a_user() {
         for reader in &mut readers {
             rest(reader).await;
         }
-        let whole = rest(&mut reader()).await;
-        assert!(whole.contains(&text), "{format:?}");
+        let stream_text = rest(&mut reader()).await;
+        assert!(stream_text.contains(&text), "{format:?}");
     }
 }
 
