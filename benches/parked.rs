@@ -1,7 +1,7 @@
 //! The memory of agents that wait for their model.
 //!
-//! Each row is measured in a process of its own, and servers have one of theirs. Sockets need a limit
-//! of open files above their number (`ulimit -n`).
+//! Each row is measured in a process of its own, and servers have one of theirs. Sockets need a
+//! limit of open files above their number (`ulimit -n`).
 #![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub)]
 
 mod bare;

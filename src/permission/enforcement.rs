@@ -35,7 +35,7 @@ mod report {
     use super::{Behavior, Kind, PathContext, Rule, denied_path, governs_writes};
 
     /// A rule that denies files to commands, and whether the kernel enforces it; from
-    /// [`PermissionRules::kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
+    /// [`kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
     #[derive(Clone, Debug, PartialEq)]
     #[non_exhaustive]
     pub struct RuleEnforcement {

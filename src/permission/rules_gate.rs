@@ -249,8 +249,8 @@ impl PermissionRules {
         self.rules.iter().filter(is_unmatched).collect()
     }
 
-    /// Returns the rules that deny files to commands, each with whether the kernel enforces it under
-    /// `sandbox`. The others are enforced only by the analysis of commands.
+    /// Returns the rules that deny files to commands, each with whether the kernel enforces it
+    /// under `sandbox`. The others are enforced only by the analysis of commands.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;

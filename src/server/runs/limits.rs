@@ -23,11 +23,11 @@ pub enum OnDisconnect {
 ///
 /// # Memory
 ///
-/// Readers hold little: a stream holds one message, whose bytes are limited for each user, and makes
-/// the next one once the client has read it. Runs hold more. A run holds the answer that it
+/// Readers hold little: a stream holds one message, whose bytes are limited for each user, and
+/// makes the next one once the client has read it. Runs hold more. A run holds the answer that it
 /// receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After its end, its
-/// last answer is in memory up to four times while its log is kept. Eight runs of a user whose model
-/// never stops take about 450 MB. A server with little memory needs lower limits of runs and
+/// last answer is in memory up to four times while its log is kept. Eight runs of a user whose
+/// model never stops take about 450 MB. A server with little memory needs lower limits of runs and
 /// answers.
 ///
 /// ```

@@ -116,8 +116,8 @@ impl Reader {
         &self.run.key().thread
     }
 
-    /// Returns the bytes of the next message that has events; `None` at the end of the stream. Waits while
-    /// the streams of the user hold too many bytes that are not sent.
+    /// Returns the bytes of the next message that has events; `None` at the end of the stream.
+    /// Waits while the streams of the user hold too many bytes that are not sent.
     ///
     /// # Cancel safety
     ///
