@@ -180,8 +180,7 @@ pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) 
         .is_some_and(|token| !matches!(token, GlobToken::Char(_)));
     let is_doubled = given.starts_with(&[GlobToken::Many, GlobToken::Many]);
     if is_last && is_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {
-        // A wildcard matches no dot at the beginning of a name, but the doubled one of a search
-        // does.
+        // A wildcard matches no dot at the beginning of a name; the doubled one of a search does.
         return Match::No;
     }
 

@@ -65,7 +65,7 @@ const HOSTILE: [&str; 14] = [
     "x$(bad)",
 ];
 /// A program that runs what its option names.
-const RG: &str = "for word; do case $word in --pre=*) \"${word#--pre=}\";; esac; done";
+const RG: &str = "for word; do case $word in --) break;; --pre=*) \"${word#--pre=}\";; esac; done";
 
 /// A script from the grammar below.
 fn script(dice: &mut Dice, depth: usize) -> String {
