@@ -50,7 +50,8 @@ impl Usage {
         self
     }
 
-    /// Returns the tokens of the prompt: input, cache reads and cache writes, without the output.
+    /// Returns the number of tokens of the prompt: input, cache reads and cache writes, without the
+    /// output.
     pub fn context_tokens(&self) -> u64 {
         self.input_tokens
             .saturating_add(self.cache_read_tokens)

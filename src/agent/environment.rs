@@ -14,8 +14,8 @@ const DEFAULT_MODELS: [(&str, &str); 3] = [
 ];
 
 impl AgentBuilder {
-    /// Creates an agent with the model of [`model_from_env`](Self::model_from_env). 100 turns, as
-    /// every agent.
+    /// Creates a builder with the model of [`model_from_env`](Self::model_from_env). Its agent has
+    /// at most 100 turns in a run, as every agent.
     ///
     /// # Errors
     ///

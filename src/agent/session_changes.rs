@@ -56,8 +56,8 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
-    /// error. If the session of a subagent cannot be removed, the others are removed before the
-    /// error is returned; a second call removes the remaining one.
+    /// error. If the session of a subagent cannot be removed, all others are removed before the
+    /// error is returned; a second call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
         self.stored().delete().await
     }

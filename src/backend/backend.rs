@@ -48,7 +48,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`read`](Self::read), but for a file of any size.
+    /// Returns the same errors as [`read`](Self::read), except that the file may have any size.
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
         let content = self.read(path).await?;
         let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));

@@ -285,7 +285,7 @@ impl Files {
     }
 }
 
-/// Returns the memory of a file with a path and this many bytes.
+/// Returns the memory, in bytes, of a file with a path and this many bytes.
 fn memory_of(key: &str, len: usize) -> usize {
     FILE.saturating_add(key.len()).saturating_add(len)
 }

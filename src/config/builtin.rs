@@ -35,7 +35,8 @@ struct Builtin {
     feature: &'static str,
     /// True if the feature is enabled.
     is_on: bool,
-    /// Creates the tool. Returns `None` if its feature is disabled or its key is missing.
+    /// The function that creates the tool. It returns `None` if the feature is disabled or the key
+    /// is missing.
     make: fn(&BuiltinConfig) -> Option<Arc<dyn Tool>>,
 }
 

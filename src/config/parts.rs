@@ -10,7 +10,7 @@ use crate::providers;
 use crate::session::SessionStore;
 use crate::tool::Tool;
 
-/// Creates a model from its name.
+/// A function that creates a model from its name.
 pub(crate) type MakeModel = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>> + Send + Sync>;
 
 /// The parts of an agent that the program provides and a configuration file cannot: tools, a

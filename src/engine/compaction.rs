@@ -197,7 +197,7 @@ impl Compacting<'_> {
         self.history.context_size.count(tokens, len);
     }
 
-    /// Returns the tokens of the next request, system prompt and tools included.
+    /// Returns the number of tokens of the next request, system prompt and tools included.
     fn context_tokens(&self) -> u64 {
         let tokens = self.history.context_size.tokens();
         if self.history.context_size.is_reported() {

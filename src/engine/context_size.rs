@@ -89,8 +89,8 @@ impl ContextSize {
         !self.is_uncountable && reported_tenths < self.tokens.saturating_mul(9)
     }
 
-    /// Returns the likely minimum and maximum of the exact number of tokens if `total` is reported
-    /// and estimated: the estimated part may be a fifth too high or a quarter too low.
+    /// Returns the likely minimum and maximum of the exact number of tokens, of which `total` are
+    /// reported and estimated: the estimated ones may be a fifth fewer or a quarter more in truth.
     pub(super) fn range(&self, total: u64) -> (u64, u64) {
         let estimated_tokens = total.saturating_sub(self.reported_tokens);
         let low = total.saturating_sub(estimated_tokens / 5);

@@ -83,8 +83,8 @@ pub(super) fn record_partial_usage(
     is_used
 }
 
-/// Returns the tokens of an answer and of `unfinished` bytes. Usage is recorded even when the
-/// counter panics, and no vocabulary has tokens shorter than a byte.
+/// Returns the number of tokens of an answer and of `unfinished` bytes. Usage is recorded even when
+/// the counter panics, and no vocabulary has tokens shorter than a byte.
 fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
     // The counter takes messages; the content is moved instead of copied, because an answer may be
     // large.

@@ -25,7 +25,7 @@ pub(super) trait Queued: Clone + Send + Sync + 'static {
     fn id(&self) -> &Arc<str>;
     /// The messages with the same key are delivered in order.
     fn key(&self) -> &str;
-    /// Returns the bytes that the queue and a delivery keep of it.
+    /// Returns the number of bytes that the queue and a delivery keep of it.
     fn size(&self) -> usize;
     /// Checks the lengths of its id and its names.
     fn check(&self) -> Result<()>;

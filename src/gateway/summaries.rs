@@ -30,11 +30,11 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 /// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
 /// calls after each turn.
 ///
-/// A session is due when more than 20 messages are after its last summary, or when they fill more
-/// than three quarters of the context window, as [estimated](estimate_tokens) from their text. The
-/// last four messages stay as they are. More than ten old ones are summarized in two halves at
-/// once, and the two summaries are merged. A message over half the window is omitted, with a note
-/// in the summary. In a run, the compactor is asked when 95 % of the window are full.
+/// A session is due when more than 20 messages follow its last summary, or when they fill more than
+/// three quarters of the context window, as [estimated](estimate_tokens) from their text. The last
+/// four messages stay as they are. More than ten old ones are summarized in two halves at once, and
+/// the two summaries are merged. A message over half the window is omitted, with a note in the
+/// summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
 /// Clones share the list of the sessions that are being summarized.
 ///

@@ -64,7 +64,7 @@ impl MovedResults {
     ///
     /// # Errors
     ///
-    /// When the backend cannot list or remove them.
+    /// Returns an error if the backend cannot list or remove them.
     pub(super) async fn add(
         &self,
         backend: &dyn Backend,

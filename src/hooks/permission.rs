@@ -58,7 +58,8 @@ pub struct PermissionHook {
 }
 
 impl PermissionHook {
-    /// Creates the rules of a configuration. Explanations name their source `configuration`.
+    /// Creates a hook with the rules of a configuration. Explanations name their source
+    /// `configuration`.
     ///
     /// # Errors
     ///

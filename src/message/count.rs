@@ -12,7 +12,7 @@ use super::message::Message;
 use super::size::message_size;
 use super::tokens::TokenCounter;
 
-/// Returns the tokens of messages, counted as by [`count_each`].
+/// Returns the number of tokens of messages, counted as by [`count_each`].
 pub(crate) async fn count(counter: &Arc<dyn TokenCounter>, messages: &[Arc<Message>]) -> u64 {
     let mut total_tokens = 0;
     count_each(counter, messages, |_, tokens| {

@@ -65,7 +65,7 @@ pub(crate) fn part_size(part: &Part) -> usize {
     PART_SIZE + content_size
 }
 
-/// Returns the bytes of a part's content in JSON. A call has none.
+/// Returns the size of a part's content in JSON, in bytes. A call has none.
 pub(crate) fn text_part_len(part: &Part) -> usize {
     match part {
         Part::Text(text) => escaped_len(text),

@@ -34,10 +34,10 @@ impl Messages {
 ///
 /// Only [`count_text`](TokenCounter::count_text) must be written; the rest builds on it.
 pub trait TokenCounter: Send + Sync {
-    /// Returns the tokens of a text.
+    /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
-    /// Returns the tokens of a message: its parts, and 4 for what frames them.
+    /// Returns the number of tokens of a message: its parts, and 4 for what frames them.
     fn count_message(&self, message: &Message) -> u64 {
         let parts = message.content().parts().iter();
         let parts = parts.map(|part| self.count_part(part));
@@ -47,10 +47,10 @@ pub trait TokenCounter: Send + Sync {
         total(parts.chain([name, PER_MESSAGE]))
     }
 
-    /// Returns the tokens of one part. A picture counts 1,600. A document of text counts as its
-    /// text; any other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an
-    /// address or uploaded, whose length is not known, 3,000. A recording counts as a document that
-    /// is no text, and citations count nothing.
+    /// Returns the number of tokens of one part. A picture counts 1,600. A document of text counts
+    /// as its text; any other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one
+    /// at an address or uploaded, whose length is not known, 3,000. A recording counts as a
+    /// document that is no text, and citations count nothing.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),
@@ -66,7 +66,7 @@ pub trait TokenCounter: Send + Sync {
         }
     }
 
-    /// Returns the tokens of a call's arguments, as the model wrote them or else as JSON.
+    /// Returns the number of tokens of a call's arguments, as the model wrote them or else as JSON.
     fn count_args(&self, call: &ToolCall) -> u64 {
         match &call.raw_args {
             Some(raw) => self.count_text(raw),
@@ -74,7 +74,7 @@ pub trait TokenCounter: Send + Sync {
         }
     }
 
-    /// Returns the tokens of a history.
+    /// Returns the number of tokens of a history.
     fn count_messages(&self, messages: &Messages) -> u64 {
         total(messages.iter().map(|m| self.count_message(m)))
     }

@@ -51,7 +51,7 @@ impl ResponseMeter {
         }
     }
 
-    /// Returns the bytes of the answer so far.
+    /// Returns the size of the answer so far, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.used.bytes()
     }
@@ -180,7 +180,7 @@ impl ResponseMeter {
         self.open_calls.remove(&index).map(|call| call.bytes)
     }
 
-    /// Returns the bytes of a whole call, after its values were counted.
+    /// Returns the size of a whole call in bytes, after its values were counted.
     fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
         let size = JsonSize::of(&call.args);
         let args = match &call.raw_args {

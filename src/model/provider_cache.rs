@@ -67,7 +67,8 @@ impl ProviderCache {
         *lock(&self.0.slot) = Some(value);
     }
 
-    /// Returns the tokens of `messages`, of which what was counted before is not counted again.
+    /// Returns the number of tokens of `messages`, of which those counted before are not counted
+    /// again.
     pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
         let mut counted = std::mem::take(&mut *lock(&self.0.counted));
         let tokens = counted.count(counter, messages.as_slice()).await;

@@ -190,7 +190,7 @@ impl ModelRequest {
         messages.saturating_add(self.overhead(counter))
     }
 
-    /// Returns the tokens of the request other than those of its messages.
+    /// Returns the number of tokens of the request other than those of its messages.
     pub(crate) fn overhead(&self, counter: &dyn TokenCounter) -> u64 {
         request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
@@ -244,7 +244,7 @@ impl ModelRequest {
     }
 }
 
-/// Returns the tokens of a request other than those of its messages.
+/// Returns the number of tokens of a request other than those of its messages.
 pub(crate) fn request_overhead(
     counter: &dyn TokenCounter,
     system: &SystemPrompt,

@@ -82,7 +82,7 @@ impl ModelSettings {
         self
     }
 
-    /// Returns thoughts as text or leaves them out, where the provider can.
+    /// Sets whether thoughts are returned as text or omitted, where the provider can do so.
     #[must_use]
     pub fn with_show_thinking(mut self, shown: bool) -> Self {
         self.show_thinking = Some(shown);

@@ -21,7 +21,8 @@ pub(crate) struct Remedy {
     pub(crate) warning: String,
 }
 
-/// Creates a second body from an error and the refused body, if another attempt may succeed.
+/// A function that creates a second body from an error and the refused body, if another attempt may
+/// succeed.
 pub(crate) type MakeRemedy = Box<dyn FnOnce(&Error, &[u8]) -> Option<Remedy> + Send>;
 
 /// The parts of a request that are the same for all providers.

@@ -169,8 +169,8 @@ impl<D: Decoder> Stream for Decoding<D> {
         loop {
             let is_done = this.decoder.is_done();
 
-            // `Stop`, the last event, waits for the end of the body: its reader may drop the
-            // stream, and with it the connection.
+            // `Stop`, the last event, waits for the end of the body: a reader that has received it
+            // may drop the stream, and with it the connection.
             if !(is_done && this.events.len() == 1 && this.body.is_some()) {
                 if let Some(event) = this.events.pop() {
                     return Poll::Ready(Some(Ok(event)));

@@ -16,7 +16,7 @@ use super::servers::SERVERS;
 /// The maximum number of characters of a name that an error quotes.
 const NAME_CHARS: usize = 100;
 
-/// Creates a model from its name and the environment.
+/// A function that creates a model from its name and the environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 
 /// Every provider with its own API: its name before the colon, and the constructor of its models.

@@ -132,7 +132,7 @@ impl Budget {
         (!amounts.unpriced).then_some(amounts.usd)
     }
 
-    /// Returns the tokens used, children included.
+    /// Returns the number of tokens used, children included.
     pub fn spent_tokens(&self) -> u64 {
         lock(&self.0.amounts).tokens
     }

@@ -65,7 +65,7 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, text)
     }
 
-    /// The error for a request that exceeds a limit which other requests may release.
+    /// Creates the error for a request over a limit, for which there may be room later.
     pub(super) fn too_many(text: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(RETRY_AFTER)
     }
@@ -75,7 +75,7 @@ impl ApiError {
         Self::not_found(format!("thread {id:?} not found"))
     }
 
-    /// The error for the id of another user's thread in a request that may begin a thread.
+    /// Creates the error for the id of another user's thread in a request that may begin a thread.
     pub(super) fn foreign_thread(id: &str) -> Self {
         Self::not_found(format!(
             "thread {id:?} is not available; leave out the id for a new thread, or choose another"

@@ -141,7 +141,7 @@ pub(crate) enum InputState<'a> {
 }
 
 impl Inputs {
-    /// Returns the bytes of the ids.
+    /// Returns the size of the ids in bytes.
     pub(crate) fn text_len(&self) -> usize {
         self.0.iter().map(|input| input.id.len()).sum()
     }

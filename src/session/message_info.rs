@@ -134,7 +134,7 @@ impl Infos {
         }
     }
 
-    /// Returns the first message whose metadata differs from that in `other`.
+    /// Returns the position of the first message whose metadata differs from that in `other`.
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
         let differs = |at: &usize| match (self.get(*at), other.get(*at)) {
             (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,

@@ -225,7 +225,8 @@ impl SessionSize {
     }
 }
 
-/// Returns the bytes that a record adds at most, the old ones of what it replaces not subtracted.
+/// Returns the number of bytes that a record adds at most, the old ones of what it replaces not
+/// subtracted.
 pub(super) fn added_size(record: &Record) -> usize {
     match record {
         Record::Message { message, input_id } => {
@@ -283,8 +284,8 @@ fn of_todos(todos: &[Todo]) -> usize {
     sizes.sum()
 }
 
-/// Returns the bytes of a call that waits. Its arguments count, although they may be shared with a
-/// message: a call that was read from a log has its own.
+/// Returns the size of a call that waits, in bytes. Its arguments count, although they may be
+/// shared with a message: a call that was read from a log has its own.
 fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;
     let own_ids = [&pending.id, &pending.session_id, &pending.args_hash];

@@ -6,7 +6,7 @@ use crate::util::json::end_of_string;
 /// The memory of a value in its array, object or struct.
 const VALUE: usize = 36;
 
-/// The memory of its own text, without its bytes.
+/// The memory of a separate text, without its bytes.
 const TEXT: usize = 32;
 
 /// The least memory of a list that is not empty.

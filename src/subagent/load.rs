@@ -255,7 +255,7 @@ fn cut(description: &mut String) -> Option<String> {
     ))
 }
 
-/// Returns the bytes of the texts of a definition.
+/// Returns the size of the texts of a definition, in bytes.
 fn text_len(definition: &SubagentDefinition) -> usize {
     let names = definition.tools.iter().chain(&definition.disallowed_tools);
     let names = names.chain(&definition.model);

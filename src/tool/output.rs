@@ -272,7 +272,7 @@ impl ToolError {
         self.details.as_ref()
     }
 
-    /// Returns the bytes of the text.
+    /// Returns the size of the text in bytes.
     pub(crate) fn text_len(&self) -> usize {
         self.text.len()
     }

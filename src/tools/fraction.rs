@@ -224,7 +224,7 @@ impl Size {
     }
 }
 
-/// Returns the bits of a number.
+/// Returns the number of bits of a number.
 fn bits(value: f64) -> f64 {
     value.log2().max(0.0)
 }

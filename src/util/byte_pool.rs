@@ -37,7 +37,7 @@ impl BytePool {
         self.0.max_bytes
     }
 
-    /// Returns the bytes in use.
+    /// Returns the number of bytes in use.
     pub(crate) fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }

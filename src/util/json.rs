@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Returns the values that a parser makes before it ends, with or without an error.
+    /// Returns the number of values that a parser makes before it ends, with or without an error.
     fn made_of(text: &str) -> usize {
         MADE.set(0);
         let _ = serde_json::from_str::<Counted>(text);

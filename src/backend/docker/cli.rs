@@ -29,7 +29,7 @@ const PASSED_ON: [&str; 9] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The maximum length of the program's error text; a longer one is cut.
+/// The maximum length of the program's error text, in bytes; a longer one is cut.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
 /// The bytes that may follow the last one that is kept, such as the report about an image that is
@@ -158,7 +158,8 @@ impl Cli {
 ///
 /// # Errors
 ///
-/// When more than [`MAX_IGNORED`] bytes follow those.
+/// Returns an error if more than [`MAX_IGNORED`] bytes follow those, or if the stream cannot be
+/// read.
 pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     if let Some(mut stream) = stream {

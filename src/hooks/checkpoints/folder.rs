@@ -130,7 +130,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Returns the bytes of the files of all sessions.
+    /// Returns the size of the files of all sessions, in bytes.
     pub(super) fn size(&self) -> io::Result<u64> {
         let mut size = 0_u64;
         for entry in fs::read_dir(&self.0)? {

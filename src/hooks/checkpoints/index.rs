@@ -180,13 +180,13 @@ impl SessionIndex {
         texts.saturating_add(self.entries.capacity() * size_of::<Entry>())
     }
 
-    /// Returns the last message with a change after it.
+    /// Returns the index of the last message with a change after it.
     pub(super) fn last_changed_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
-    /// Returns the last message of the current history with a change by the session itself after
-    /// it.
+    /// Returns the index of the last message of the current history with a change by the session
+    /// itself after it.
     pub(super) fn last_message(&self) -> Option<usize> {
         let mut newest_entries = self.newest_entries();
         newest_entries.find_map(|(entry, position)| {

@@ -173,8 +173,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Conflict`] if it has some, and [`ErrorKind::Config`] if there is no
-    /// room for the copy.
+    /// Returns [`ErrorKind::Conflict`] if `to` has records, and [`ErrorKind::Config`] if there is
+    /// no room for the copy.
     pub(super) fn copy(
         &self,
         from: &str,

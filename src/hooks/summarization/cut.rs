@@ -17,7 +17,7 @@ pub(crate) struct Keep {
     pub(crate) share: f64,
     /// The number of messages, instead of a share.
     pub(crate) count: Option<usize>,
-    /// The maximum number of tokens kept before the last two messages.
+    /// The maximum number of tokens kept, unless the last two messages alone have more.
     pub(crate) tokens: u64,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// Creates the run's measure; the default before the first report.
+    /// Returns the run's measure; the default before the first report.
     pub(super) fn of(cx: &RunContext) -> Self {
         cx.value::<Self>().map(|known| *known).unwrap_or_default()
     }
@@ -32,9 +32,9 @@ impl Measure {
         }
     }
 
-    /// Returns the tokens of a request by its estimate: what was reported for the last one, and the
-    /// estimate of what is new, raised when estimates were too low before. A request shorter than
-    /// the last one counts in proportion.
+    /// Returns the number of tokens of a request by its estimate: what was reported for the last
+    /// one, and the estimate of what is new, raised when estimates were too low before. A request
+    /// shorter than the last one counts in proportion.
     pub(super) fn tokens(self, estimated: u64) -> u64 {
         if self.estimated == 0 {
             return estimated;

@@ -172,7 +172,7 @@ impl Anthropic {
         Ok(self)
     }
 
-    /// Returns the tokens of `request`, as the server counts them.
+    /// Returns the number of tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);

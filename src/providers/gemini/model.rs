@@ -171,7 +171,7 @@ impl Gemini {
         body(request, &options)
     }
 
-    /// Returns the tokens of `request`, as the server counts them.
+    /// Returns the number of tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let name = self.name(&request).to_owned();
         let (encoded, _) = self.encode(&request)?;

@@ -43,7 +43,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Returns an error if the request fails.
+    /// Returns an error if the server does not answer in time, or with another status that is no
+    /// success.
     pub(crate) async fn ask_json(&self, address: &str, body: Bytes) -> Result<Option<Value>> {
         let is_missing = |status| {
             matches!(

@@ -113,7 +113,7 @@ impl Item<'_> {
     }
 }
 
-/// Returns the bytes of the text of an event that waits.
+/// Returns the size of the text of an event that waits, in bytes.
 fn waiting_size(event: &ModelEvent) -> usize {
     match event {
         ModelEvent::Text(text) | ModelEvent::Thinking(text) => text.len(),

@@ -146,7 +146,7 @@ impl OpenAiResponses {
         )
     }
 
-    /// Returns the tokens of `request`, as the server counts them.
+    /// Returns the number of tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);

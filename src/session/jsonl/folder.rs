@@ -26,7 +26,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder, made if need be, for its owner alone.
+    /// Opens the folder. A missing one is created, for its owner alone.
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         let outcome = make_folder(path, |parent| disk.sync_folder(parent));
         let path = outcome.map_err(|error| file_error("make the folder of", path, error))?;

@@ -198,8 +198,8 @@ impl LogFold {
         }
     }
 
-    /// Truncates the history to the rest of its first `len` messages, as they were counted when
-    /// none was lost.
+    /// Truncates the history to the messages that remain of its first `len`, as they were counted
+    /// when none was lost.
     fn truncate_to(&mut self, len: usize) {
         while let Some(loss) = self.lost.last_mut() {
             let remaining = len.saturating_sub(loss.place.saturating_add(loss.before));

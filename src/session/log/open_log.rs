@@ -247,8 +247,9 @@ impl<L: Log> OpenLog<L> {
     ///
     /// # Errors
     ///
-    /// If the log must not have these entries: it would be too large, or take too much memory. If
-    /// an append before it has no outcome: the numbers of its records may be in the log already.
+    /// Returns an error if the log would be too large or take too much memory with these entries,
+    /// or if an append before them has no outcome: the numbers of its records may be in the log
+    /// already.
     fn encode(&self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<EncodedAppend> {
         if self.is_unsettled {
             let id = &self.fold.session().state.thread_id;

@@ -287,7 +287,7 @@ impl Entry {
         }
     }
 
-    /// Returns the memory of the entry.
+    /// Returns the memory of the entry in bytes.
     fn bytes(&self) -> u64 {
         size_of::<Self>().saturating_add(self.size.total()) as u64
     }

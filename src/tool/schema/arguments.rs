@@ -8,7 +8,7 @@ use super::failure::{ArgumentError, clip, follow};
 use super::validate::Validator;
 use super::value::type_name;
 
-/// The maximum length of invalid JSON that is quoted to the model.
+/// The maximum length of invalid JSON that is quoted to the model, in bytes.
 const MAX_RAW: usize = 1_000;
 
 /// Checks a call's arguments against a tool's schema.

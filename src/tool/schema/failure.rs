@@ -11,11 +11,11 @@ pub(super) const MOST: usize = 10;
 /// The maximum number of allowed names or values that are listed.
 pub(super) const MAX_NAMED: usize = 20;
 
-/// The maximum length of a quoted value.
+/// The maximum length of a quoted value, in bytes.
 const MAX_QUOTE: usize = 80;
 
-/// The maximum length of a quoted schema; a longer one is cut. The model has the whole schema in
-/// the tool's definition.
+/// The maximum length of a quoted schema, in bytes; a longer one is cut. The model has the whole
+/// schema in the tool's definition.
 const MAX_SCHEMA: usize = 16 * 1024;
 
 /// The failures of a call's arguments: each place with its cause.

@@ -155,7 +155,7 @@ impl ChoiceOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chosen {
-    /// The indexes of the picked answers.
+    /// The indexes of the picked answers, from 0.
     pub picked: Vec<usize>,
     /// The text that was typed instead or, where several answers are allowed, in addition.
     pub text: Option<String>,
@@ -171,7 +171,7 @@ impl From<Chosen> for Answer {
 }
 
 impl Chosen {
-    /// Picks the answers at these indexes.
+    /// Creates a selection of the answers at these indexes, from 0.
     pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             picked: places.into_iter().collect(),
@@ -179,7 +179,7 @@ impl Chosen {
         }
     }
 
-    /// Answers with a text.
+    /// Creates an answer in the person's own words.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             picked: Vec::new(),

@@ -10,7 +10,7 @@ use reqwest::{Client, Url};
 use crate::net::{AddressPolicy, AddressRefused, Resolver, addresses};
 use crate::util::http_client;
 
-/// Creates clients that connect only to checked addresses.
+/// A source of clients that connect only to checked addresses.
 pub(super) struct Guard {
     pub(super) policy: AddressPolicy,
     pub(super) resolver: Arc<dyn Resolver>,
