@@ -212,7 +212,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// Returns an error if the arguments cannot be combined.
+    /// Returns an error if an option lacks another one that it needs, or has an empty id.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.include_partial_messages && self.output != Output::StreamJson {
             let text = "--include-partial-messages needs --output stream-json";
@@ -304,7 +304,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not a directory.
+    /// Returns an error if the path is not a directory.
     pub(crate) fn cwd(&self) -> Result<String, Error> {
         let path = self.cwd.as_deref().unwrap_or(Path::new("."));
         match path.canonicalize() {

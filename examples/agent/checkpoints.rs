@@ -48,7 +48,7 @@ pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// Returns an error if they cannot be stored.
+/// Returns an error if `cwd` or the folder of the checkpoints cannot be opened.
 pub(crate) fn open(args: &Args, place: &Place, cwd: &str) -> Result<FileCheckpoints, Error> {
     FileCheckpoints::open(confinement::backend(args, cwd)?, place.checkpoints()?)
 }
@@ -96,7 +96,7 @@ async fn copy(place: &Place, from: &str, to: &str, at: Option<usize>) -> Result<
 ///
 /// # Errors
 ///
-/// Returns an error if it began in another directory.
+/// Returns an error if the session began in another directory.
 pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
     match state.cwd.as_deref().filter(|began| *began != cwd) {
         None => Ok(()),

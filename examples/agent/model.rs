@@ -98,7 +98,7 @@ impl Model for WithWindow {
 ///
 /// # Errors
 ///
-/// Returns an error if it is unknown.
+/// Returns an error if the price is unknown.
 pub(crate) fn check_price(model: &dyn Model) -> Result<(), Error> {
     if model.profile().prices.is_some() {
         return Ok(());

@@ -25,7 +25,7 @@ const LINE: usize = 72;
 ///
 /// # Errors
 ///
-/// Returns an error if it must exist and does not.
+/// Returns an error if the session must exist and does not.
 pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
     match (&args.session, &args.resume) {
         (Some(id), _) if !args.needs_session() => Ok(id.clone()),

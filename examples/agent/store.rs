@@ -59,7 +59,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be opened, or the feature that it needs is off.
+    /// Returns an error if the store cannot be opened, or if the feature that it needs is off.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SessionStore>, Error> {
         match self {
             #[cfg(feature = "jsonl")]

@@ -92,7 +92,7 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the name, else where it is, else what it is.
+/// Returns the name, or else the address or the id, or else the media type.
 fn title(media: &Media) -> &str {
     match (&media.name, &media.source) {
         (Some(name), _) => name,

@@ -151,7 +151,7 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the request fails.
+    /// Returns an error if the request is invalid or refused, or if the connection fails.
     async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
         Ok(None)
     }

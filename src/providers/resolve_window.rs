@@ -22,8 +22,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// and `openai-responses:` at another address than OpenAI's own. Other servers receive no request.
 ///
 /// Takes at most two seconds. If the server cannot be reached, answers too late, refuses the key or
-/// reports no window, the model has the window from [`resolve`], and its first request returns the
-/// error. Dropping the future cancels the requests.
+/// reports no window, the model has the window from [`resolve`]; a fault of the server or of the
+/// key is then the error of its first request. Dropping the future cancels the requests.
 ///
 /// ```no_run
 /// # async fn example() -> agentcore::Result<()> {

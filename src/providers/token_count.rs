@@ -14,7 +14,7 @@ use super::http::Endpoint;
 ///
 /// # Errors
 ///
-/// Returns an error if the request fails.
+/// Returns the errors of the request, and an error if `body` is not a JSON object.
 pub(super) async fn count_tokens(
     endpoint: &Endpoint,
     url: &str,

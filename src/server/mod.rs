@@ -103,8 +103,8 @@
 //!
 //! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
-//! pending calls. `interrupted` is true in the reply of a run that was interrupted, and in a thread
-//! only if its last run was cut off, such as by the end of its process.
+//! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
+//! and in a thread only if its last run was cut off, such as by the end of its process.
 //!
 //! # Security
 //!

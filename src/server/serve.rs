@@ -1,4 +1,4 @@
-//! The connections of a server on its own.
+//! The connections of a server that listens on its own.
 
 use std::fmt;
 use std::io;

@@ -21,7 +21,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// Returns an error if no argument has it.
+    /// Returns an error if none of them has a text.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let make_error = || ToolError::new(format!("{} is required", names[0]));
         Ok(text_of(&self.given, names).ok_or_else(make_error)?)
@@ -71,7 +71,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such argument.
+    /// Returns an error if the call has no command.
     pub(super) fn command(&self) -> Result<Command, BoxError> {
         let command = Command::new(self.text(&["command"])?);
         Ok(command.with_denied(self.cx.denied_paths()))

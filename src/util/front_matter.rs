@@ -16,7 +16,7 @@ const MAX_ERROR_CHARS: usize = 300;
 ///
 /// # Errors
 ///
-/// Returns a description of the mistake, for people.
+/// Returns a description of the mistake, for people, if the front matter is not valid.
 pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, String> {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     let Some(parts) = split(content)? else {

@@ -13,7 +13,7 @@ use super::cli::{Called, Cli, refused};
 const PULL: Duration = Duration::from_secs(600);
 /// The time limit of all other operations on a container.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The maximum length of the engine's answers.
+/// The maximum length of the engine's answers, in bytes.
 const MAX_ANSWER: u64 = 64 * 1024;
 
 /// The status of a container.

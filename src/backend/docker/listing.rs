@@ -14,7 +14,7 @@ pub(super) fn unreadable(path: &str) -> Error {
     Error::new(ErrorKind::Protocol, text)
 }
 
-/// Returns the metadata of a file: kind, size, and the seconds of its last change where they are
+/// Parses the metadata of a file: kind, size, and the seconds of its last change where they are
 /// known.
 pub(super) fn metadata(data: &[u8]) -> Option<Metadata> {
     let text = std::str::from_utf8(data).ok()?;
@@ -40,7 +40,7 @@ fn kind(letter: u8) -> Option<EntryKind> {
     })
 }
 
-/// Returns a listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of
+/// Parses a listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of
 /// the files. `None` when they do not match, for a file was created or removed meanwhile. A folder
 /// that is too large is an error.
 pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> {

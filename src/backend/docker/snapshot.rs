@@ -144,7 +144,7 @@ impl Backend for Snapshot {
     }
 }
 
-/// Returns the tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in
+/// Parses the listing of a tree: folders as `./a/b`, each with a NUL at its end, a NUL, files in
 /// the same way, a NUL. `None` when it is incomplete or too large: its folders are then listed one
 /// by one.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {

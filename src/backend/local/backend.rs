@@ -46,10 +46,10 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Commands
 ///
 /// With the feature `process`, commands run in `bash`, or in `sh` where there is none. They are
-/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each is
-/// its own session, reads from `/dev/null`, and gets only harmless variables of this process's
-/// environment and those set for it. Commands need a tokio runtime with its drivers enabled, and a
-/// clock that is not paused.
+/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each
+/// runs in its own session, reads from `/dev/null`, and gets only harmless variables of this
+/// process's environment and those set for it. Commands need a tokio runtime with its drivers
+/// enabled, and a clock that is not paused.
 ///
 /// A command can read all of the environment that this process began with, as `/proc/PID/environ`
 /// or with `ps eww`. The keys in it are redacted in results, as the docs of

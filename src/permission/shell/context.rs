@@ -7,7 +7,7 @@ use super::environment::{is_harmless, is_local, is_run};
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
-/// The maximum length of a command; longer ones are not analyzed.
+/// The maximum length of a command, in bytes; longer ones are not analyzed.
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
 /// The maximum nesting depth of substitutions, groups and scripts in words.
 pub(super) const MAX_DEPTH: usize = 40;

@@ -6,8 +6,8 @@ use crate::model::HostedTool;
 
 use super::PROVIDER;
 
-/// Returns a search of the internet, whose sources are the citations of the answer. For models from
-/// 4.6 on.
+/// Returns the tool that searches the internet. Its sources are the citations of the answer. For
+/// models from 4.6 on.
 pub fn web_search() -> HostedTool {
     // A search that the model calls from code has no citations.
     let tool = json!({
@@ -18,8 +18,8 @@ pub fn web_search() -> HostedTool {
     HostedTool::new(PROVIDER, tool)
 }
 
-/// Returns a reader of web pages, whose texts are the citations of the answer. For models from 4.6
-/// on.
+/// Returns the tool that reads web pages. Their texts are the citations of the answer. For models
+/// from 4.6 on.
 pub fn web_fetch() -> HostedTool {
     let tool = json!({
         "type": "web_fetch_20260318",
@@ -30,7 +30,8 @@ pub fn web_fetch() -> HostedTool {
     HostedTool::new(PROVIDER, tool)
 }
 
-/// Returns a sandbox for code, which is kept from one answer of a run to the next.
+/// Returns the tool that runs code in a sandbox, which is kept from one answer of a run to the
+/// next.
 pub fn code_execution() -> HostedTool {
     let tool = json!({"type": "code_execution_20260521", "name": "code_execution"});
     HostedTool::new(PROVIDER, tool)

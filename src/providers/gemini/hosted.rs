@@ -6,7 +6,7 @@ use crate::model::HostedTool;
 
 use super::chunks::PROVIDER;
 
-/// Returns a search of the internet, whose sources are the citations of the answer.
+/// Returns the tool that searches the internet. Its sources are the citations of the answer.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -22,12 +22,12 @@ pub fn google_search() -> HostedTool {
     tool("googleSearch")
 }
 
-/// A reader of the pages whose addresses are in the prompt.
+/// Returns the tool that reads the pages whose addresses are in the prompt.
 pub fn url_context() -> HostedTool {
     tool("urlContext")
 }
 
-/// Returns an interpreter of Python.
+/// Returns the tool that runs Python.
 pub fn code_execution() -> HostedTool {
     tool("codeExecution")
 }

@@ -6,12 +6,12 @@ use crate::model::HostedTool;
 
 use super::PROVIDER;
 
-/// Returns a search of the internet, whose sources are the citations of the answer.
+/// Returns the tool that searches the internet. Its sources are the citations of the answer.
 pub fn web_search() -> HostedTool {
     HostedTool::new(PROVIDER, json!({"type": "web_search"}))
 }
 
-/// Returns an interpreter of Python in its own container.
+/// Returns the tool that runs Python in a separate container.
 pub fn code_interpreter() -> HostedTool {
     let container = json!({"type": "auto"});
     HostedTool::new(
@@ -20,7 +20,7 @@ pub fn code_interpreter() -> HostedTool {
     )
 }
 
-/// Returns a search of the files in these vector stores.
+/// Returns the tool that searches the files in these vector stores.
 pub fn file_search<S: Into<String>>(stores: impl IntoIterator<Item = S>) -> HostedTool {
     let stores: Vec<String> = stores.into_iter().map(Into::into).collect();
     HostedTool::new(

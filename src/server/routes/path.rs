@@ -11,7 +11,7 @@ use super::super::error::ApiError;
 /// The agent of routes without an id.
 const DEFAULT_AGENT: &str = "default";
 
-/// The maximum length of a thread's id.
+/// The maximum length of a thread's id, in bytes.
 const MAX_THREAD_ID: usize = 128;
 
 /// The parameters of a path.
