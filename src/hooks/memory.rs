@@ -96,14 +96,14 @@ impl MemoryHook {
         self
     }
 
-    /// Sets the tool that the model is instructed to edit the memory with; `edit_file` by default.
+    /// Sets the tool that the model is instructed to edit the memory with. Defaults to `edit_file`.
     #[must_use]
     pub fn edit_tool(mut self, name: impl Into<Arc<str>>) -> Self {
         self.edit_tool = name.into();
         self
     }
 
-    /// Sets the hook's name; `memory` by default. An agent with several memories needs a name for
+    /// Sets the hook's name. Defaults to `memory`. An agent with several memories needs a name for
     /// each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {

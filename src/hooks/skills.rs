@@ -95,7 +95,7 @@ impl SkillsHook {
         self
     }
 
-    /// Sets the hook's name; `skills` by default. An agent with skills in several backends needs a
+    /// Sets the hook's name. Defaults to `skills`. An agent with skills in several backends needs a
     /// name for each.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {

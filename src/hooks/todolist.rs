@@ -71,7 +71,7 @@ impl TodoListHook {
         Self { tool: TOOL.into() }
     }
 
-    /// Sets the tool's name, such as `TodoWrite`; `write_todos` by default.
+    /// Sets the tool's name, such as `TodoWrite`. Defaults to `write_todos`.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = name.into();

@@ -39,9 +39,9 @@ const MAX_NAME: usize = 1_024;
 pub struct ResponseLimits {
     /// The maximum number of bytes of text, of thinking, of calls (id, name and arguments) and of
     /// provider blocks, together, as counted in the JSON of a request: a quote is two bytes, a
-    /// control character up to six. 16 MiB by default.
+    /// control character up to six. Defaults to 16 MiB.
     pub max_bytes: usize,
-    /// The maximum number of tool calls. 1,000 by default.
+    /// The maximum number of tool calls. Defaults to 1,000.
     pub max_calls: usize,
     /// The maximum number of content blocks: stretches of text and of thinking, calls, provider
     /// blocks. 10,000 by default.

@@ -161,8 +161,8 @@ impl PermissionRules {
     }
 
     /// Sets whether paths named by tools and by words of commands are looked up on this machine,
-    /// and the targets of symbolic links checked as well; true by default. The look-up blocks: turn
-    /// it off for a workspace on another machine, or on a file system that may be slow.
+    /// and the targets of symbolic links checked as well. Defaults to `true`. The look-up blocks:
+    /// turn it off for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.context.follows_links = follows;
         self
@@ -191,9 +191,8 @@ impl PermissionRules {
         self
     }
 
-    /// Sets the shell whose syntax [`explain_command`](Self::explain_command) applies; bash by
-    /// default. The command of a call is read with the syntax of its tool's shell
-    /// ([`Tool::shell`]).
+    /// Sets the shell whose syntax [`explain_command`](Self::explain_command) applies. Defaults to
+    /// bash. The command of a call is read with the syntax of its tool's shell ([`Tool::shell`]).
     pub fn shell(mut self, shell: Shell) -> Self {
         self.shell = shell;
         self

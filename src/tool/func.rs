@@ -125,15 +125,15 @@ impl FuncTool {
         }
     }
 
-    /// Sets the side effect. [`SideEffect::Mutating`] by default.
+    /// Sets the side effect. Defaults to [`SideEffect::Mutating`].
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;
         self
     }
 
-    /// Sets whether calls may run in parallel with other calls of the turn.
-    /// [`Concurrency::Parallel`] by default.
+    /// Sets whether calls may run in parallel with other calls of the turn. Defaults to
+    /// [`Concurrency::Parallel`].
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.concurrency = concurrency;

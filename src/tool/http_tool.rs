@@ -156,7 +156,7 @@ impl HttpTool {
         Ok(self)
     }
 
-    /// Sets the side effect. [`SideEffect::Network`] by default.
+    /// Sets the side effect. Defaults to [`SideEffect::Network`].
     #[must_use]
     pub fn side_effect(mut self, side_effect: SideEffect) -> Self {
         self.side_effect = side_effect;
@@ -178,7 +178,7 @@ impl HttpTool {
         self
     }
 
-    /// Sets the limit on a whole call. 120 seconds by default.
+    /// Sets the limit on a whole call. Defaults to 120 seconds.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;

@@ -114,7 +114,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how much memory a new container may use, in bytes; 2 GiB by default. It gets no
+    /// Sets how much memory a new container may use, in bytes. Defaults to 2 GiB. It gets no
     /// additional swap. A process that needs more is killed.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
@@ -133,7 +133,7 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how many processes and threads a new container may have at once; 512 by default.
+    /// Sets how many processes and threads a new container may have at once. Defaults to 512.
     /// Starting more fails in the container.
     pub fn processes(mut self, processes: u32) -> Self {
         self.processes = Some(processes);
@@ -172,13 +172,13 @@ impl DockerBuilder {
     }
 
     /// Sets how many bytes of each stream of a command are kept, half from its start and half from
-    /// its end; 256 KiB by default.
+    /// its end. Defaults to 256 KiB.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.limits.max_output = Some(bytes);
         self
     }
 
-    /// The largest file that is read at once, in bytes; 32 MiB by default.
+    /// Sets the maximum size of a file that is read at once, in bytes. Defaults to 32 MiB.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = bytes;
         self

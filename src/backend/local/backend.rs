@@ -157,8 +157,8 @@ impl LocalBackend {
         self
     }
 
-    /// Sets whether each command gets its own cgroup where this process may make one; true by
-    /// default. With one, all processes of a command are ended in every case. Some kernels take a
+    /// Sets whether each command gets its own cgroup where this process may make one. Defaults to
+    /// `true`. With one, all processes of a command are ended in every case. Some kernels take a
     /// few milliseconds to move a command there.
     #[cfg(feature = "process")]
     #[must_use]

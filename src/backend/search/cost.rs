@@ -64,7 +64,7 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
     Ok((MAX_WORK / positions.max(1)).clamp(MIN_HEAP, MAX_HEAP))
 }
 
-/// Returns an error with the place of it, which repeats the expression, unless that is long.
+/// Returns the text of an error. It has the place and repeats the expression, unless that is long.
 fn described(pattern: &str, error: &Error) -> String {
     let kind = match error {
         Error::Parse(error) if pattern.len() > MAX_REPEATED => error.kind().to_string(),

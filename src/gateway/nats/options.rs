@@ -47,7 +47,7 @@ impl Default for NatsOptions {
 }
 
 impl NatsOptions {
-    /// Sets the prefix of the names of streams and subjects; `agentcore` by default. Applications
+    /// Sets the prefix of the names of streams and subjects. Defaults to `agentcore`. Applications
     /// that share a server use different prefixes: 1 to 64 of letters, digits, `_` and `-`.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
@@ -65,7 +65,7 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the bytes of messages of each direction that the server keeps; 1 GiB by default.
+    /// Sets the bytes of messages of each direction that the server keeps. Defaults to 1 GiB.
     /// Publishing waits for space. Streams that exist already keep their limits.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
@@ -88,8 +88,8 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the time for which a request is repeated when the server does not answer; 30 seconds by
-    /// default. After that it fails.
+    /// Sets the time for which a request is repeated when the server does not answer. Defaults to
+    /// 30 seconds. After that it fails.
     #[must_use]
     pub fn max_retry_time(mut self, time: Duration) -> Self {
         self.max_retry_time = time;

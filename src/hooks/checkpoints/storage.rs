@@ -21,10 +21,10 @@ use super::record::{self, ChangeRecord, PriorState, ReadRecord, scan};
 #[cfg(unix)]
 use super::record::{Fault, Torn};
 
-/// The maximum size of all records in memory together, in bytes; beyond it, records have no
-/// contents of files.
+/// The size of all records in memory together, in bytes, beyond which records get no contents of
+/// files.
 const MAX_MEMORY: usize = 32 * 1024 * 1024;
-/// The maximum size in bytes of records in memory.
+/// The maximum size of all records in memory together, in bytes.
 const MAX_RECORDS_MEMORY: usize = 2 * MAX_MEMORY;
 
 /// The size in bytes above which memory is reserved for a record exactly, so that the log does not

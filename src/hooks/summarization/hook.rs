@@ -112,7 +112,7 @@ impl SummarizationHook {
         self
     }
 
-    /// The share of the window that may be full, from 0 to 1; 0.85 by default.
+    /// Sets the share of the window that may be full, from 0 to 1. Defaults to 0.85.
     pub fn with_threshold(mut self, share: f64) -> Self {
         self.threshold = share;
         self
@@ -132,14 +132,14 @@ impl SummarizationHook {
         self
     }
 
-    /// The share of the messages that stay word for word, from 0 to 1; 0.1 by default. At least two
-    /// messages stay, and beyond those no more than fit into a quarter of the window.
+    /// Sets the share of the messages that stay word for word, from 0 to 1. Defaults to 0.1. At
+    /// least two messages stay, and beyond those no more than fit into a quarter of the window.
     pub fn with_keep(mut self, share: f64) -> Self {
         self.keep = share.clamp(0.0, 1.0);
         self
     }
 
-    /// Sets the time limit of one call of the summarizer; two minutes by default.
+    /// Sets the time limit of one call of the summarizer. Defaults to two minutes.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

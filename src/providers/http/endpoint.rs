@@ -95,7 +95,7 @@ impl Endpoint {
         .base_url(base_url)
     }
 
-    /// Returns the same endpoint at another address. A trailing slash does not matter.
+    /// Sets the base URL. A trailing slash does not matter.
     pub(crate) fn base_url(mut self, base_url: &str) -> Self {
         self.base = base_url.trim().trim_end_matches('/').into();
         if let Ok(url) = Url::parse(&self.base) {
@@ -125,8 +125,8 @@ impl Endpoint {
         self
     }
 
-    /// Returns the same endpoint with a header, instead of one with the same name. Its value is a
-    /// secret, unless the header is a public one such as `accept`.
+    /// Sets a header, replacing one with the same name. Its value is a secret, unless the header is
+    /// a public one such as `accept`.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let value = value.trim();
         self.secrets = self
@@ -135,7 +135,7 @@ impl Endpoint {
         self.put(name, value, !http_secrets::is_public(name))
     }
 
-    /// The same endpoint with a header that holds a secret; `prefix` (`Bearer `) is not part of it.
+    /// Sets a header that holds a secret; `prefix` (`Bearer `) is not part of it.
     pub(crate) fn secret_header(mut self, name: &str, prefix: &str, secret: &Secret) -> Self {
         // A key read from a file ends in a line break, which is no part of what is sent and echoed.
         let secret = Secret::from(secret.expose().trim());

@@ -86,7 +86,7 @@ impl Ollama {
         }
     }
 
-    /// Returns the same model on another server: a URL, `host:port` or a host. A wrong one is a
+    /// Sets the server: a URL, `host:port` or a host. A wrong one is a
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {

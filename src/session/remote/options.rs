@@ -67,7 +67,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Sets the prefix of the names of all tables or keys; `agentcore` by default. Applications
+    /// Sets the prefix of the names of all tables or keys. Defaults to `agentcore`. Applications
     /// that share a server use different prefixes: `a` to `z`, digits and `_`, 40 at most, with a
     /// letter first.
     #[must_use]
@@ -87,9 +87,9 @@ impl ServerOptions {
     }
 
     /// Sets how long one call of the server may take as a whole, and how long connecting may take,
-    /// before a connection is given up; 10 seconds by default. Several hosts, and several addresses
-    /// of a host, share the time of connecting, of which TLS and the password are a part. Calls
-    /// that write or read have a second more for each 256 KiB.
+    /// before a connection is given up. Defaults to 10 seconds. Several hosts, and several
+    /// addresses of a host, share the time of connecting, of which TLS and the password are a part.
+    /// Calls that write or read have a second more for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
@@ -97,7 +97,7 @@ impl ServerOptions {
     }
 
     /// Sets how long a call is retried, on new connections, when the server does not answer or
-    /// cannot be reached; 10 seconds by default. A name that is not found is looked up twice at
+    /// cannot be reached. Defaults to 10 seconds. A name that is not found is looked up twice at
     /// most. No retry begins after that time, but each step of the last one may still take a
     /// [`timeout`](Self::timeout). Before the first try, a call waits for a free connection, at
     /// most for both times together.
@@ -107,7 +107,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the number of connections that the sessions share; 8 by default. Leases are renewed on
+    /// Sets the number of connections that the sessions share. Defaults to 8. Leases are renewed on
     /// one more.
     #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {

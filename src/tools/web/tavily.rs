@@ -60,7 +60,7 @@ impl Tavily {
         self.0.with_base_url(url).map(Self)
     }
 
-    /// Sets the time limit of a search; 30 seconds by default.
+    /// Sets the time limit of a search. Defaults to 30 seconds.
     pub fn timeout(self, limit: Duration) -> Self {
         Self(self.0.with_timeout(limit))
     }

@@ -125,19 +125,19 @@ impl WebFetch {
         self
     }
 
-    /// Sets the time limit of a whole call; 30 seconds by default.
+    /// Sets the time limit of a whole call. Defaults to 30 seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sets the number of bytes of a page that are read; 5 MiB by default.
+    /// Sets the number of bytes of a page that are read. Defaults to 5 MiB.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// Sets the number of redirects within a host that are followed; 5 by default. With 0, each
+    /// Sets the number of redirects within a host that are followed. Defaults to 5. With 0, each
     /// redirect is returned to the model.
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.limits.redirects = redirects;
