@@ -204,7 +204,7 @@ impl Turns<'_> {
         }
 
         if let Err(error) = self.run.history.byte_size.admit(&response) {
-            // Its text stays, like that of an answer that is too large alone.
+            // Its text stays, like that of an answer that alone is too large.
             self.run.cx.keep_partial(response);
             return Err(error);
         }

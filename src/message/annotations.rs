@@ -29,7 +29,7 @@ use super::part::ProviderBlock;
 pub struct Annotations {
     /// The sources of the text, in the order in which they were given.
     pub citations: Vec<Citation>,
-    /// The provider's block of the text, without the text itself: an object. `None` by default.
+    /// The provider's block of the text, without the text itself: an object. Defaults to `None`.
     ///
     /// One that is nested deeper than 100 levels is removed from the answers of a model.
     pub block: Option<ProviderBlock>,

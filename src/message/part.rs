@@ -234,8 +234,8 @@ pub struct ToolCall {
     pub args: Arc<Value>,
     /// The arguments as the model wrote them: never serialized, sent back verbatim.
     pub raw_args: Option<Arc<str>>,
-    /// Further fields of the call that its provider requires back, unchanged: an object. `None`
-    /// by default.
+    /// Further fields of the call that its provider requires back, unchanged: an object. Defaults
+    /// to `None`.
     ///
     /// They do not count for equality, and are sent to no other provider. Fields that are nested
     /// deeper than 100 levels are removed from the calls of a model.

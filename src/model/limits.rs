@@ -44,11 +44,11 @@ pub struct ResponseLimits {
     /// The maximum number of tool calls. Defaults to 1,000.
     pub max_calls: usize,
     /// The maximum number of content blocks: stretches of text and of thinking, calls, provider
-    /// blocks. 10,000 by default.
+    /// blocks. Defaults to 10,000.
     pub max_blocks: usize,
     /// The maximum number of JSON values in the arguments of calls and in provider blocks,
     /// together, and in one event of the stream: objects, arrays, strings, numbers and literals.
-    /// 50,000 by default.
+    /// Defaults to 50,000.
     ///
     /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
     /// take 32 MB, and the tool and the reader of the run have copies of their own.

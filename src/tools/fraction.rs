@@ -173,7 +173,7 @@ impl Size {
     }
 
     fn power(self, exponent: Self) -> Self {
-        // Fend computes the power of the exponent's numerator and the root of its denominator.
+        // Fend raises to the exponent's numerator and takes the root of its denominator.
         let times = product(exponent.most, exponent.written.exp2());
         let root = if exponent.denominator > 0.0 {
             INEXACT

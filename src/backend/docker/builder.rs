@@ -102,8 +102,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Adds capabilities of the kernel to a new container, such as `CHOWN` or `CAP_NET_RAW`; it
-    /// has none by default.
+    /// Adds capabilities of the kernel to a new container, such as `CHOWN` or `CAP_NET_RAW`.
+    /// Defaults to none.
     ///
     /// Without them, `root` in the container is an ordinary user who owns the files of `root`: it
     /// cannot read or write the files of others, change owners, become another user or bind a port

@@ -55,10 +55,10 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the time after which a message is delivered again when its receiver is gone; 30 seconds
-    /// by default, from one second to an hour. Receivers report three times as often that they are
-    /// at work. The [lease time](crate::session::ServerOptions::lease_time) of the session's store
-    /// is waited for as well.
+    /// Sets the time after which a message is delivered again when its receiver is gone, from one
+    /// second to an hour. Defaults to 30 seconds. Receivers report three times as often that they
+    /// are at work. The [lease time](crate::session::ServerOptions::lease_time) of the session's
+    /// store is waited for as well.
     #[must_use]
     pub fn ack_wait(mut self, time: Duration) -> Self {
         self.ack_wait = time;
@@ -73,7 +73,7 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the number of servers of a cluster that keep each message; 1 by default, 5 at most.
+    /// Sets the number of servers of a cluster that keep each message, at most 5. Defaults to 1.
     /// Streams that exist already keep theirs.
     #[must_use]
     pub fn replicas(mut self, count: usize) -> Self {

@@ -198,7 +198,7 @@ struct UploadFields {
     content: String,
     /// `base64` if the content is in base64.
     encoding: Option<String>,
-    /// The agent. `default` by default.
+    /// The agent. Defaults to `default`.
     agent_id: Option<String>,
 }
 

@@ -108,7 +108,7 @@ fn put_on_one_line(record: &mut [u8]) {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::InvalidMessages`] if the record is nested too deep or too long.
+/// Returns [`ErrorKind::InvalidMessages`] if a record is nested too deep or too long.
 pub(super) fn write(
     bytes: &mut Vec<u8>,
     entries: &[Entry],

@@ -58,8 +58,8 @@ impl<L: Log> OpenLog<L> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] if it is cancelled, or while another writer has the
-    /// session.
+    /// Returns [`ErrorKind::SessionBusy`] if `cancellation` is cancelled, or while another writer
+    /// has the session.
     pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let mut open_log = Self::open(shared, id, cancellation)?;
         let after = match shared.log.snapshots() {

@@ -81,7 +81,8 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`scan`], and [`ErrorKind::SessionBusy`] once it is cancelled.
+/// Returns the same errors as [`scan`], and [`ErrorKind::SessionBusy`] once `cancellation` is
+/// cancelled.
 pub(super) fn scan_until(
     cancellation: &Cancellation,
     fold: LogFold,

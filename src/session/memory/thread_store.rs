@@ -73,7 +73,7 @@ impl ThreadStore {
             .max_bytes(AGENT_BYTES)
     }
 
-    /// Limits the number of sessions, for all clones; by default there is no limit.
+    /// Sets the maximum number of sessions, for all clones. Defaults to no limit.
     #[must_use]
     pub fn max_sessions(self, sessions: usize) -> Self {
         let mut threads = lock(&self.0);
@@ -83,8 +83,8 @@ impl ThreadStore {
         self
     }
 
-    /// Limits the memory that the sessions take, in bytes as [`bytes`](ThreadStore::bytes) counts
-    /// them, for all clones; by default there is no limit.
+    /// Sets the maximum memory that the sessions take, in bytes as [`bytes`](ThreadStore::bytes)
+    /// counts them, for all clones. Defaults to no limit.
     #[must_use]
     pub fn max_bytes(self, bytes: u64) -> Self {
         let mut threads = lock(&self.0);

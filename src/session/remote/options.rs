@@ -76,10 +76,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets how long a session stays leased to a machine that is gone; 30 seconds by default, and
-    /// 100 milliseconds at least. While leases are held, the store renews them after a third of
-    /// that time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs
-    /// is made again before the lease expires.
+    /// Sets how long a session stays leased to a machine that is gone, at least 100 milliseconds.
+    /// Defaults to 30 seconds. While leases are held, the store renews them after a third of that
+    /// time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs is
+    /// made again before the lease expires.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;

@@ -113,13 +113,13 @@ impl WebFetch {
         }
     }
 
-    /// Sets the policy for URLs that may be fetched; those of the public internet by default.
+    /// Sets the policy for URLs that may be fetched. Defaults to those of the public internet.
     pub fn policy(mut self, policy: AddressPolicy) -> Self {
         self.guard.policy = policy;
         self
     }
 
-    /// Sets the resolver of host names; the system's by default. The addresses are checked.
+    /// Sets the resolver of host names. Defaults to the system's. The addresses are checked.
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.guard.resolver = Arc::new(resolver);
         self
