@@ -1,6 +1,7 @@
 //! After the loop: the hooks, the store, the result.
 
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,15 +51,21 @@ impl ActiveRun {
 
     /// Stores messages that were steered too late for this run, for the next run.
     async fn store_late_messages(&mut self) {
-        let mut late_messages = take_late_messages(&self.cx);
+        let mut late_messages = VecDeque::from(take_late_messages(&self.cx));
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
         // Added after calls that wait for approval as well, whose results are inserted before these
         // messages later.
-        if let Err(error) = self.history.add_inputs(late_messages).await {
+        while let Err(error) = self.history.add_inputs(&mut late_messages).await {
+            let is_too_large = error.kind() == ErrorKind::RequestTooLarge;
+            // A store that fails would fail for the others, too.
+            let count = 1 + if is_too_large { 0 } else { late_messages.len() };
             self.cx.warn(format!(
-                "messages that arrived after the last turn were not stored: {error}"
+                "{count} messages that arrived after the last turn were not stored: {error}"
             ));
+            if !is_too_large {
+                break;
+            }
         }
     }
 

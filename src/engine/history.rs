@@ -1,5 +1,6 @@
 //! The run's history: messages are stored, then added to the state, then emitted.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -141,10 +142,19 @@ impl History {
             .restart(&state.messages, covered_count, self.new_from);
     }
 
-    /// Sends messages to the model as user input, and emits them.
-    pub(super) async fn add_inputs(&mut self, messages: Vec<SteeredMessage>) -> Result<()> {
+    /// Sends a message to the model as user input, and emits it.
+    pub(super) async fn add_input(&mut self, message: Message) -> Result<()> {
+        self.add_inputs(&mut VecDeque::from([message.into()])).await
+    }
+
+    /// Sends messages to the model as user input, and emits them. After an error, `messages` has
+    /// those behind the one that failed.
+    pub(super) async fn add_inputs(
+        &mut self,
+        messages: &mut VecDeque<SteeredMessage>,
+    ) -> Result<()> {
         let mut pace = Pace::default();
-        for SteeredMessage { id, message } in messages {
+        while let Some(SteeredMessage { id, message }) = messages.pop_front() {
             pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
                 self.warn_of_refused(&message);

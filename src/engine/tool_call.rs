@@ -173,6 +173,10 @@ impl CallRunner<'_> {
             let Some(outcome) = outcome.await else {
                 return CallEnd::NotBegun;
             };
+            // Another call may have ended the run while the start was stored.
+            if is_halted() {
+                return CallEnd::NotBegun;
+            }
             if let Err(error) = outcome {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");

@@ -3,6 +3,7 @@
 //! Futures that do not exist while the run waits for the model are boxed: otherwise the future of
 //! every waiting run would reserve their size.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
@@ -133,7 +134,11 @@ impl Turns<'_> {
 
         self.run.cx.apply_requested_mode();
         if !steering.is_empty() {
-            self.run.history.add_inputs(steering).boxed().await?;
+            let mut steering = VecDeque::from(steering);
+            let added = self.run.history.add_inputs(&mut steering).boxed().await;
+            // The others are stored at the end of the run.
+            lock(&cx.shared().control).steering.splice(..0, steering);
+            added?;
             cx.shared().tasks.release_outcomes(outcome_bytes);
         }
 

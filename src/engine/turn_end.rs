@@ -40,7 +40,7 @@ impl Turns<'_> {
             None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
-                self.run.history.add_inputs(vec![message.into()]).await?;
+                self.run.history.add_input(message).await?;
                 return Ok(Continue(()));
             }
         }
@@ -134,7 +134,7 @@ impl Turns<'_> {
 
         self.tries.output_retries += 1;
         let message = Message::human(complaint);
-        self.run.history.add_inputs(vec![message.into()]).await?;
+        self.run.history.add_input(message).await?;
         Ok(Some(Continue(())))
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use tokio::time::{Instant, timeout_at};
+
 use crate::backend::{Backend, DirEntry, EntryKind, is_not_found};
 use crate::error::Result;
 use crate::util::hash::fnv1a;
@@ -105,18 +107,25 @@ pub(super) struct StoredResult {
 }
 
 /// The results in the folder of the result at `path`, the oldest first. Those whose modification
-/// time is unknown, and those beyond the number of files that are looked at, count as the oldest.
-pub(super) async fn oldest_first(backend: &dyn Backend, path: &str) -> Result<Vec<StoredResult>> {
+/// time is unknown, and those beyond the number of files that are looked at until `deadline`, count
+/// as the oldest.
+pub(super) async fn oldest_first(
+    backend: &dyn Backend,
+    path: &str,
+    deadline: Instant,
+) -> Result<Vec<StoredResult>> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let entries = listed(backend, folder).await?;
     let mut results = Vec::new();
     for entry in entries.into_iter().filter(is_result) {
         let path = format!("{folder}/{}", entry.name);
         let metadata = if results.len() < MAX_SWEPT {
-            backend.stat(&path).await.ok()
+            // In a container, each is a program that is started.
+            timeout_at(deadline, backend.stat(&path)).await.ok()
         } else {
             None
         };
+        let metadata = metadata.and_then(Result::ok);
         let modified_time = metadata.and_then(|metadata| metadata.modified);
         let bytes = entry.size;
         results.push((modified_time, StoredResult { path, bytes }));

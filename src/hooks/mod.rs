@@ -44,6 +44,7 @@ mod eviction;
 mod filesystem;
 mod inject_context;
 mod memory;
+#[cfg(feature = "tools")]
 mod moved_results;
 mod permission;
 mod prompt;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::backend::Backend;
 use crate::error::Result;
@@ -36,24 +36,35 @@ struct SessionResults {
 }
 
 impl SessionResults {
-    fn add(&mut self, result: StoredResult) {
-        let earlier = self.files.iter().position(|file| file.path == result.path);
-        if let Some(earlier) = earlier.and_then(|index| self.files.remove(index)) {
-            self.bytes -= earlier.bytes;
+    /// The results that a listing has, the oldest first.
+    fn listed(files: Vec<StoredResult>) -> Self {
+        let sizes = files.iter().map(|file| file.bytes);
+        Self {
+            bytes: sizes.fold(0, u64::saturating_add),
+            files: files.into(),
         }
+    }
+
+    /// Adds a result as the newest.
+    fn add(&mut self, result: StoredResult) {
+        self.remove(&result.path);
         self.bytes = self.bytes.saturating_add(result.bytes);
         self.files.push_back(result);
     }
 
-    /// Takes the oldest result out if there are too many, but not the newest.
-    fn take_excess(&mut self, max_bytes: u64) -> Option<StoredResult> {
-        let is_over = self.bytes > max_bytes || self.files.len() > MAX_FILES;
-        if !is_over || self.files.len() < 2 {
-            return None;
+    fn remove(&mut self, path: &str) {
+        let index = self.files.iter().position(|file| file.path == path);
+        if let Some(file) = index.and_then(|index| self.files.remove(index)) {
+            self.bytes = self.bytes.saturating_sub(file.bytes);
         }
-        let oldest = self.files.pop_front()?;
-        self.bytes -= oldest.bytes;
-        Some(oldest)
+    }
+
+    /// Returns the path of the oldest result if there are too many, but not of the newest.
+    fn excess(&self, max_bytes: u64) -> Option<String> {
+        let is_over = self.bytes > max_bytes || self.files.len() > MAX_FILES;
+        let has_older = self.files.len() > 1;
+        let oldest = self.files.front().filter(|_| is_over && has_older);
+        oldest.map(|file| file.path.clone())
     }
 }
 
@@ -73,11 +84,13 @@ impl MovedResults {
         max_bytes: u64,
     ) -> Result<usize> {
         if !lock(&self.0).contains_key(session) {
-            let listing = evicted_files::oldest_first(backend, &result.path);
+            // Half of the time for the order of the results, the other half for the list itself.
+            let deadline = Instant::now() + TIME / 2;
+            let listing = evicted_files::oldest_first(backend, &result.path, deadline);
             let Ok(files) = timeout(TIME, listing).await else {
                 return Ok(0);
             };
-            self.remember(session, files?);
+            self.remember(session, SessionResults::listed(files?));
         }
 
         if let Some(results) = lock(&self.0).get_mut(session) {
@@ -85,8 +98,10 @@ impl MovedResults {
         }
         let mut removed = 0;
         let removal = async {
-            while let Some(oldest) = self.take_excess(session, max_bytes) {
-                removed += usize::from(evicted_files::remove(backend, &oldest.path).await?);
+            while let Some(path) = self.excess(session, max_bytes) {
+                removed += usize::from(evicted_files::remove(backend, &path).await?);
+                // Only now, so that a file that was not removed is counted.
+                self.forget_file(session, &path);
             }
             Ok(())
         };
@@ -99,19 +114,23 @@ impl MovedResults {
         lock(&self.0).remove(session);
     }
 
-    fn remember(&self, session: &Arc<str>, files: Vec<StoredResult>) {
+    /// Keeps the results of a session, unless another call has done so meanwhile.
+    fn remember(&self, session: &Arc<str>, results: SessionResults) {
         let mut sessions = lock(&self.0);
         if sessions.len() >= MAX_SESSIONS {
             sessions.clear();
         }
-        let results = sessions.entry(session.clone()).or_default();
-        for file in files {
-            results.add(file);
-        }
+        sessions.entry(session.clone()).or_insert(results);
     }
 
-    fn take_excess(&self, session: &str, max_bytes: u64) -> Option<StoredResult> {
-        lock(&self.0).get_mut(session)?.take_excess(max_bytes)
+    fn excess(&self, session: &str, max_bytes: u64) -> Option<String> {
+        lock(&self.0).get(session)?.excess(max_bytes)
+    }
+
+    fn forget_file(&self, session: &str, path: &str) {
+        if let Some(results) = lock(&self.0).get_mut(session) {
+            results.remove(path);
+        }
     }
 }
 
@@ -127,22 +146,36 @@ mod tests {
     }
 
     #[test]
-    fn oldest_results_are_taken_out_over_a_number_and_over_a_size() {
-        let mut results = SessionResults::default();
-        for number in 0..=MAX_FILES {
-            results.add(result(number, 1));
-        }
-        assert_eq!(results.take_excess(u64::MAX).unwrap().path, "0.txt");
-        assert!(results.take_excess(u64::MAX).is_none());
+    fn oldest_results_are_excess_over_a_number_and_over_a_size() {
+        let files = (0..MAX_FILES).map(|number| result(number, 1)).collect();
+        let mut results = SessionResults::listed(files);
+        assert!(results.excess(u64::MAX).is_none());
+        results.add(result(MAX_FILES, 1));
+        assert_eq!(results.excess(u64::MAX).unwrap(), "0.txt");
+        results.remove("0.txt");
+        assert!(results.excess(u64::MAX).is_none());
 
         let mut results = SessionResults::default();
         for (number, bytes) in [(0, 10), (1, 10), (0, 20), (2, 100)] {
             results.add(result(number, bytes));
         }
         assert_eq!(results.bytes, 130);
-        assert_eq!(results.take_excess(129).unwrap().path, "1.txt");
-        assert_eq!(results.take_excess(119).unwrap().path, "0.txt");
+        assert_eq!(results.excess(129).unwrap(), "1.txt");
+        results.remove("1.txt");
+        assert_eq!(results.excess(119).unwrap(), "0.txt");
+        results.remove("0.txt");
         // The newest stays, however long it is.
-        assert!(results.take_excess(1).is_none());
+        assert!(results.excess(1).is_none());
+    }
+
+    #[test]
+    fn sizes_that_exceed_any_number_are_counted_without_a_panic() {
+        let huge = || (0..3).map(|number| result(number, u64::MAX / 2));
+        let mut results = SessionResults::listed(huge().collect());
+        huge().for_each(|file| results.add(file));
+        assert_eq!(results.excess(1).unwrap(), "0.txt");
+        results.remove("0.txt");
+        results.remove("1.txt");
+        assert!(results.excess(u64::MAX).is_none());
     }
 }

@@ -65,11 +65,13 @@ async fn inputs_count_together_and_the_one_over_the_limit_is_removed() {
 }
 
 #[tokio::test]
-async fn message_to_a_run_over_the_limit_ends_it_and_is_not_stored() {
+async fn message_to_a_run_over_the_limit_ends_it_and_only_the_next_is_stored() {
     let slot = Arc::new(OnceLock::<RunHandle>::new());
     let handle = slot.clone();
     let tool = FuncTool::new("act", "Acts", any_object(), move |_cx, _args| {
-        handle.get().unwrap().steer(input(LIMIT));
+        let handle = handle.get().unwrap();
+        handle.steer(input(LIMIT));
+        handle.steer("And this one");
         async { "done" }
     });
     let model = ScriptedModel::new().call("act", json!({}));
@@ -80,7 +82,8 @@ async fn message_to_a_run_over_the_limit_ends_it_and_is_not_stored() {
     let error = run.await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RequestTooLarge, "{error}");
     let history = stored(&agent, "s").await;
-    assert_eq!(history.len(), 3);
+    assert_eq!(history.len(), 4);
+    assert_eq!(history.last().unwrap().text(), "And this one");
     history.validate_for_model().unwrap();
 }
 

@@ -128,9 +128,11 @@ impl OpenAiResponses {
             api: "the Responses API",
         };
         check(request, target, takes)?;
+        let is_unencrypted = (self.unencrypted).contains(self.connection.endpoint.base(), model);
         let wire = ItemWire {
             takes_images,
-            takes_reasoning: family(model).is_none_or(|family| family.reasons != Reasons::Never),
+            takes_reasoning: !is_unencrypted
+                && family(model).is_none_or(|family| family.reasons != Reasons::Never),
             tag: self.tag().into(),
         };
         body(
@@ -140,7 +142,7 @@ impl OpenAiResponses {
                 max_output_tokens: self.connection.max_output_tokens(request),
                 is_official: self.connection.is_openai(),
                 has_summaries: self.has_summaries,
-                has_encrypted: !self.unencrypted.contains(model),
+                has_encrypted: !is_unencrypted,
                 wire: &wire,
             },
         )
@@ -177,6 +179,7 @@ impl Model for OpenAiResponses {
         let reasoning = encoded.reasoning;
         let model = request.model.as_ref().unwrap_or(&self.connection.model);
         let (model, unencrypted) = (model.clone(), self.unencrypted.clone());
+        let base = self.connection.endpoint.base().to_owned();
         let asking = Asking {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
@@ -185,7 +188,7 @@ impl Model for OpenAiResponses {
             warnings,
             max_body: MAX_OPENAI_BODY,
             remedy: Some(Box::new(move |error, body| {
-                remedy(error, body, &reasoning, || unencrypted.insert(model))
+                remedy(error, body, &reasoning, || unencrypted.insert(base, model))
             })),
         };
         let tag: Arc<str> = self.tag().into();

@@ -1,6 +1,5 @@
 //! A second request without the reasoning that the server refused.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
@@ -32,17 +31,25 @@ const UNSUPPORTED: &str = "encrypted content is not supported";
 /// The part of an answer that a model which never reasons does not have.
 const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 
-/// The names of the models that refused to give reasoning in its encrypted form. Clones share them.
+/// The address of a server, and the name of a model.
+type ServedModel = (String, Arc<str>);
+
+/// The models that refused to give reasoning in its encrypted form. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unencrypted(Arc<Mutex<BTreeSet<Arc<str>>>>);
+pub(super) struct Unencrypted(Arc<Mutex<Vec<ServedModel>>>);
 
 impl Unencrypted {
-    pub(super) fn contains(&self, model: &str) -> bool {
-        lock(&self.0).contains(model)
+    pub(super) fn contains(&self, base: &str, model: &str) -> bool {
+        let models = lock(&self.0);
+        models
+            .iter()
+            .any(|(server, name)| server == base && **name == *model)
     }
 
-    pub(super) fn insert(&self, model: Arc<str>) {
-        lock(&self.0).insert(model);
+    pub(super) fn insert(&self, base: String, model: Arc<str>) {
+        if !self.contains(&base, &model) {
+            lock(&self.0).push((base, model));
+        }
     }
 }
 
@@ -61,15 +68,10 @@ pub(super) fn remedy(
         return None;
     }
 
-    if text.contains(UNSUPPORTED)
-        && let Some(body) = unasked(body)
-    {
-        note_unencrypted();
-        return Some(Remedy {
-            body: bytes_of(body),
-            warning: "the model gives no encrypted reasoning; it was not requested".to_owned(),
-        });
-    }
+    let unasked_body = text.contains(UNSUPPORTED).then(|| unasked(body)).flatten();
+    let is_unasked = unasked_body.is_some();
+    let unasked_body = unasked_body.map(bytes_of);
+    let body = unasked_body.as_deref().unwrap_or(body);
 
     let without_reasoning = |item: &RawValue| match type_of(item).as_deref() {
         None | Some("function_call_output") => Change::Keep,
@@ -78,10 +80,18 @@ pub(super) fn remedy(
         // Reasoning, and the items of hosted tools, whose ids are required.
         Some(_) => Change::Remove,
     };
-    let body = change_elements(body, "input", None::<&Value>, without_reasoning)?;
+    let body = change_elements(body, "input", None::<&Value>, without_reasoning).map(bytes_of);
+    if is_unasked {
+        note_unencrypted();
+        return Some(Remedy {
+            body: body.or(unasked_body)?,
+            warning: "the model gives no encrypted reasoning; it was not requested".to_owned(),
+        });
+    }
+
     reasoning.leave_out();
     Some(Remedy {
-        body: bytes_of(body),
+        body: body?,
         warning: "the server refused reasoning of earlier answers; it was left out".to_owned(),
     })
 }

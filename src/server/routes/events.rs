@@ -127,12 +127,15 @@ impl RemoteThread {
     /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
-        // The size of the state is not known before it is loaded.
-        let space = self.permit.all_space().await;
         let mut events = Vec::new();
-        match self.poll().await {
+        let stored = self.poll().await;
+        if let Ok(Some((state, _))) = &stored {
+            self.encoder.replace_state(state.clone());
+        }
+        // Taken after the load: a store that does not answer must not hold the space of others.
+        let space = self.permit.space(self.encoder.snapshot_len()).await;
+        match stored {
             Ok(Some((state, is_leased))) => {
-                self.encoder.replace_state(state.clone());
                 self.encoder.snapshot(&mut events);
                 if !is_leased {
                     self.finish(&state, &mut events);

@@ -87,11 +87,6 @@ impl ReaderPermit {
             _streams: self.0.clone(),
         }
     }
-
-    /// Waits for the space of a piece of unknown length, such as the state of a thread.
-    pub(crate) async fn all_space(&self) -> Space {
-        self.space(usize::MAX).await
-    }
 }
 
 impl Drop for ReaderPermit {

@@ -213,7 +213,8 @@ impl<L: Log> Shared<L> {
         Ok(append.map(|append| (open_log, append)))
     }
 
-    /// Appends the members of a group, and writes the snapshots that are due then.
+    /// Appends the members of a group, and writes the first of the snapshots that are due then. The
+    /// others are written after later appends.
     fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<(Reply, Result<()>)> {
         let Some(queued_at) = members.iter().map(|member| member.queued_at).max() else {
             return Vec::new();
@@ -229,6 +230,7 @@ impl<L: Log> Shared<L> {
         let panic_text = appended.as_ref().err().cloned();
         let mut outcomes = appended.unwrap_or_default().into_iter();
         let mut replies = Vec::with_capacity(members.len());
+        let mut has_snapshot = false;
         for member in members {
             let Some(outcome) = outcomes.next() else {
                 let text = panic_text.as_deref();
@@ -239,8 +241,11 @@ impl<L: Log> Shared<L> {
 
             let finished = panic::catch(|| -> Result<()> {
                 member.open_log.finish(member.append, outcome)?;
-                self.wait_from(queued_at);
-                member.open_log.write_due_snapshot(self);
+                // One a group: the replies to all of its writes wait for it.
+                if !has_snapshot {
+                    self.wait_from(queued_at);
+                    has_snapshot = member.open_log.write_due_snapshot(self);
+                }
                 Ok(())
             });
             let outcome = finished.unwrap_or_else(|text| Err(panicked(&text)));

@@ -160,11 +160,17 @@ impl<L: Log> OpenLog<L> {
         self.encode(shared, at, entries).map(Some)
     }
 
-    /// Writes a snapshot if one is due in a log that gets them with appends.
-    pub(super) fn write_due_snapshot(&mut self, shared: &Shared<L>) {
-        if let Snapshots::OnAppend { after } = shared.log.snapshots() {
+    /// Writes a snapshot if one is due in a log that gets them with appends. Returns `true` if one
+    /// was due.
+    pub(super) fn write_due_snapshot(&mut self, shared: &Shared<L>) -> bool {
+        let Snapshots::OnAppend { after } = shared.log.snapshots() else {
+            return false;
+        };
+        let is_due = self.is_snapshot_due(after);
+        if is_due {
             self.write_snapshot(shared, after);
         }
+        is_due
     }
 
     /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable

@@ -19,6 +19,9 @@ const NAME_ENDS: [&str; 6] = [
 /// Shorter values may be words of any text.
 const MIN_LEN: usize = 16;
 
+/// The least number of different bytes of a value: rows of dashes or zeros are in many texts.
+const MIN_DIFFERENT_BYTES: usize = 6;
+
 /// A longer value is no key, and each takes several times its size in the tables of the search.
 const MAX_LEN: usize = 16 * 1024;
 
@@ -37,10 +40,20 @@ pub(super) fn register() {
 fn secrets(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret> {
     let values = variables.filter_map(|(name, value)| {
         let value = value.to_str()?.trim();
-        let is_key = (MIN_LEN..=MAX_LEN).contains(&value.len()) && has_secret_name(name.to_str()?);
+        let is_key = (MIN_LEN..=MAX_LEN).contains(&value.len())
+            && has_secret_name(name.to_str()?)
+            && !is_placeholder(value);
         is_key.then(|| Secret::from(value))
     });
     values.take(MAX_VARIABLES).collect()
+}
+
+/// Returns `true` for a value that other texts may have: a path, an address, a row of one character.
+fn is_placeholder(value: &str) -> bool {
+    let mut bytes = value.as_bytes().to_vec();
+    bytes.sort_unstable();
+    bytes.dedup();
+    bytes.len() < MIN_DIFFERENT_BYTES || value.starts_with('/') || value.contains("://")
 }
 
 fn has_secret_name(name: &str) -> bool {
@@ -91,7 +104,15 @@ mod tests {
             found(&[("API_KEY", " sixteen-letters! ")]),
             ["sixteen-letters!"]
         );
-        assert!(found(&[("API_KEY", &"x".repeat(MAX_LEN + 1))]).is_empty());
+        assert!(found(&[("API_KEY", &"abcdefgh".repeat(MAX_LEN / 8 + 1))]).is_empty());
+        for value in [
+            "----------------",
+            "0101010101010101",
+            "/run/secrets/the-token",
+            "http://127.0.0.1:8080/v1",
+        ] {
+            assert!(found(&[("API_TOKEN", value)]).is_empty(), "{value}");
+        }
         assert_eq!(
             found(&[("API_KEY", value(1).as_str()); MAX_VARIABLES + 1]).len(),
             MAX_VARIABLES

@@ -36,8 +36,9 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// crate are given are secrets; make one of any other that a run may come upon and keep it alive.
 ///
 /// So are the values of up to 256 variables of the process's environment, for commands can read it:
-/// of at least 16 bytes, with names that end with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`,
-/// `SECRET` or `TOKEN`. It is read once, when the first text is redacted.
+/// of at least 16 bytes, 6 of them different, that are no path and no address, with names that end
+/// with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or `TOKEN`. It is read once, when
+/// the first text is redacted.
 ///
 /// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
 /// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this

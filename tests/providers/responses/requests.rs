@@ -192,6 +192,37 @@ async fn model_that_never_reasons_is_not_asked_for_reasoning() {
 }
 
 #[tokio::test]
+async fn model_that_refused_encrypted_reasoning_is_sent_none_by_its_server_alone() {
+    let first_answer = vec![reasoning("rs_1"), message("msg_1", "ok")];
+    let (double, server) = Double::start([first_answer, vec![message("msg_2", "Yes.")]]).await;
+    let reasoning_model = OpenAiResponses::compatible(server.url(), "gpt-6-luna");
+    let answer = reasoning_model.call(ModelRequest::new("Go")).await.unwrap();
+    let history = Messages::new().human("Go").ai(answer.content).human("And?");
+    let model = OpenAiResponses::compatible(server.url(), "deployment-of-4.1");
+    for refusals in [1, 1] {
+        let response = model.call(ModelRequest::new(history.clone())).await;
+        response.unwrap();
+        assert_eq!(double.refusals().len(), refusals);
+        let body = server.requests().pop().unwrap().json();
+        let input = body["input"].as_array().unwrap();
+        assert!(
+            input.iter().all(|item| item["type"] != "reasoning"),
+            "{body}"
+        );
+        assert!(
+            body.get("include")
+                .is_none_or(|include| include == &json!([])),
+            "{body}"
+        );
+    }
+
+    let (other_double, other_server) = Double::start([]).await;
+    let model = model.base_url(other_server.url());
+    model.call(ModelRequest::new("Go")).await.unwrap();
+    assert_eq!(other_double.refusals().len(), 1, "it may be another model");
+}
+
+#[tokio::test]
 async fn media_of_results_are_a_list() {
     let history = Messages::new()
         .human("Go")

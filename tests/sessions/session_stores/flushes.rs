@@ -1,5 +1,8 @@
 //! How often a turn is flushed: the number of writes that a store gets, and what is in each.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use agentcore::hook;
 use agentcore::session::Record;
 use agentcore::testing::ScriptedModel;
@@ -9,6 +12,8 @@ use agentcore::{
     StopReason, ThreadStore, ToolDecision, async_trait,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, logged, results, texts};
@@ -307,6 +312,49 @@ async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
         "{writes:?}"
     );
     assert!(texts(&output.messages)[0].contains("did not run"));
+}
+
+/// Tells when it begins to store starts, which takes it a second.
+struct SlowStarts(Arc<Notify>);
+
+#[async_trait]
+impl Spy for SlowStarts {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        let is_start = |record: &Record| matches!(record, Record::ToolStarted { .. });
+        if records.iter().all(is_start) {
+            self.0.notify_one();
+            sleep(Duration::from_secs(1)).await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_does_not_begin_if_another_stops_the_run_while_its_start_is_stored() {
+    let (begun, acts) = (Arc::new(Notify::new()), Log::default());
+    let start = begun.clone();
+    let hook = hook::pre_tool_use("h", move |_cx, call| {
+        let is_second = *call.id == *"call_2";
+        let start = start.clone();
+        async move {
+            if !is_second {
+                return Ok(ToolDecision::proceed());
+            }
+            start.notified().await;
+            Ok(ToolDecision::stop("enough"))
+        }
+    });
+    let agent = agent(model(2))
+        .tool(logged("act", &acts))
+        .store(Spied(ThreadStore::new(), SlowStarts(begun)))
+        .hook(hook)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(acts.len(), 0);
+    let texts = texts(&output.messages);
+    assert_eq!(texts.len(), 2);
+    assert!(texts[0].contains("did not run"), "{texts:?}");
 }
 
 #[tokio::test]

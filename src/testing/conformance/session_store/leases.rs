@@ -126,6 +126,17 @@ pub(super) async fn lease_soon(store: &impl SessionStore, id: &str) -> Result<Le
     store.lease(id).await
 }
 
+/// Checks that a session is not leased. A dropped future may still be about to give its lease back.
+pub(super) async fn free_soon(store: &impl SessionStore, id: &str) -> Result<()> {
+    for _ in 0..1_000 {
+        if !store.is_leased(id).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    same("leased by none", &store.is_leased(id).await?, &false)
+}
+
 /// Polls a future `polls` times and drops it; returns its output, if it was done by then.
 async fn given_up<T>(
     mut work: impl Future<Output = Result<T>> + Unpin,
