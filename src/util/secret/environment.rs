@@ -48,7 +48,8 @@ fn secrets(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret>
     values.take(MAX_VARIABLES).collect()
 }
 
-/// Returns `true` for a value that other texts may have: a path, an address, a row of one character.
+/// Returns `true` for a value that other texts may have: a path, an address, a row of one
+/// character.
 fn is_placeholder(value: &str) -> bool {
     let mut bytes = value.as_bytes().to_vec();
     bytes.sort_unstable();

@@ -9,6 +9,7 @@ use agentcore::session::SqliteStore;
 use agentcore::{ErrorKind, SessionStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 use super::places::{Held, Place, let_go, said, tables};
 
@@ -409,6 +410,10 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
     }
 
     drop(store);
+    // The last write of the store closes it, and brings the pages of the log into the database.
+    while held.path().join("sessions.db-wal").exists() {
+        sleep(Duration::from_millis(5)).await;
+    }
     let bytes = fs::read(&path).unwrap();
     (held, path, bytes)
 }

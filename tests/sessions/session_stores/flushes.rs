@@ -344,7 +344,8 @@ async fn call_does_not_begin_if_another_stops_the_run_while_its_start_is_stored(
             Ok(ToolDecision::stop("enough"))
         }
     });
-    let agent = agent(model(2))
+    let calls = (0..2).map(|number| ("act", json!({"n": number})));
+    let agent = agent(ScriptedModel::new().calls(calls))
         .tool(logged("act", &acts))
         .store(Spied(ThreadStore::new(), SlowStarts(begun)))
         .hook(hook)
