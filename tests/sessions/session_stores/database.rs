@@ -36,6 +36,13 @@ fn count(store: &SqliteStore, sql: &str) -> i64 {
     tables(store).query_row(sql, (), |row| row.get(0)).unwrap()
 }
 
+/// Waits until a store that was dropped is closed: its last write may still hold it for a moment.
+async fn closed(folder: &Path) {
+    while folder.join("sessions.db-wal").exists() || folder.join("sessions.db-shm").exists() {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn database_files_are_readable_by_the_owner_only() {
     let held = tempfile::tempdir().unwrap();
@@ -55,6 +62,7 @@ async fn database_files_are_readable_by_the_owner_only() {
     let_go(lease);
     assert_eq!(names(&locks), ["create"]);
     drop(store);
+    closed(&folder).await;
     assert_eq!(names(&folder), ["sessions.db", "sessions.db-locks"]);
 }
 
@@ -410,10 +418,7 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
     }
 
     drop(store);
-    // The last write of the store closes it, and brings the pages of the log into the database.
-    while held.path().join("sessions.db-wal").exists() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    closed(held.path()).await;
     let bytes = fs::read(&path).unwrap();
     (held, path, bytes)
 }
