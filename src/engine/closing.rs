@@ -61,7 +61,7 @@ impl ActiveRun {
             // A store that fails would fail for the others, too.
             let count = 1 + if is_too_large { 0 } else { late_messages.len() };
             self.cx.warn(format!(
-                "{count} messages that arrived after the last turn were not stored: {error}"
+                "messages that arrived after the last turn were not stored ({count}): {error}"
             ));
             if !is_too_large {
                 break;

@@ -148,7 +148,7 @@ impl History {
     }
 
     /// Sends messages to the model as user input, and emits them. After an error, `messages` has
-    /// those behind the one that failed.
+    /// those after the one that failed.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,

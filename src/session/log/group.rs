@@ -52,6 +52,9 @@ struct Request {
 
 type Reply = oneshot::Sender<Result<()>>;
 
+/// The outcome of a write, with the place to send it to.
+type Outcome = (Reply, Result<()>);
+
 /// A write that is ready to be appended.
 struct Member<'a, L: Log> {
     open_log: &'a mut OpenLog<L>,
@@ -124,13 +127,22 @@ impl<L: Log> SlotUser<L> {
 
 impl<L: Log> WriteAll<L> {
     fn run(mut self) {
-        if let Some(shared) = self.0.take() {
-            let _turn = lock(&shared.waiting_writes.turn);
-            let mut writes = shared.waiting_writes.take();
-            while !writes.is_empty() {
-                writes = shared.write_group(writes);
-            }
+        let Some(shared) = self.0.take() else {
+            return;
+        };
+        let turn = lock(&shared.waiting_writes.turn);
+        let mut writes = shared.waiting_writes.take();
+        let mut replies = Vec::new();
+        while !writes.is_empty() {
+            send(replies);
+            (writes, replies) = shared.write_group(writes);
         }
+
+        // Before the last replies: a caller that drops the store with its reply expects it to be
+        // closed then.
+        drop(turn);
+        drop(shared);
+        send(replies);
     }
 }
 
@@ -144,8 +156,9 @@ impl<L: Log> Drop for WriteAll<L> {
 }
 
 impl<L: Log> Shared<L> {
-    /// Appends the first write of each session, up to a limit. Returns the writes that remain.
-    fn write_group(&self, writes: Vec<Write<L>>) -> Vec<Write<L>> {
+    /// Appends the first write of each session, up to a limit. Returns the writes that remain, and
+    /// the outcomes of the others.
+    fn write_group(&self, writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Outcome>) {
         let (group, mut others) = first_of_each_session(writes);
         let group = group.into_iter().map(|write| (write.user, write.request));
         let (mut users, requests): (Vec<_>, Vec<_>) = group.unzip();
@@ -188,11 +201,7 @@ impl<L: Log> Shared<L> {
         // Before the replies: a caller may give its lease back with its reply, and expects the
         // session to be closed then.
         users.into_iter().for_each(drop_user);
-        for (reply, outcome) in replies {
-            // The send fails if the caller is gone; the write is done in both cases.
-            drop(reply.send(outcome));
-        }
-        others
+        (others, replies)
     }
 
     /// Encodes a write of the session with this id, if it is leased; `None` if there is nothing to
@@ -215,7 +224,7 @@ impl<L: Log> Shared<L> {
 
     /// Appends the members of a group, and writes the first of the snapshots that are due then. The
     /// others are written after later appends.
-    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<(Reply, Result<()>)> {
+    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<Outcome> {
         let Some(queued_at) = members.iter().map(|member| member.queued_at).max() else {
             return Vec::new();
         };
@@ -263,6 +272,13 @@ impl<L: Log> Shared<L> {
         if let Some(queue) = &self.queues.writers {
             queue.set_queued_at(queued_at);
         }
+    }
+}
+
+fn send(outcomes: Vec<Outcome>) {
+    for (reply, outcome) in outcomes {
+        // The send fails if the caller is gone; the write is done in both cases.
+        drop(reply.send(outcome));
     }
 }
 

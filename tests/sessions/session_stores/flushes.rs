@@ -314,7 +314,7 @@ async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
     assert!(texts(&output.messages)[0].contains("did not run"));
 }
 
-/// Tells when it begins to store starts, which takes it a second.
+/// Signals when it begins to store starts, which takes a second.
 struct SlowStarts(Arc<Notify>);
 
 #[async_trait]
