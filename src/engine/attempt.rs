@@ -289,6 +289,9 @@ pub(super) fn is_empty(response: &ModelResponse) -> bool {
 pub(super) fn empty_response(model: &str) -> Error {
     Error::new(
         ErrorKind::EmptyResponse,
-        format!("the model {model:?} answered with neither text nor a tool call, twice"),
+        format!(
+            "the model {model:?} returned an empty answer twice; send the input again, or use \
+             another model"
+        ),
     )
 }

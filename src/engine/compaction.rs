@@ -384,7 +384,8 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
         .is_some_and(|next| next.as_tool_result().is_some())
     {
         return refuse(format!(
-            "the cut before message[{end}] would part a tool call from its result"
+            "the cut before message[{end}] would separate a tool call from its result; cut before \
+             the call"
         ));
     }
 

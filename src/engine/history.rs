@@ -28,7 +28,8 @@ pub(super) struct History {
     pub(super) writer: SessionWriter,
     /// The entry of the run among those in progress, which lasts as long as the lease.
     pub(super) _registration: Registration,
-    /// True if the session's user or its directory is new, and stored with the next messages.
+    /// True if the session's user, directory or parent changed, which is stored with the next
+    /// messages.
     pub(super) has_new_origin: bool,
     /// The size of the next request in tokens.
     pub(super) context_size: ContextSize,

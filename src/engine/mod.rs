@@ -14,7 +14,7 @@
 //! 4. `closing`: `after_agent` of every hook, the state is saved, the result message is sent, the
 //!    lease is released.
 //!
-//! In every case, the stored history can be sent to a provider next.
+//! However a run ends, its stored history is valid input for a provider.
 
 mod active_run;
 mod answer_redactor;

@@ -8,7 +8,7 @@ use crate::message::{ToolCall, ToolResult};
 /// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
 /// The number of repetitions at which the run ends.
-const STOP: u32 = 5;
+pub(super) const STOP: u32 = 5;
 /// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or report what is missing.";

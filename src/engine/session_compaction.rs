@@ -141,6 +141,7 @@ fn check_unchanged(
 }
 
 fn too_slow() -> Error {
-    let text = "the compaction took longer than a run may (max_duration)";
+    let text = "the compaction took longer than max_duration; raise it, or use a faster model for \
+                summaries";
     Error::new(ErrorKind::Timeout, text)
 }

@@ -318,7 +318,8 @@ impl ToolCore {
         let permitted_call = &self.permitted_call;
         if call.name != permitted_call.name {
             let text = format!(
-                "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
+                "a hook changed the tool of a call from {:?} to {:?}; hooks may change only the \
+                 arguments",
                 permitted_call.name, call.name
             );
             return ToolResult::failed(permitted_call, text);

@@ -69,7 +69,8 @@ impl ToolCatalog {
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 
-    /// The tools of the agent, the sources and these of hooks, and the warnings about them.
+    /// Returns the tools of the agent, of the sources and of `hook_tools`, and the warnings about
+    /// them.
     fn turn_tools(
         &self,
         config: &Config,

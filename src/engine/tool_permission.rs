@@ -311,8 +311,10 @@ impl PermissionCheck<'_> {
         let grants = self.cx.granted_questions();
         grants.add(&request.session_id, call, question);
         if let Err(error) = self.cx.gates().grant(&request).await {
-            self.cx
-                .warn(format!("the grant for this session was not kept: {error}"));
+            self.cx.warn(format!(
+                "the grant for this session was not stored, so the next such call asks again: \
+                 {error}"
+            ));
         }
     }
 

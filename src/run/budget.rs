@@ -17,6 +17,10 @@ use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
+/// The description of the end of a run by its time limit.
+pub(crate) const TIME_LIMIT_REACHED: &str =
+    "the run reached its time limit (max_duration); raise it, or continue the session";
+
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BudgetLimits {
@@ -168,19 +172,22 @@ impl Budget {
             .deadline()
             .is_some_and(|deadline| Instant::now() >= deadline)
         {
-            let text = "the time limit of the run is reached".to_owned();
+            let text = TIME_LIMIT_REACHED.to_owned();
             return Some((ExitReason::MaxDuration, text));
         }
 
         if self.remaining_usd().is_some_and(|usd| usd <= 0.0) {
             let spent = self.spent_usd().unwrap_or_default();
-            let text = format!("the budget is used up: {spent:.6} USD spent");
+            let text =
+                format!("the budget is used up (max_budget_usd): {spent:.6} USD spent; raise it");
             return Some((ExitReason::MaxBudget, text));
         }
 
         if self.remaining_tokens() == Some(0) {
             let spent = self.spent_tokens();
-            let text = format!("the token budget is used up: {spent} tokens spent");
+            let text = format!(
+                "the token budget is used up (max_total_tokens): {spent} tokens spent; raise it"
+            );
             return Some((ExitReason::MaxBudget, text));
         }
 
@@ -222,8 +229,7 @@ impl Budget {
             let limit = node.limits.subagents;
             if amounts.subagents >= limit {
                 let text = format!(
-                    "the limit of {limit} subagents of a run above this one is reached \
-                     (max_subagents)"
+                    "a parent run has started its {limit} subagents; raise its max_subagents"
                 );
                 return Err(Error::new(ErrorKind::Config, text));
             }

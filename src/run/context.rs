@@ -255,9 +255,7 @@ impl RunContext {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Panics if called inside `f` on the same thread, which would wait for itself.
+    /// Do not call it inside `f`: the inner call would wait for the outer one forever.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }

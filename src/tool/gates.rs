@@ -90,7 +90,10 @@ impl PermissionGate for Gates {
             is_seen[next] = true;
         }
 
-        let text = "the gates do not stop changing the arguments of this call";
+        let text = format!(
+            "the gates changed the arguments of this call more than {MAX_CHANGES} times each; only \
+             one gate should change them"
+        );
         Err(Error::new(ErrorKind::Other, text))
     }
 

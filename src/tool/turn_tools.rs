@@ -248,18 +248,18 @@ mod tests {
         let tools = [tool("read", ""), tool("write", "")];
         let no_disabled = disabled(&[]);
         let (first, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
-        let (same_map, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
-        let same_map = same_map.or_earlier(&first);
-        assert!(Arc::ptr_eq(&first.definitions(), &same_map.definitions()));
+        let (same_tools, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
+        let same_tools = same_tools.or_earlier(&first);
+        assert!(Arc::ptr_eq(&first.definitions(), &same_tools.definitions()));
 
-        let (disabled_map, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["read"]));
-        assert_eq!(disabled_map.or_earlier(&same_map).names(), ["write"]);
-        let (changed_map, _) =
+        let (disabled_tools, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["read"]));
+        assert_eq!(disabled_tools.or_earlier(&same_tools).names(), ["write"]);
+        let (changed_tools, _) =
             TurnTools::build(&tools, &[tool("read", "other")], vec![], &no_disabled);
-        let changed_map = changed_map.or_earlier(&first);
+        let changed_tools = changed_tools.or_earlier(&first);
         assert!(!Arc::ptr_eq(
             &first.definitions(),
-            &changed_map.definitions()
+            &changed_tools.definitions()
         ));
     }
 }

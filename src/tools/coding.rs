@@ -151,7 +151,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
 
 /// `Write`: writes a whole file, replacing its content.
 pub fn write(backend: impl Backend) -> FuncTool {
-    let description = "Writes a file, over what was there; missing folders are made.";
+    let description = "Writes a file and replaces its content; missing folders are created.";
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -181,7 +181,7 @@ pub fn edit(backend: impl Backend) -> FuncTool {
         "properties": {
             "file_path": {"type": "string", "description": "Absolute, or relative to the workspace"},
             "old_string": {"type": "string", "description": "The text to replace"},
-            "new_string": {"type": "string", "description": "What takes its place"},
+            "new_string": {"type": "string", "description": "The replacement"},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence"}
         },
         "required": ["file_path", "old_string", "new_string"]

@@ -1,4 +1,4 @@
-//! The model.
+//! [`Anthropic`], a model called through the Messages API.
 
 use std::future::ready;
 use std::sync::Arc;
