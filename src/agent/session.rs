@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunRequest, WhenHeld, compact_session, start};
+use crate::engine::{Decisions, RunRequest, WhenLeased, compact_session, start};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
@@ -447,14 +447,14 @@ impl Session {
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
         self.stored().check_owner().await?;
-        compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
+        compact_session(self.agent.config(), &self.id, WhenLeased::Fail).await
     }
 
     /// Like [`compact`](Self::compact), but waits until no run holds the session before it stores
     /// the summary.
     #[cfg(feature = "gateway")]
     pub(crate) async fn compact_when_free(&self) -> Result<Option<Compaction>> {
-        compact_session(self.agent.config(), &self.id, WhenHeld::Wait).await
+        compact_session(self.agent.config(), &self.id, WhenLeased::Wait).await
     }
 
     #[cfg(feature = "gateway")]

@@ -103,8 +103,8 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     }
 }
 
-/// Checks the request, counts a subagent in the runs above it, starts the time limit and opens the
-/// session. Returns `None` if the run is stopped meanwhile.
+/// Checks the request, counts the run against its ancestors' limits of subagents, starts the time
+/// limit and opens the session. Returns `None` if the run is stopped meanwhile.
 async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opened>> {
     check_depth(cx)?;
     check_wrapping_hooks(cx.shared().tree.wrapping_hooks)?;

@@ -100,9 +100,9 @@ impl Decision {
         }
 
         match &self.args_hash {
-            Some(args_hash) if *args_hash != call.args_hash => {
-                Err("the call has other arguments now; read it again and decide again".into())
-            }
+            Some(args_hash) if *args_hash != call.args_hash => Err(
+                "the call has other arguments now; read the pending call and decide again".into(),
+            ),
             _ => Ok(()),
         }
     }

@@ -76,8 +76,8 @@ impl RepeatDetector {
     }
 }
 
-/// The arguments count as the model wrote them, if it did: equal texts are the rule, and no text
-/// has to be made.
+/// Hashes a call with its result. The arguments count as the text that the model wrote, if there is
+/// one: repeated calls nearly always have the same text, and nothing has to be serialized.
 fn outcome((call, result): &(ToolCall, ToolResult)) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);

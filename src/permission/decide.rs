@@ -65,7 +65,7 @@ impl Policy<'_> {
         None
     }
 
-    /// Decides about a call. `granted` is true if this session allows it already.
+    /// Checks a call. `granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
         if let Some(question) = self.refuse_size(call) {
             return question;

@@ -77,7 +77,7 @@ impl FromStr for PermissionMode {
     }
 }
 
-/// The call and circumstances that a gate decides about.
+/// The call that a gate checks, and its circumstances.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GateRequest {
@@ -144,8 +144,8 @@ impl fmt::Debug for GateRequest {
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Decides about a call. A call whose arguments the decision changes is checked against its
-    /// schema again, and shown to the other gates.
+    /// Checks a call. A call whose arguments the decision changes is checked against its schema
+    /// again, and shown to the other gates.
     ///
     /// # Errors
     ///
