@@ -191,9 +191,10 @@ impl Session {
     /// with it. Outside a run (a detached context) it changes nothing.
     ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
-    /// mode in addition to its own. A call that the parent denies is denied, and one that it asks
-    /// about is asked about, once, through the child's confirmer or responder; the parent's
-    /// permission alone allows nothing. The parent's hooks do not see the child's calls.
+    /// mode in addition to its own. They combine as
+    /// [`RunContext::add_gate`](crate::RunContext::add_gate) describes; a question of the parent is
+    /// asked once, through the child's confirmer or responder. The parent's permission alone allows
+    /// nothing. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = RunningCall::of(cx);
         self

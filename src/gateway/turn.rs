@@ -68,7 +68,7 @@ impl Turn {
         *self.session_key != *HEARTBEAT
     }
 
-    /// Returns the turn of the run that made a call, or of a run above it.
+    /// Returns the turn of the run that made a call, or of a parent run.
     pub(super) fn of_call(cx: &ToolContext) -> Option<Arc<Self>> {
         let turn = cx.asking().value::<Arc<Self>>()?;
         Some(Arc::clone(&*turn))

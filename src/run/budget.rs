@@ -216,7 +216,7 @@ impl Budget {
         }
     }
 
-    /// Counts the run of this budget as a subagent of every run above.
+    /// Counts the run of this budget as a subagent of all its ancestors.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ impl Budget {
         &self.0.tree
     }
 
-    /// This budget and those above it, up to the root.
+    /// Returns this budget and its ancestors, up to the root.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
     }

@@ -165,9 +165,7 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
     if parts.is_empty() {
         out.push(format!("message[{at}]: empty content"));
     } else if !parts.iter().any(says_something) {
-        out.push(format!(
-            "message[{at}]: nothing but white space or thinking"
-        ));
+        out.push(format!("message[{at}]: nothing but whitespace or thinking"));
     }
 
     let assistant = matches!(message, Message::Assistant(_));

@@ -16,7 +16,7 @@ use super::tool::Tool;
 pub struct TurnTools(Arc<Inner>);
 
 impl Default for TurnTools {
-    /// All that are empty share what is in them.
+    /// Returns a set without tools. All such sets share one allocation.
     fn default() -> Self {
         static EMPTY: LazyLock<TurnTools> = LazyLock::new(|| TurnTools(Arc::default()));
         EMPTY.clone()
@@ -32,9 +32,9 @@ struct Inner {
 }
 
 impl TurnTools {
-    /// Brings tools together. Of several with one name a hook's wins over the agent's own, and that
-    /// over a source's; among equals the first. Each tool that is dropped for it, and each of a
-    /// source that no provider would accept, causes a warning.
+    /// Combines tools. If several have the same name, a hook's tool takes precedence over the
+    /// agent's own, and the agent's over a source's; otherwise the first is used. Each tool that is
+    /// dropped, and each tool of a source that no provider would accept, causes a warning.
     pub(crate) fn build(
         agent_tools: &[Arc<dyn Tool>],
         hook_tools: &[Arc<dyn Tool>],

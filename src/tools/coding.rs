@@ -174,7 +174,7 @@ pub fn write(backend: impl Backend) -> FuncTool {
 /// `Edit`: replaces a text that occurs exactly once in a file, or every occurrence of it.
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
-        old_string must be found exactly once, with white space and line breaks as in the file, \
+        old_string must be found exactly once, with whitespace and line breaks as in the file, \
         unless replace_all is set.";
     let parameters = json!({
         "type": "object",

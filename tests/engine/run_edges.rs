@@ -1,4 +1,4 @@
-//! Runs where unusual things meet.
+//! Runs in which two features meet.
 
 use std::sync::Arc;
 use std::time::Duration;
