@@ -237,8 +237,8 @@ pub(super) fn check_pool(pool: &BytePool, bytes: usize) -> Result<()> {
     if total <= pool.max_bytes() {
         return Ok(());
     }
-    let subject = "with this answer, the history of the session and those of runs within its calls \
-                   would have";
+    let subject =
+        "with this answer, the history of the session and those of its child runs would have";
     Err(too_large(subject, total, pool.max_bytes()))
 }
 

@@ -18,7 +18,7 @@ pub(super) const HEARTBEAT: &str = "heartbeat";
 /// The answer to a question of an unattended turn.
 pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heartbeat.";
 
-/// The turn that a run belongs to, as a value of the run, which the runs below find too.
+/// The turn that a run belongs to, as a value of the run, which its child runs find too.
 pub(super) struct Turn {
     pub(super) shared: Arc<Shared>,
     /// The key of the lane: the session, also for a turn without its history.

@@ -79,7 +79,7 @@ pub(super) struct Node {
     tree: Arc<Tree>,
 }
 
-/// The part that the budgets of a run and of all runs below it share.
+/// The part that the budgets of a run and of all its child runs share.
 pub(super) struct Tree {
     /// Notified when a reservation is settled.
     pub(super) settled: Notify,
@@ -106,8 +106,8 @@ pub(super) struct Amounts {
 }
 
 impl Budget {
-    /// Creates the budget of a run below `parent`. Without a parent, `parallel_calls` limits the
-    /// concurrent model calls of the run and of all runs below it.
+    /// Creates the budget of a child run of `parent`. Without a parent, `parallel_calls` limits the
+    /// concurrent model calls of the run and of all its child runs.
     pub(crate) fn new(limits: BudgetLimits, parallel_calls: usize, parent: Option<&Self>) -> Self {
         let new_tree = || {
             Arc::new(Tree {

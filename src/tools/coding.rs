@@ -240,7 +240,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
             "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match"},
             "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match"},
             "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match"},
-            "head_limit": {"type": "integer", "minimum": 0, "description": "At most so many lines or files, up to 10000"},
+            "head_limit": {"type": "integer", "minimum": 0, "description": "The maximum number of lines or files, up to 10000"},
             "type": {"type": "string", "description": "A kind of files, such as rust, py or js"},
             "multiline": {"type": "boolean", "description": "Let a match span lines, and . match a line's end"}
         },

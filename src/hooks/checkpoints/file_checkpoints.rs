@@ -45,7 +45,7 @@ const MAX_CAPTURES: usize = 2;
 /// # async fn example() -> agentcore::Result<()> {
 /// let files = FileCheckpoints::new(MemoryBackend::new());
 /// files.write("notes.md", b"mine\n").await?;
-/// // Or those that ship, on `files`: `tools::preset::coding(files.clone())`.
+/// // Or the built-in tools, on `files`: `tools::preset::coding(files.clone())`.
 /// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _| async move {
 ///     let files = cx.backend().ok_or("no backend")?;
 ///     files.write("notes.md", b"the agent's\n").await?;
