@@ -138,7 +138,7 @@ impl AgentBuilder {
 
     /// Adds a hook, inside the ones added before. At most 96 hooks may take part in the phases that
     /// wrap a model call, and as many in those that wrap a tool call; for the runs of subagents,
-    /// those of the runs above count as well.
+    /// the hooks of the parent runs count as well.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self

@@ -73,7 +73,7 @@ impl Instance {
         &self.user
     }
 
-    /// The agent as it is now. Its runs have `stream_event` messages.
+    /// Returns the agent as it is now. Its runs have `stream_event` messages.
     pub fn agent(&self) -> Agent {
         read(&self.current).agent.clone()
     }
@@ -97,12 +97,12 @@ impl Instance {
         read(&self.current).config.clone()
     }
 
-    /// The hooks that were switched on or off.
+    /// Returns the hooks that were enabled or disabled.
     pub fn overrides(&self) -> HookOverrides {
         read(&self.current).overrides.clone()
     }
 
-    /// Switches hooks on and off, for runs that begin from now on. Hooks that are named neither
+    /// Enables and disables hooks, for runs that begin from now on. Hooks that are named neither
     /// here nor in an earlier call are as in the template.
     ///
     /// This is for programs and admins: it may switch on what the template has off, and switch off

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::util::Values;
 
-/// The origin of a question to a person: the call that asks it, and the run of the call. With it,
-/// an interactor or a confirmer that serves several sessions finds the person to ask.
+/// The call and the run that ask a person a question. With them, an interactor or a confirmer that
+/// serves several sessions finds the person to ask.
 ///
 /// ```
 /// use agentcore::Values;
@@ -26,9 +26,9 @@ pub struct Asking {
     pub session_id: Arc<str>,
     /// The call's id.
     pub call_id: Arc<str>,
-    /// The id of the session's user, or else that of a run above.
+    /// The id of the session's user, or else of a parent run's user.
     pub user_id: Option<Arc<str>>,
-    /// The values of the run, and then those of the runs above it.
+    /// The values of the run, and then the values of its parent runs.
     values: Vec<Values>,
 }
 
@@ -56,7 +56,7 @@ impl Asking {
         self
     }
 
-    /// The value of type `T` that the run was given; without one, that of the nearest run above it
+    /// Returns the value of type `T` of the run; without one, the value of the nearest parent run
     /// that has one.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.values.iter().find_map(Values::get)

@@ -45,7 +45,7 @@ const MAX_CAPTURES: usize = 2;
 /// # async fn example() -> agentcore::Result<()> {
 /// let files = FileCheckpoints::new(MemoryBackend::new());
 /// files.write("notes.md", b"mine\n").await?;
-/// // Or those that ship, on `files`: `tools::preset::coding(files.clone())`.
+/// // Or the built-in tools, on `files`: `tools::preset::coding(files.clone())`.
 /// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _| async move {
 ///     let files = cx.backend().ok_or("no backend")?;
 ///     files.write("notes.md", b"the agent's\n").await?;
@@ -187,16 +187,16 @@ pub(super) struct CachedIndex {
 }
 
 impl FileCheckpoints {
-    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take
-    /// at most 32 MiB; files that would make them more are not kept. Changes are refused when their
-    /// records, without contents, make them 64 MiB.
+    /// Creates checkpoints in memory, where they stay until they are [forgotten](Self::forget).
+    /// They take at most 32 MiB; files that would make them more are not kept. Changes are refused
+    /// when their records, without contents, make them 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
     }
 
-    /// Checkpoints in this folder, which is created if it does not exist. Blocks while it accesses
-    /// the disk.
+    /// Opens the checkpoints in this folder, which is created if it does not exist. Blocks while it
+    /// accesses the disk.
     ///
     /// # Errors
     ///

@@ -123,7 +123,7 @@ impl Wire for MessagesWire {
         Ok(breakpoint)
     }
 
-    /// An answer that is to be continued must not end in white space; one that begins a history
+    /// An answer that is to be continued must not end in whitespace; one that begins a history
     /// gets a message in front.
     fn depends_on_place(&self, group: &[Arc<Message>]) -> bool {
         group.first().is_some_and(|message| is_answer(message))
@@ -226,7 +226,7 @@ fn user_blocks(group: &[Arc<Message>], takes_images: bool, blocks: &mut Blocks<'
 }
 
 impl MessagesWire {
-    /// The API refuses white space at the end of an answer that it is to continue.
+    /// The API refuses whitespace at the end of an answer that it is to continue.
     fn answer_blocks(
         &self,
         group: &[Arc<Message>],

@@ -48,7 +48,7 @@ pub(super) struct Scanner<'a> {
     /// The offset of that line, and its length so far.
     line_start: usize,
     line_len: usize,
-    /// The end of what is not white space.
+    /// The end of what is not whitespace.
     content_end: usize,
     /// The first bytes after the last complete write.
     tail_head: Vec<u8>,
@@ -295,7 +295,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Ends a write, after which the session had so many messages: its records are applied.
+    /// Ends a write, after which the session had `messages` messages: its records are applied.
     fn commit(&mut self, end: usize, messages: Option<usize>) {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;
