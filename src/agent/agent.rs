@@ -126,8 +126,8 @@ impl Agent {
         Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
-    /// Returns the sessions of the agent's store, the most recently written first. Those of
-    /// subagents are omitted; [`SessionStore::list`] has them.
+    /// Returns the sessions of the agent's store, the most recently written first. Sessions of
+    /// subagents are omitted; use [`SessionStore::list`] to get them too.
     ///
     /// # Errors
     ///

@@ -44,8 +44,8 @@ use super::agent::Agent;
 /// ```
 ///
 /// A clone builds another agent of the same parts: the gates, hooks and stores that were added are
-/// shared. An answer for the rest of a session applies to the agent that asked; one that a gate
-/// stores applies to all agents that share the gate.
+/// shared. An answer for the rest of a session applies to the agent that asked. An answer that a
+/// gate stores applies to all agents that share the gate.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
@@ -137,8 +137,8 @@ impl AgentBuilder {
     }
 
     /// Adds a hook, inside the ones added before. At most 96 hooks may take part in the phases that
-    /// wrap a model call, and as many in those that wrap a tool call; for the runs of subagents,
-    /// those of the runs above count as well.
+    /// wrap a model call, and as many in those that wrap a tool call; for a subagent, the hooks of
+    /// its parent runs count as well.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self
@@ -166,10 +166,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that keeps
-    /// sessions for an hour after their last use, at most 1,000 of them and 64 MiB: beyond that it
-    /// drops those that were used longest ago. Runs without a session ([`Agent::run`]) are not kept
-    /// in the default store.
+    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that
+    /// stores sessions in memory for an hour after their last use, at most 1,000 sessions and 64
+    /// MiB. Beyond that it drops the least recently used sessions. Runs without a session
+    /// ([`Agent::run`]) are not stored in the default store.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self

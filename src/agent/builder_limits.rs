@@ -108,18 +108,18 @@ impl AgentBuilder {
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
-    /// text stays, up to three quarters of what was left. Results are cut before that, as by
+    /// text stays, up to three quarters of the remaining bytes. Results are cut before that, as by
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when more than three quarters are used and messages from
     /// before the run use more than one quarter.
     ///
     /// An input that alone exceeds the limit is refused with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds
-    /// it together with the messages before it, which no compactor has shortened, is removed again,
-    /// and the run ends with `ResponseTooLarge`.
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. An input that
+    /// exceeds it only together with the messages before it, which no compactor has shortened, is
+    /// removed again, and the run ends with `ResponseTooLarge`.
     ///
-    /// The runs within calls of this run share its limit, with their answers in progress; each is
-    /// held to that of its own agent as well.
+    /// The child runs of this run share its limit, with their answers in progress. The limit of the
+    /// child's own agent applies to each of them as well.
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_history_bytes = bytes;
         self
@@ -171,9 +171,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of subagents that begin below a run, those of its subagents
-    /// included. Defaults to 100; with 0, there are none. A subagent beyond the limit of a run
-    /// above it fails with [`Config`](crate::ErrorKind::Config).
+    /// Sets the maximum number of subagents that a run and its subagents start together. Defaults
+    /// to 100; with 0, there are none. A subagent beyond the limit of one of its parent runs fails
+    /// with [`Config`](crate::ErrorKind::Config).
     pub fn max_subagents(mut self, count: u32) -> Self {
         self.settings.budget.subagents = count;
         self

@@ -112,17 +112,17 @@ impl Session {
     /// * If a hook has changed the history at the position of the input, the run fails with
     ///   [`Conflict`](crate::ErrorKind::Conflict).
     ///
-    /// Some inputs are removed from the history and may be sent again: one that the model refused,
-    /// unless refused turns are kept, and one without an answer that was too long or had media that
-    /// made the request invalid.
+    /// Some inputs are removed from the history and may be sent again: an input that the model
+    /// refused, unless refused turns are kept, and an unanswered input that was too long or whose
+    /// media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self
     }
 
-    /// Sets the id of the session's user, replacing the one it had. In a session of several users,
-    /// such as a group chat, it is the user of the next run. For a session that belongs to one
-    /// user, see [`owned_by`](Self::owned_by).
+    /// Sets the id of the session's user and replaces the previous id. In a session of several
+    /// users, such as a group chat, it names the user of the next run. For a session that belongs
+    /// to one user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
@@ -191,9 +191,9 @@ impl Session {
     /// with it. Outside a run (a detached context) it changes nothing.
     ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
-    /// mode in addition to its own. A call that the parent denies is denied, and one that it asks
-    /// about is asked about, once, through the child's confirmer or responder; the parent's
-    /// permission alone allows nothing. The parent's hooks do not see the child's calls.
+    /// mode in addition to its own. A call that the parent's gates deny is denied. If they ask
+    /// about a call, the question is asked once, through the child's confirmer or responder. The
+    /// parent's permission alone allows nothing. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = RunningCall::of(cx);
         self
@@ -306,9 +306,9 @@ impl Session {
     /// background task of `task`: the call may return before. The time limit of the call does not
     /// apply.
     ///
-    /// Every message is [forwarded](TaskContext::forward), with the task's own messages in the
-    /// place of `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the
-    /// task steer the child; one that arrives after its last turn stays unread.
+    /// Every message is [forwarded](TaskContext::forward), with the task's own messages instead of
+    /// `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the task
+    /// steer the child; a message that arrives after its last turn stays unread.
     ///
     /// ```
     /// use agentcore::model::ModelEvent;
@@ -408,9 +408,9 @@ impl Session {
     /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session. Each call of this function has its own
-    /// limits on money, tokens and time, like a run. The session is held only while the summary is
-    /// stored. Warnings, such as those of the model, are logged with `tracing`.
+    /// The session is not leased while the model is called, only while the summary is stored. Each
+    /// call of this function has its own limits on money, tokens and time, like a run. Warnings,
+    /// for example of the model, are logged with `tracing`.
     ///
     /// # Cancel safety
     ///
@@ -420,8 +420,8 @@ impl Session {
     ///
     /// Returns [`Config`](crate::ErrorKind::Config) if the agent has no compactor,
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist, the
-    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session
-    /// at the beginning or when the summary is to be stored, and
+    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the
+    /// session at the beginning or when the summary is to be stored, and
     /// [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers were
     /// changed meanwhile.
     ///

@@ -65,8 +65,8 @@ pub struct BackendCfg {
     pub image: Option<String>,
     /// The name of the new container if `image` is set, or of an existing one otherwise.
     pub container_name: Option<String>,
-    /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to that of the
-    /// `docker` program.
+    /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to the address
+    /// that the `docker` program uses.
     pub docker_host: Option<String>,
     /// The network of a new container. Defaults to `none`.
     pub network: Option<String>,

@@ -10,13 +10,13 @@ use crate::util::Cancellation;
 use super::super::entry::DirEntry;
 use super::pattern;
 
-/// The ignore files of a folder, the one that decides last first.
+/// The ignore files of a folder. The rules of the first file take precedence.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 /// The weight of a line with wildcards compared with a line without: most need an expression of
 /// their own.
 const WILD: usize = 8;
-/// A line weighs as much again for so many further wildcards, or bytes: the time to compile its
-/// expression grows with both.
+/// The number of wildcards, or bytes, that add the weight of one line to a line. The time to
+/// compile the expression of a line grows with both.
 const WILDCARDS: usize = 8;
 const LINE_BYTES: usize = 256;
 /// The maximum weight of all lines of a folder's ignore files together; later lines are omitted.
@@ -51,9 +51,9 @@ impl Rules {
     }
 
     /// Creates the rules of `dir` with the contents of its ignore files, in the order of
-    /// [`files`](Self::files). A line that cannot be understood is omitted, as git does; so are a
-    /// line over the limits of a pattern and the lines over those of a folder. When `cancellation`
-    /// is cancelled, the lines that are left are omitted, too.
+    /// [`files`](Self::files). A line that cannot be parsed is omitted, as git does. A line over
+    /// the limits of a pattern and the lines over the limits of a folder are omitted as well. When
+    /// `cancellation` is cancelled, the remaining lines are omitted, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,
