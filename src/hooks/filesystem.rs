@@ -63,11 +63,11 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// # Files
 ///
-/// Each file that the agent writes or edits is kept in [`AgentState::files`]: its absolute path and
-/// its whole content, as the backend has it when the call has ended, with secrets redacted. It is
-/// stored with the session and outlives compaction. Three kinds of files are omitted: those over 1
-/// MiB ([`track_up_to`](Self::track_up_to) sets another limit) and those with which all files would
-/// have more than 32 MiB, with a warning, and those that are not UTF-8.
+/// Each file that the agent writes or edits is recorded in [`AgentState::files`]: its absolute path
+/// and its whole content, as the backend has it when the call has ended, with secrets redacted. It
+/// is stored with the session and outlives compaction. Three kinds of files are omitted: files over
+/// 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit) and files that would bring the
+/// total over 32 MiB, both with a warning, and files that are not UTF-8.
 ///
 /// # Long results
 ///
@@ -79,11 +79,12 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, below a `.gitignore` that excludes
 /// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
-/// whenever a result is moved, a hook that has not looked for old files for a day does so.
-/// [`keep_results_for`](Self::keep_results_for) sets another time, and
-/// [`remove_results`](Self::remove_results) removes those of a session that has ended. Those of one
-/// session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within)); the oldest
-/// are removed first. A session can continue without them, but its agent can no longer read them.
+/// when a result is moved, the hook looks for old files, at most once a day. Use
+/// [`keep_results_for`](Self::keep_results_for) to set another time, and
+/// [`remove_results`](Self::remove_results) to remove the files of a session that has ended. The
+/// files of one session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within));
+/// the oldest are removed first. A session can continue without the files, but its agent can no
+/// longer read them.
 ///
 /// When the backend refuses the file, the run gets a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
@@ -148,8 +149,8 @@ impl FilesystemHook {
         self
     }
 
-    /// Sets the time limit of a command of `execute`. Defaults to that of the backend
-    /// ([`Backend::command_limits`]), and without one to 120 seconds.
+    /// Sets the time limit of a command of `execute`. Defaults to the limit of the backend
+    /// ([`Backend::command_limits`]), or to 120 seconds if it has none.
     #[must_use]
     pub fn command_timeout(mut self, limit: Duration) -> Self {
         self.command_limits.timeout = Some(limit);

@@ -109,7 +109,7 @@ impl Hook for TodoListHook {
     }
 }
 
-/// The tool runs alone, so that of several calls the last one counts.
+/// The tool runs alone, so that the last of several calls takes effect.
 fn write_todos(name: &str) -> FuncTool {
     let parameters = json!({
         "type": "object",

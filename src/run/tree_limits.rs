@@ -6,8 +6,8 @@ use crate::util::byte_pool::BytePool;
 
 use super::parent_call::MAX_DEPTH;
 
-/// The maximum number of hooks that may wrap one call, including those of the parent runs. Each
-/// takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
+/// The maximum number of hooks that may wrap one call, including the hooks of parent runs. Each
+/// hook takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
 const MAX_WRAPPING_HOOKS: usize = 96;
 
 /// The largest event has 16 MiB; an answer that is one document, 32 MiB.
@@ -22,7 +22,8 @@ pub(crate) struct TreeLimits {
     pub(crate) event_buffers: BytePool,
     /// The largest depth of a run below: the smallest that this run or one above it allows.
     pub(crate) max_depth: u32,
-    /// The wrapping hooks around an innermost call of this run, those of the runs above included.
+    /// The number of hooks that wrap the innermost call of this run, including the hooks of parent
+    /// runs.
     pub(crate) wrapping_hooks: usize,
 }
 

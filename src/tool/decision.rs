@@ -119,7 +119,7 @@ impl ToolDecision {
         Self::of(Verdict::Stop(reason.into()))
     }
 
-    /// Sets the arguments that replace those of the call.
+    /// Sets the arguments that replace the arguments of the call.
     pub fn with_args(mut self, args: Value) -> Self {
         self.args = Some(args);
         self

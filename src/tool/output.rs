@@ -65,7 +65,7 @@ impl ToolOutput {
         self
     }
 
-    /// Marks the output as that of work that continues.
+    /// Marks the output as a report on work that continues in the background.
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.is_async = true;

@@ -68,7 +68,7 @@ impl ToolRegistry {
         self.replace(tool).map(drop)
     }
 
-    /// Adds a tool, replacing the one of the same name, which is returned if there is one.
+    /// Adds a tool. Replaces and returns the existing tool of the same name, if there is one.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl ToolRegistry {
         self.0.tools.get(name).cloned()
     }
 
-    /// Marks a name as one that may run without a question.
+    /// Marks a name as the name of a tool that may run without a question.
     pub fn allow(&mut self, name: impl Into<Arc<str>>) {
         self.inner().allowed.insert(name.into());
     }

@@ -26,7 +26,7 @@ impl<T> Default for SessionGrants<T> {
 }
 
 impl<T: Eq + Hash> SessionGrants<T> {
-    /// Adds grants to those of a session.
+    /// Adds grants to a session.
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
         if !self.sessions.contains_key(session) {
             if self.order.len() >= SESSIONS

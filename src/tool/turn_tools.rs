@@ -117,7 +117,7 @@ impl TurnTools {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
-    /// Returns the names of the agents that calls can start, those of each tool.
+    /// Returns the names of the agents that calls of each tool can start.
     pub(crate) fn agents(&self) -> impl Iterator<Item = Arc<str>> {
         self.enabled().flat_map(|tool| tool.agents())
     }

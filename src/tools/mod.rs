@@ -2,7 +2,7 @@
 //!
 //! The tools for files, search and the shell work on a [`Backend`](crate::backend::Backend). They
 //! come in three sets, which differ in names and in details of arguments and output (feature
-//! `tools`): `coding` has the names of Claude Code, and `wick` and `picoclaw` have those of the
+//! `tools`): `coding` has the names of Claude Code, and `wick` and `picoclaw` have the names of the
 //! agents `wick` and `picoclaw`, for prompts written for these agents.
 //!
 //! | work | `coding` | `wick` | `picoclaw` |

@@ -20,8 +20,8 @@ pub(super) struct Style {
     pub(super) stderr: Stderr,
 }
 
-/// The time of a call beyond that of its command: the tool ends the command and shows its output,
-/// so the engine's own limit must not expire first.
+/// The time that a call has in addition to the time limit of its command: the tool ends the command
+/// and shows its output, so the engine's own limit must not expire first.
 const MARGIN: Duration = Duration::from_secs(15);
 
 /// Returns the time limit of a call whose command may run for `limit`.

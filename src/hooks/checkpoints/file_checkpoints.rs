@@ -32,8 +32,8 @@ const MAX_CAPTURES: usize = 2;
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
 /// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that tracks after which
-/// message a change is made. Give it to the agent as both, and give the agent's tools this backend,
-/// not the one inside:
+/// message a change is made. Give it to the agent as both, and give this backend to the agent's
+/// tools, not the inner backend:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -81,7 +81,7 @@ const MAX_CAPTURES: usize = 2;
 /// take files and conversation to the same moment. Changes by subagents belong to the message that
 /// their parent works on. When the history is replaced, as by a hook that shortens it, positions
 /// are counted from then on, and rewinding goes back to that moment at most. Add this hook after
-/// those that do so: it looks at the history they leave.
+/// hooks that replace the history, because it has to see the history as they change it.
 ///
 /// # Workspaces
 ///
@@ -92,7 +92,7 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// A workspace that was moved is another one, and containers with the same root are the same: give
 /// each its own folder. Checkpoints of older versions of this crate do not name their workspace;
-/// they count as those of the workspace that they are used in.
+/// they count as checkpoints of the workspace in which they are used.
 ///
 /// # What is not kept
 ///
@@ -102,12 +102,12 @@ const MAX_CAPTURES: usize = 2;
 ///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
 ///   symbolic links that are removed. They are reported as not kept.
-/// * Folders: those that were created remain, empty, and no file is restored in the place of one.
-///   Those that are made again have the mode of new folders.
-/// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
-///   reports none ([`Metadata::mode`](crate::backend::Metadata::mode)): it is then restored with
-///   that of new files.
-/// * Changes outside runs, such as those of the program itself. A write from a task that a tool
+/// * Folders: created folders remain, empty, and a file is not restored if a folder has its path.
+///   Folders that are created again have the mode of new folders.
+/// * The owner, group, times and extended attributes of a file, and its mode if the backend reports
+///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
+///   mode of new files.
+/// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
 /// Two names of one file, through links, are one file where the backend can resolve them
@@ -131,9 +131,10 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # Removal
 ///
-/// Nothing is removed automatically: a session that is deleted or pruned leaves its checkpoints
-/// behind. [`prune`](Self::prune) removes checkpoints by age. [`forget`](Self::forget) removes
-/// those of one session; after a whole store was pruned, call it for each session that is gone:
+/// Nothing is removed automatically: the checkpoints of a session that is deleted or pruned remain.
+/// Use [`prune`](Self::prune) to remove checkpoints by age, and [`forget`](Self::forget) to remove
+/// the checkpoints of one session. After a whole store was pruned, call `forget` for each removed
+/// session:
 ///
 /// ```
 /// use agentcore::SessionStore;

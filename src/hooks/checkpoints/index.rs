@@ -38,7 +38,7 @@ pub(super) struct SessionIndex {
 struct Entry {
     /// The number of replacements of the history before the entry.
     replacements: usize,
-    /// Its root is that of another workspace, or none.
+    /// The change. Its root is the root of another workspace, or `None`.
     record: ChangeRecord,
     start: u64,
     content_offset: u64,

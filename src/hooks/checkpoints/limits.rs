@@ -67,7 +67,7 @@ pub(super) struct FolderTotal(Mutex<Totals>);
 #[cfg(unix)]
 #[derive(Debug, Default)]
 struct Totals {
-    /// The bytes of the files, and those that were reserved.
+    /// The bytes of the files, and the reserved bytes.
     bytes: Option<u64>,
     /// The bytes that were reserved or refused since they were counted.
     since: u64,
@@ -118,8 +118,8 @@ impl Totals {
 
 #[cfg(unix)]
 impl FolderTotal {
-    /// Reserves `len` bytes that are about to be written; `None` if there are more than `max` then.
-    /// Those that call this side by side get no more than `max` together.
+    /// Reserves `len` bytes that are about to be written. Returns `None` if the total would exceed
+    /// `max`. Concurrent callers get no more than `max` together.
     pub(super) fn reserve(
         &self,
         len: u64,

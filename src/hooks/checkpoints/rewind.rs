@@ -47,11 +47,10 @@ impl FileCheckpoints {
     /// to what they were before that message. Doing so twice changes nothing more. In a session
     /// that has changed no file there is nothing to do.
     ///
-    /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep
-    /// the others from it. Rewinding is a change like any other and is kept as well: it is possible
-    /// to rewind to a later message later, and `usize::MAX` undoes rewinding since the last
-    /// message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at)
-    /// takes it back.
+    /// Each file is rewound on its own. A file that cannot be rewound is reported, and the other
+    /// files are rewound. Rewinding is recorded like any other change, so you can rewind to a later
+    /// message afterwards; `usize::MAX` undoes all rewinding since the last message. The
+    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ impl TracingHook {
     }
 
     /// Sets whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms)
-    /// around those of its calls.
+    /// around the spans of its calls.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self

@@ -105,8 +105,8 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to that
-    /// of the run's model, or 128,000 for an unknown model.
+    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to the
+    /// context window of the run's model, or to 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self

@@ -75,7 +75,7 @@ impl Summarizer<'_> {
         summary.ok_or_else(empty)
     }
 
-    /// One summary of two, of which the first is that of the earlier messages.
+    /// Merges two summaries into one. `first` is the summary of the earlier messages.
     ///
     /// # Errors
     ///

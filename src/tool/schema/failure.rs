@@ -118,8 +118,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     &text[..cut_offset.unwrap_or_default()]
 }
 
-/// Appends the step to the member `key` to a JSON pointer. Of a long key, the beginning: a pointer
-/// is made for each failure, also for those of alternatives that are discarded.
+/// Appends the step to the member `key` to a JSON pointer. A long key is cut to its beginning,
+/// because a pointer is made for each failure, even for the failures of discarded alternatives.
 pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     let head = clip(key, MAX_QUOTE);
     pointer.push('/');
