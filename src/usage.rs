@@ -26,7 +26,7 @@ pub struct Usage {
     /// Of `cache_write_tokens`, those written to a cache that lives long: 1 hour at Anthropic, 12
     /// hours at OpenAI.
     pub cache_write_long_tokens: u64,
-    /// Of `output_tokens`, those of thinking.
+    /// The part of `output_tokens` that was used for thinking.
     pub reasoning_tokens: u64,
     /// The requests that tools of the provider made, such as web searches. They have no price here.
     pub server_tool_requests: u64,

@@ -91,7 +91,7 @@ impl Messages {
         Arc::make_mut(&mut self.0).push(message.into());
     }
 
-    /// Inserts a message at `index`, before the one that is there.
+    /// Inserts a message at `index`. The message there and all later messages move by one.
     ///
     /// # Panics
     ///
@@ -175,7 +175,8 @@ impl Messages {
         self.by_role(Role::System)
     }
 
-    /// The number of leading messages that are identical (by pointer) to those of `other`.
+    /// Returns the number of leading messages that are identical (by pointer) to the messages of
+    /// `other`.
     pub fn shared_prefix(&self, other: &Self) -> usize {
         if Arc::ptr_eq(&self.0, &other.0) {
             return self.len();

@@ -316,8 +316,8 @@ impl ToolCall {
         self
     }
 
-    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed,
-    /// and removes further fields that are.
+    /// Replaces arguments that are nested too deep to be stored by arguments that could not be
+    /// parsed, and removes further fields that are nested too deep.
     pub(crate) fn limit_depth(&mut self) {
         self.extra
             .take_if(|fields| is_text_too_deep(fields.raw.get()));

@@ -200,8 +200,8 @@ impl Messages {
     /// message is only white space or only thinking. System messages may stand anywhere but between
     /// a call and its results.
     ///
-    /// A history that fails can be [repaired](Messages::repair). One that is checked again each
-    /// time it grows is cheaper to check with a [`ModelCheck`].
+    /// A history that fails can be [repaired](Messages::repair). To check a history again each time
+    /// it grows, use a [`ModelCheck`], which is cheaper.
     ///
     /// # Errors
     ///

@@ -160,7 +160,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads the further fields of a call; those of a shape that is not known are ignored.
+/// Reads the further fields of a call; fields of an unknown shape are ignored.
 fn extra<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Arc<ProviderBlock>>, D::Error> {

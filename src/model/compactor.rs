@@ -121,9 +121,9 @@ impl fmt::Debug for CompactionRequest {
 /// Shortens what is sent to the model.
 ///
 /// The loop asks before every model call, when a provider reports that the prompt is too long, when
-/// an answer reached the output limit, and when the caller asks. An agent has one compactor: the
-/// one given to [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or that of a
-/// [hook](crate::Hook::compactor).
+/// an answer reached the output limit, and when the caller asks. An agent has one compactor: you
+/// set it with [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or a
+/// [hook](crate::Hook::compactor) has it.
 ///
 /// # Exact counts
 ///

@@ -35,7 +35,8 @@ struct CountedMessage {
 }
 
 impl Counted {
-    /// Counts those of `history` that were not counted before. Returns the tokens of all.
+    /// Counts the messages of `history` that were not counted before. Returns the tokens of all
+    /// messages.
     async fn count(&mut self, counter: &Arc<dyn TokenCounter>, history: &[Arc<Message>]) -> u64 {
         let counted_messages = self.0.iter().zip(history);
         let shared_len = counted_messages

@@ -27,7 +27,7 @@ pub struct ModelResponse {
     pub model: Arc<str>,
     /// The provider's id of the request.
     pub request_id: Option<Arc<str>>,
-    /// The model that answered, when it is not the one that was asked.
+    /// The model that answered, if it is another than the requested model.
     pub answered_by: Option<Box<ModelCard>>,
 }
 

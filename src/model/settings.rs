@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Settings that not every model supports. A provider omits those that its API does not have.
+/// Settings that not every model supports. A provider omits settings that its API does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
@@ -96,7 +96,7 @@ impl ModelSettings {
 pub enum ThinkingMode {
     /// No thinking.
     Disabled,
-    /// A budget of tokens for thinking, within those of the whole answer.
+    /// A budget of tokens for thinking, within the maximum of the whole answer.
     Budget(u32),
     /// An amount chosen by the model.
     Adaptive,

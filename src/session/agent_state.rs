@@ -70,7 +70,7 @@ pub struct AgentState {
     /// The working directory of the agent that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
-    /// The session whose run began it, if it is that of a subagent.
+    /// The session whose run began this session, if a subagent has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
     /// The whole history.
@@ -174,8 +174,8 @@ impl AgentState {
         self.tools.push(Arc::new(tool));
     }
 
-    /// Returns the metadata of the assistant message at this position of the history, where it is
-    /// known: of answers that a run stored, and not of those that a hook has moved or changed.
+    /// Returns the metadata of the assistant message at this position of the history, if it is
+    /// known: for answers that a run stored and that no hook has moved or changed.
     pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
         self.infos.get(message).map(|info| &**info)
     }
@@ -230,8 +230,8 @@ impl AgentState {
         self.values.adopt(&given.values, &live.values);
     }
 
-    /// Drops the compaction when the messages it replaces are no longer those of `before`; returns
-    /// `true` if it was dropped.
+    /// Drops the compaction if the messages that it replaces differ from the messages in `before`.
+    /// Returns `true` if it was dropped.
     pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
         let covered_count = self
             .compaction
@@ -364,7 +364,7 @@ impl PendingCall {
         }
     }
 
-    /// Returns `true` if the call is still the one the question was about.
+    /// Returns `true` if the call has not changed since the question.
     pub(crate) fn is_intact(&self) -> bool {
         *self.args_hash == *args_hash(&self.call)
     }

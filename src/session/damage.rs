@@ -46,7 +46,7 @@ impl Damage {
 
 #[cfg(feature = "session-log")]
 impl Damage {
-    /// Returns the same part in pieces of at most so many bytes.
+    /// Returns the same part in pieces of at most `most` bytes.
     pub(crate) fn pieces(&self, most: u64) -> impl Iterator<Item = Self> + '_ {
         let starts = (0..self.len.div_ceil(most).max(1)).map(move |number| number * most);
         starts.map(move |start| Self {

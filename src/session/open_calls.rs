@@ -9,8 +9,8 @@ use crate::message::Message;
 /// Lists of up to this many calls are searched, and stay in order.
 const SEARCHED: usize = 64;
 
-/// The positions of calls in the lists of a session: those that have started, and the results of
-/// those that have ended.
+/// The positions of calls in the lists of a session: the calls that have started, and the results
+/// of the calls that have ended.
 ///
 /// The lists are public, so an index is rebuilt when its list has changed since.
 #[derive(Clone, Debug, Default)]

@@ -83,7 +83,7 @@ pub enum Record {
         title: Option<Arc<str>>,
         /// The working directory of the agent that began it.
         cwd: Option<Arc<str>>,
-        /// The session whose run began it, if it is that of a subagent.
+        /// The session whose run began this session, if a subagent has it.
         parent: Option<Arc<str>>,
     },
     /// Replaces the task list. Kind `todos`.

@@ -164,9 +164,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Returns all sessions, those of subagents among them ([`SessionInfo::parent`]), the most
-    /// recently written first. The durable stores return the newest 100,000 at most, and 32 MiB of
-    /// their texts.
+    /// Returns all sessions, including the sessions of subagents ([`SessionInfo::parent`]), the
+    /// most recently written first. The durable stores return the newest 100,000 at most, and 32
+    /// MiB of their texts.
     ///
     /// # Errors
     ///
@@ -191,8 +191,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns `true` while a run holds the session, in this process or in another one. The session
     /// need not exist. The answer may be out of date on arrival.
     ///
-    /// The provided method takes the lease for a moment, in which a run that begins is refused. A
-    /// store should implement it without a lease, as those of this crate do.
+    /// The provided method takes the lease for a moment, in which a run that begins is refused.
+    /// Implement it without a lease if you can, as the stores of this crate do.
     ///
     /// ```
     /// use agentcore::{SessionStore, ThreadStore};
@@ -288,8 +288,8 @@ pub trait SessionStore: Send + Sync + 'static {
         self.create(to, cut(from, session, messages)?).await
     }
 
-    /// Returns a page of the list of sessions, the most recently written first. Those of subagents
-    /// are omitted.
+    /// Returns a page of the list of sessions, the most recently written first. Sessions of
+    /// subagents are omitted.
     ///
     /// The provided method lists all sessions. A store with an index of them should implement it.
     ///
@@ -325,7 +325,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Returns the most recently written session of this working directory. Sessions that cannot be
-    /// read and those of subagents are skipped.
+    /// read and sessions of subagents are skipped.
     ///
     /// # Errors
     ///

@@ -263,9 +263,9 @@ fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Rec
     }
 }
 
-/// Returns the change of the pending calls. Where some calls were removed and nothing else changed,
-/// and they are fewer than those that stay, it names only them: calls that are answered one by one
-/// are not all written again with each answer.
+/// Returns the change of the pending calls. If some calls were removed, nothing else changed, and
+/// fewer calls were removed than stay, the record names only the removed calls. So not all pending
+/// calls are written again each time that one of them is answered.
 fn changed_pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Record> {
     if before == now {
         return None;

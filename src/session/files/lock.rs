@@ -163,7 +163,7 @@ fn irregular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// Returns `true` if the file is (still) the one with this name, not through a link.
+/// Returns `true` if `path` (still) names this file itself, not a link to it.
 pub(in crate::session) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {

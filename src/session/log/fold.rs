@@ -156,7 +156,7 @@ impl LogFold {
     }
 
     /// Applies a write from which records are missing: before the entry number `hole`, or at its
-    /// end. There were so many `messages` when it was done, where that is known.
+    /// end. `messages` is the number of messages after the write, if it is known.
     pub(super) fn apply_broken(
         &mut self,
         mut entries: Vec<Entry>,
@@ -282,7 +282,7 @@ impl LogFold {
         }
 
         let (user_id, title, cwd, parent) = metadata;
-        // Those that a fork has wait where they were asked about.
+        // The pending calls of a fork wait in the session that asked about them.
         pending.retain(|call| call.session_id == state.thread_id);
         LogSummary {
             messages: count,

@@ -1,4 +1,4 @@
-//! Lists of many sessions, and of those that cannot be read.
+//! Lists of many sessions, and of sessions that cannot be read.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -34,7 +34,7 @@ async fn list_of_an_unreachable_store_is_an_error() {
     assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
 }
 
-/// Logs whose list has no end. Each of its pages, which have so many ids, is reported.
+/// Logs whose list has no end. Each page of ids is reported.
 struct Endless {
     page_sender: Sender<()>,
     page_len: usize,

@@ -232,8 +232,8 @@ pub trait Log: Send + Sync + 'static {
     /// of `each` ends it and is returned; an id may be passed twice. `each` may use the log.
     ///
     /// The provided method passes on what [`ids`](Self::ids) returns, as one page. A log that reads
-    /// ids page by page bounds the memory of a list, and lets one that was dropped end early: it
-    /// passes on each page that it has read, also an empty one.
+    /// ids page by page bounds the memory of a list, and lets a dropped list end early: it passes
+    /// on each page that it has read, even an empty page.
     fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         each(self.ids()?)
     }

@@ -266,7 +266,8 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
     }
 }
 
-/// A session of so many messages: a call, its result, an answer with its metadata, an input.
+/// A session with this number of messages: a call, its result, an answer with its metadata, an
+/// input.
 fn long_session(messages: usize) -> StoredSession {
     let mut state = AgentState::new("a");
     let mut response = ModelResponse::new("");

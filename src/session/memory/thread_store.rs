@@ -32,9 +32,9 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// store: clones share one.
 ///
 /// Nothing else bounds the store unless [`max_sessions`](ThreadStore::max_sessions) or
-/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the sessions that were used
-/// longest ago are dropped, with a warning in the log at most once a minute. A session in use, one
-/// with calls that wait for an answer, and the one that was used last stay.
+/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the least recently used sessions
+/// are dropped, with a warning in the log at most once a minute. Sessions in use, sessions with
+/// pending calls, and the session that was used last are not dropped.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -127,7 +127,7 @@ impl ThreadStore {
         lock(&self.0).sweep()
     }
 
-    /// Returns the number of sessions, including expired ones that have not been swept yet.
+    /// Returns the number of sessions, including expired sessions that have not been swept yet.
     pub fn len(&self) -> usize {
         lock(&self.0).len()
     }

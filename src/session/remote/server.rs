@@ -152,7 +152,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     fn is_claimed(&self, connection: &mut Self::Connection, id: &str, owner: &str)
     -> Outcome<bool>;
 
-    /// Renews leases from now, except those that were leased elsewhere in between.
+    /// Renews leases from now, except leases of sessions that were leased elsewhere in between.
     fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 
     /// Releases a lease, if it is still this one.

@@ -307,7 +307,8 @@ fn next_ids(
     Ok((ids, None))
 }
 
-/// The rows of a log after the one at this place, and the place of the last; `None` at the end.
+/// Returns the rows of a log after position `after`, and the position of the last one. Returns
+/// `None` at the end.
 fn next_rows(
     connection: &Connection,
     id: &str,
@@ -369,7 +370,7 @@ fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<L
     Ok(LogTail::new(bytes, size))
 }
 
-/// The rows of a log from this place on, which have so many bytes together.
+/// Returns the rows of a log from position `start` on, which have `len` bytes together.
 fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlite::Result<Vec<u8>> {
     let sql = "SELECT bytes FROM log WHERE session = ?1 AND at >= ?2 ORDER BY at";
     let mut rows = connection.prepare(sql)?;

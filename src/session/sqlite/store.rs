@@ -26,11 +26,11 @@ use super::database::{BUSY_TIMEOUT, Database};
 /// Other programs may keep about 100 tables and indexes of their own in the database, each of at
 /// most 4 KiB of SQL and 200 columns; with more, it is not opened.
 ///
-/// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
-/// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while it
-/// is not in use. The space of a deleted session is reused; the file does not shrink. An id is
-/// refused if it has more than 240 bytes once every character except `a` to `z`, digits, `-` and
-/// `_` is written as `%XX`.
+/// The database is created with mode 0600, its folder and the folder of the locks with 0700.
+/// `PATH-wal` and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`,
+/// or while it is not in use. The space of a deleted session is reused; the file does not shrink.
+/// An id is refused if it has more than 240 bytes once every character except `a` to `z`, digits,
+/// `-` and `_` is written as `%XX`.
 ///
 /// While another process writes, a write waits for it, for 10 seconds at most, counted from the
 /// last call whose write is in the same transaction. Inside a tokio runtime, blocking work runs on
