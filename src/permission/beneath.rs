@@ -60,7 +60,8 @@ impl PathPattern {
     }
 }
 
-/// Returns `true` if the names of a pattern and those of a path may be the same, as far as both go.
+/// Returns `true` if the names of a pattern and the names of a path may be the same, up to the
+/// length of the shorter one.
 fn may_agree(pattern: &[Segment], path: &[Segment]) -> bool {
     pattern
         .iter()

@@ -168,7 +168,7 @@ impl PermissionRules {
         self
     }
 
-    /// Sets the mode, which takes precedence over that of the agent.
+    /// Sets the mode, which takes precedence over the agent's mode.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self
@@ -198,7 +198,7 @@ impl PermissionRules {
         self
     }
 
-    /// Adds names of tools that the agent does not have when it is built, such as those of its
+    /// Adds names of tools that the agent does not have when it is built, such as tools of its
     /// subagents, to which these rules apply as well. A rule to deny or to ask that names neither
     /// them nor a tool of the agent is an error of
     /// [`AgentBuilder::build`](crate::AgentBuilder::build).

@@ -57,9 +57,10 @@ const COUNTED_FIELDS: &[&str] = &[
 /// [`Config`](crate::ErrorKind::Config) error that names the alternative:
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
-///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
-///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are omitted;
-///   with a forced tool, and after calls that were made without thinking, the budget is.
+///   `max_tokens`. A budget that leaves no room for the answer becomes half of `max_tokens`, and
+///   without room for 1,024 tokens the model does not think. With a budget, temperature and `top_k`
+///   are omitted; with a forced tool, and after calls that were made without thinking, the budget
+///   is.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
 /// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.

@@ -1,4 +1,4 @@
-//! Request bodies that continue those of the turns before.
+//! Request bodies that continue the bodies of earlier turns.
 //!
 //! The encoder stores the body that it wrote in the request's
 //! [`provider_cache`](crate::model::ModelRequest::provider_cache). The next request of the run
