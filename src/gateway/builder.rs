@@ -133,7 +133,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the builder of the system prompt. Defaults to that of the workspace.
+    /// Sets the builder of the system prompt. Defaults to the builder of the workspace.
     pub fn context(mut self, context: ContextBuilder) -> Self {
         self.context = Some(context);
         self

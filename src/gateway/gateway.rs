@@ -25,8 +25,8 @@ const DIRECT: &str = "direct";
 
 /// Connects chat channels with the sessions of an agent. Clones are the same gateway.
 ///
-/// The messages of a session are answered one after the other, those of different sessions at the
-/// same time. Nothing is spawned: [`run`](Self::run) is one future that drives all of them.
+/// The messages of a session are answered one after the other, messages of different sessions
+/// concurrently. Nothing is spawned: [`run`](Self::run) is one future that drives all of them.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

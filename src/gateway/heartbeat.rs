@@ -119,8 +119,8 @@ impl Heartbeat {
         self
     }
 
-    /// Sets the time zone of the log and the prompt, by its IANA name. Defaults to that of the
-    /// system.
+    /// Sets the time zone of the log and the prompt, by its IANA name. Defaults to the time zone of
+    /// the system.
     ///
     /// # Errors
     ///

@@ -99,8 +99,9 @@ impl InProcessBus {
     /// Creates a bus that holds at most `capacity` messages, at least one, of each direction and
     /// channel.
     ///
-    /// A gateway takes each inbound message at once. One that waits for its turn has about 7 KB of
-    /// memory in addition to its text: 7 MB at the default capacity, 7 GB at a million.
+    /// A gateway takes each inbound message at once. A message that waits for its turn needs about
+    /// 7 KB of memory in addition to its text: 7 MB in total at the default capacity, 7 GB at a
+    /// capacity of a million.
     pub fn new(capacity: usize) -> Self {
         let pool = || Arc::new(Semaphore::new(MAX_BYTES));
         Self(Arc::new(Queues {

@@ -49,7 +49,7 @@ pub struct SessionManager {
 pub struct ImportedSessions {
     /// The keys of the sessions that were imported.
     pub imported: Vec<Arc<str>>,
-    /// The keys of those that the store had already, which stay as they are.
+    /// The keys of the sessions that the store had already, which are unchanged.
     pub existing: Vec<Arc<str>>,
     /// The names of the files that cannot be imported, each with the error.
     pub failed: Vec<(String, Error)>,
@@ -90,9 +90,9 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidRequest`] if the role is that of a tool result, which belongs to
-    /// a call (see [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`] while
-    /// a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::InvalidRequest`] for the role of a tool result, which belongs to a call
+    /// (see [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`] while a run
+    /// has leased the session, or the store's error.
     pub async fn add_message(
         &self,
         key: &str,

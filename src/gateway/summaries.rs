@@ -84,14 +84,14 @@ impl Summaries {
         }
     }
 
-    /// Sets the model that summarizes. Defaults to that of the session's agent.
+    /// Sets the model that summarizes. Defaults to the model of the session's agent.
     #[must_use]
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self
     }
 
-    /// Sets the context window in tokens. Defaults to that of the agent's model.
+    /// Sets the context window in tokens. Defaults to the context window of the agent's model.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
@@ -122,8 +122,8 @@ impl Summaries {
     }
 
     /// Summarizes the session if it is due, and returns the new summary. Returns `None` if it is
-    /// not due, has nothing to summarize, or is being summarized already. `state` is that of the
-    /// turn that has just ended.
+    /// not due, has nothing to summarize, or is being summarized already. `state` is the state
+    /// after the turn that has just ended.
     ///
     /// The session may be run meanwhile: a summary that is complete waits until none holds it.
     /// While it is stored, for a moment, a run that begins fails with

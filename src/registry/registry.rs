@@ -151,8 +151,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a template, replacing the one with the same id if there is one. The instances of the
-    /// earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new ones.
+    /// Adds a template and replaces the template with the same id, if there is one. The instances
+    /// of the earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new
+    /// ones.
     ///
     /// # Errors
     ///
@@ -179,10 +180,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks that the tools which configurations name exist: those of this crate, and those that
-    /// are registered for all users. Logs a warning for each permission rule that matches no tool.
-    /// A server that starts logs an unknown tool as a warning, because tools may be registered
-    /// later; until then, it is an error of [`get_or_clone`](Self::get_or_clone).
+    /// Checks that the tools that configurations name exist, as tools of this crate or as tools
+    /// that are registered for all users. Logs a warning for each permission rule that matches no
+    /// tool. A server that starts logs an unknown tool as a warning, because tools may be
+    /// registered later; until then, it is an error of [`get_or_clone`](Self::get_or_clone).
     ///
     /// ```
     /// use agentcore::config::Config;
@@ -306,8 +307,8 @@ impl Registry {
         self.store_of(&self.template(agent)?).await
     }
 
-    /// Returns the agent of a user, to be described: the one that exists, or one that is not kept,
-    /// runs nothing and has no files in a container or in memory.
+    /// Returns the agent of a user, to be described: the existing instance, or a temporary instance
+    /// that runs nothing and has no files in a container or in memory.
     pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         let template = self.template(agent)?;
@@ -421,7 +422,7 @@ impl Registry {
     }
 }
 
-/// Checks a template, and gives an agent without a name that of its id.
+/// Checks a template, and names an agent without a name after its id.
 fn checked(id: &str, mut template: Template) -> Result<Template> {
     check_agent_id(id).map_err(|text| Error::new(ErrorKind::InvalidRequest, text))?;
     if let Template::Config(config) = &mut template {

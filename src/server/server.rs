@@ -265,8 +265,8 @@ impl Server {
         self
     }
 
-    /// Adds models that a thread may change to, in addition to those of the agents: names as in
-    /// [`providers::resolve`](crate::providers::resolve).
+    /// Adds models that a thread may change to, in addition to the models of the agents: names as
+    /// in [`providers::resolve`](crate::providers::resolve).
     pub fn models<M: Into<String>>(mut self, names: impl IntoIterator<Item = M>) -> Self {
         self.models.extend(names.into_iter().map(Into::into));
         self

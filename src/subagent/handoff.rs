@@ -80,9 +80,9 @@ impl Handoffs {
         HandoffRun::new(self.clone(), session, input.into())
     }
 
-    /// The agent that has the conversation: the one of the last successful handoff in the history,
-    /// or else the one that begins. A [`CompactionHook`](crate::hooks::CompactionHook) that
-    /// replaces the history therefore has to keep the last call of `handoff` with its result.
+    /// Returns the agent that has the conversation: the agent of the last successful handoff in the
+    /// history, or else the agent that begins. A [`CompactionHook`](crate::hooks::CompactionHook)
+    /// that replaces the history therefore has to keep the last call of `handoff` with its result.
     pub fn active(&self, state: &AgentState) -> &Agent {
         let mut messages = state.messages.as_slice().iter().rev();
         let agent = messages.find_map(|message| {
@@ -97,7 +97,7 @@ impl Handoffs {
         self.0.agents.iter().find(|agent| agent.name() == name)
     }
 
-    /// Returns the agents, the one that begins first.
+    /// Returns the agents. The first one begins conversations.
     #[cfg(feature = "gateway")]
     pub(crate) fn agents(&self) -> &[Agent] {
         &self.0.agents

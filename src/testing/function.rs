@@ -97,7 +97,7 @@ impl FunctionModel {
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     ///
-    /// One that fails:
+    /// A model that fails:
     ///
     /// ```
     /// use agentcore::testing::FunctionModel;

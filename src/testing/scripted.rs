@@ -180,7 +180,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Returns every request so far, those that failed included.
+    /// Returns every request so far, including failed requests.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
     }

@@ -199,7 +199,8 @@ impl JsonSize {
         size
     }
 
-    /// Measures a value without others in it. One that has others is pushed onto `stack`.
+    /// Measures a value without other values in it. A value that contains others is pushed onto
+    /// `stack`.
     fn visit<'a>(&mut self, value: &'a Value, stack: &mut Vec<&'a Value>) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => self.add(4, 0),

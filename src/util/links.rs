@@ -66,7 +66,7 @@ pub(crate) fn follow_links(
     Ok(Some(real_path))
 }
 
-/// Adds the components of a path to those that are to be followed, the first one last.
+/// Adds the components of a path to the components that are to be followed, the first one last.
 fn push_components(pending: &mut Vec<OsString>, path: &Path) {
     let components = path.components().rev();
     pending.extend(components.map(|component| component.as_os_str().to_owned()));

@@ -59,8 +59,8 @@ const GATEWAY: &str = "gateway";
 /// # Redelivery
 ///
 /// The server drops a message whose id was published within the last ten minutes. Acknowledgements
-/// wait for the server's confirmation. A bus requests 16 messages at once; when nothing is consumed
-/// from it any longer, those that had arrived are delivered to others after the
+/// wait for the server's confirmation. A bus requests 16 messages at once. If you stop consuming,
+/// the messages that have arrived are delivered to other consumers after the
 /// [`ack_wait`](NatsOptions::ack_wait).
 ///
 /// # Limits

@@ -11,8 +11,8 @@ use super::super::turn::Turn;
 
 pub(in crate::gateway) const NAME: &str = "message";
 
-/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default that of the
-/// conversation.
+/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default to the chat of
+/// the conversation.
 ///
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
 /// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,

@@ -69,7 +69,7 @@ impl StreamState {
         self.history = History::of_state(state);
     }
 
-    /// Moves the messages so far to those that readers share.
+    /// Moves the messages so far to the messages that readers share.
     pub(super) fn share_history(&mut self) {
         self.history.share();
     }

@@ -29,7 +29,7 @@ impl Needle {
 pub(super) struct Matcher {
     /// The needles in order, so that those with a common beginning are neighbors.
     needles: Vec<Needle>,
-    /// The length of the shortest needle: that of the window that is moved over the text.
+    /// The length of the shortest needle, and of the window that is moved over the text.
     window: usize,
     longest: usize,
     /// The distance the window may move when it ends with a block of this hash.

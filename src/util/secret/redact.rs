@@ -177,7 +177,7 @@ fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<u
     }
 }
 
-/// Returns the places in order, those that overlap as one.
+/// Returns the ranges in order, with overlapping ranges merged.
 pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     places.dedup_by(|next, before| {

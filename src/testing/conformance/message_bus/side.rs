@@ -25,7 +25,7 @@ pub(super) trait Side: Sync {
     fn message(&self, key: &str, id: &str) -> Self::Message;
     fn id(message: &Self::Message) -> &str;
     async fn publish(&self, message: Self::Message) -> Result<()>;
-    /// Consumes messages, also those of `key`.
+    /// Consumes messages, including the messages of `key`.
     async fn consume(&self, key: &str) -> Result<Option<Delivery<Self::Message>>>;
 
     /// Publishes messages with these ids and one key.
