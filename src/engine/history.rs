@@ -148,7 +148,7 @@ impl History {
     }
 
     /// Sends messages to the model as user input, and emits them. After an error, `messages` has
-    /// those after the one that failed.
+    /// the messages after the failed one.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,
@@ -211,9 +211,9 @@ impl History {
     /// Stores an answer, then emits it.
     ///
     /// The starts of the calls in `starts` are stored with it. If the last message of the history
-    /// is an answer without calls, the parts of this one are appended to it instead, and `starts`
-    /// is cleared. Returns the answer; if it continues one that was paused or aborted, with the
-    /// content of both.
+    /// is an answer without calls, the parts of `response` are appended to that answer instead, and
+    /// `starts` is cleared. Returns the answer. If it continues a paused or aborted answer, it has
+    /// the content of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,

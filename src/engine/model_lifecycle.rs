@@ -14,7 +14,7 @@ const NOTICE_DAYS: i64 = 30;
 static ANY_REQUEST: LazyLock<ModelRequest> = LazyLock::new(ModelRequest::default);
 
 /// Warns of each model that may answer in a run and has ended, or ends within 30 days, except for
-/// those that the run above this one may call, too.
+/// models that the parent run may call, too.
 pub(super) fn warn_of_ending_models(cx: &RunContext) {
     let mut ending_cards = cards(cx);
     ending_cards.retain(|card| card.profile.lifecycle.is_some());

@@ -43,7 +43,8 @@ impl AssembledPrompt {
     }
 }
 
-/// Replaces the sections of `prompt` that are still those of `old` by those of `new`.
+/// Replaces the sections of `prompt` that still equal the sections of `old` by the sections of
+/// `new`.
 fn replace_sections(prompt: &mut SystemPrompt, old: &SystemPrompt, new: &SystemPrompt) {
     for section in old.sections() {
         if new.get(&section.id).is_none() && prompt.get(&section.id) == Some(section) {

@@ -36,9 +36,9 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Files
 ///
 /// No path leaves the root: not by `..`, not by an absolute path and not by a symbolic link, even
-/// one that is created during the call. A link to another path below the root is followed. FIFOs,
-/// sockets and devices are refused at once. Hard links to files elsewhere look like any file: do
-/// not let other users create them.
+/// if the link is created during the call. A link to another path below the root is followed.
+/// FIFOs, sockets and devices are refused at once. Hard links to files elsewhere look like any
+/// file: do not let other users create them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
 /// Writes of this process to one path take turns.

@@ -44,19 +44,13 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # async fn example() -> agentcore::Result<()> {
 /// let files = FileCheckpoints::new(MemoryBackend::new());
-/// files.write("notes.md", b"mine\n").await?;
-/// // Or those that ship, on `files`: `tools::preset::coding(files.clone())`.
-/// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _| async move {
-///     let files = cx.backend().ok_or("no backend")?;
-///     files.write("notes.md", b"the agent's\n").await?;
-///     Ok::<_, BoxError>("tidy")
-/// });
-/// let agent = AgentBuilder::new(ScriptedModel::new().call("tidy", json!({})).say("Done."))
-///     .tool(tidy)
-///     .hook(files.clone())
-///     .backend(files.clone())
-///     .build()?;
-/// agent.session("s").run("Tidy my notes").await?;
+/// files.write("notes.md", b"mine\n").await?; // Or use the built-in tools on `files`:
+/// `tools::preset::coding(files.clone())`. let tidy = FuncTool::new("tidy", "Tidies up",
+/// json!({"type": "object"}), |cx, _| async move { let files = cx.backend().ok_or("no backend")?;
+/// files.write("notes.md", b"the agent's\n").await?; Ok::<_, BoxError>("tidy") }); let agent =
+/// AgentBuilder::new(ScriptedModel::new().call("tidy", json!({})).say("Done.")) .tool(tidy)
+/// .hook(files.clone()) .backend(files.clone()) .build()?; agent.session("s").run("Tidy my
+/// notes").await?;
 ///
 /// let preview = files.rewind("s", 0, RewindMode::DryRun).await?;
 /// assert_eq!(preview.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");

@@ -223,8 +223,8 @@ pub(super) static DEEPSEEK: Rules = Rules {
     ..LENIENT
 };
 
-/// Mistral refuses fields that it does not know, those of the reasoning of others among them, and
-/// checks the order of roles.
+/// Mistral refuses unknown fields, including the fields of other providers' reasoning, and checks
+/// the order of roles.
 pub(super) static MISTRAL: Rules = Rules {
     tag: "mistral",
     hosts: &["api.mistral.ai"],

@@ -1,4 +1,4 @@
-//! Finds and ends the processes of a command, including those that fork quickly.
+//! Finds and ends the processes of a command, including processes that fork quickly.
 
 use std::collections::HashMap;
 use std::thread::sleep;
