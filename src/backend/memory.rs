@@ -254,7 +254,7 @@ impl Files {
         (self.bytes - old_bytes).saturating_add(memory_of(key, len))
     }
 
-    /// Checks that a file may have this many bytes. One may always become smaller.
+    /// Checks that a file may have this many bytes. A file may always become smaller.
     fn check_room(&self, key: &str, path: &str, len: usize) -> Result<()> {
         let bytes = self.bytes_with(key, len);
         if bytes <= self.max_bytes.max(self.bytes) {

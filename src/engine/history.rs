@@ -26,7 +26,7 @@ use super::session_writer::SessionWriter;
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
-    /// The entry of the run among those in progress, which lasts as long as the lease.
+    /// The entry of the run among the runs in progress, which lasts as long as the lease.
     pub(super) _registration: Registration,
     /// True if the session's user or its directory is new, and stored with the next messages.
     pub(super) has_new_origin: bool,

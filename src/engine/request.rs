@@ -17,7 +17,7 @@ use super::config::Config;
 /// checks only the new ones.
 #[derive(Default)]
 pub(super) struct RequestBuilder {
-    /// One for the history and one for the result of each hook.
+    /// One check for the history, and one for the result of each hook.
     checks: Vec<ModelCheck>,
     /// The message that replaces the compacted messages, made once.
     summary: Option<(Compaction, Arc<Message>)>,

@@ -71,8 +71,8 @@ impl SessionResults {
 
 impl MovedResults {
     /// Adds a result that was written, and removes the oldest ones of its session from the backend
-    /// until they have at most `max_bytes`. Returns their number. What takes longer than 5 seconds
-    /// is left to the next result.
+    /// until they have at most `max_bytes`. Returns the number of removed results. After 5 seconds,
+    /// the remaining ones are left to the next result.
     ///
     /// # Errors
     ///

@@ -134,9 +134,9 @@ struct Turn {
     /// The position of each id among the calls. Empty until a result does not answer the first open
     /// call: results nearly always come in order.
     places: HashMap<Arc<str>, usize>,
-    /// All before this one have a result.
+    /// The number of leading calls that all have a result.
     first_open: usize,
-    /// One more than the last that has a result.
+    /// The number of calls up to the last call that has a result.
     end_answered: usize,
 }
 

@@ -34,7 +34,7 @@ impl Queues {
     }
 }
 
-/// Calls that wait for a result: all, and those without an id.
+/// Calls that wait for a result: all calls, and the calls without an id.
 #[derive(Default)]
 struct OpenCalls {
     all: Queues,

@@ -105,7 +105,7 @@ impl ValidationError {
         self.index
     }
 
-    /// Returns the index of the message's call, counted from 0, when the problem is in one of them.
+    /// Returns the index of the message's call, counted from 0, if the problem is in a call.
     pub fn call(&self) -> Option<usize> {
         self.call
     }

@@ -1,8 +1,8 @@
 //! The JSON of the parts of a message.
 //!
-//! Blocks that must survive byte for byte are [`RawValue`]s, and those only pass through plain
-//! structs: `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a
-//! part is read as raw JSON, its `type` is read, and then it is read again as that type.
+//! Blocks that must survive byte for byte are [`RawValue`]s, which only pass through plain structs:
+//! `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a part is
+//! read as raw JSON, its `type` is read, and then it is read again as that type.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -47,9 +47,9 @@
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
 //!
-//! Strict servers are test servers that refuse what the real one refuses, according to its
-//! documentation or to reports of its users. Later system messages, which are those inside a
-//! history, become user messages where the templates of models accept none.
+//! Strict servers are test servers that refuse what the real server refuses, according to its
+//! documentation or to reports of its users. Later system messages, that is system messages inside
+//! a history, become user messages where the templates of models accept none.
 //!
 //! An image, a document or a recording in a new input that the API or the model does not accept is
 //! an error before sending. In older messages and in results of tools, a text replaces it: for an

@@ -167,7 +167,7 @@ impl Instance {
         }
     }
 
-    /// Returns `true` if the instance differs from a new one: its hooks were switched, or its
+    /// Returns `true` if the instance differs from a new instance: its hooks were switched, or its
     /// backend was moved.
     pub(super) fn has_overrides(&self) -> bool {
         let current = read(&self.current);

@@ -98,7 +98,8 @@ impl Instances {
 }
 
 impl Entry {
-    /// Returns `true` if the instance is referenced here alone, and a new one would be the same.
+    /// Returns `true` if the instance is referenced only here, and a new instance would be the
+    /// same.
     fn is_unused(&self) -> bool {
         Arc::strong_count(&self.cell) == 1
             && self.cell.get().is_none_or(|instance| {

@@ -29,8 +29,8 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 ///
 /// An [`Instance`] that the program does not hold is dropped an hour after its last
 /// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
-/// used one first; the next call makes it again. One whose hooks were switched or whose backend was
-/// moved is kept.
+/// used instance first; the next call makes it again. An instance whose hooks were switched or
+/// whose backend was moved is not dropped.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -63,8 +63,8 @@ impl Registry {
         }))
     }
 
-    /// Sets the store of the agents whose configuration names none, and of those whose builder has
-    /// none. Defaults to a [`ThreadStore`]. Instances that exist keep theirs.
+    /// Sets the store of the agents whose configuration or builder has none. Defaults to a
+    /// [`ThreadStore`]. Existing instances keep their store.
     #[must_use]
     pub fn store(self, store: impl SessionStore) -> Self {
         *write(&self.0.default_store) = Arc::new(store);
@@ -123,8 +123,8 @@ impl Registry {
     }
 
     /// Returns the events for clients that watch the registry: `agents_changed`, `tools_changed`,
-    /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
-    /// program that changes the [`tools`](Self::tools).
+    /// `hooks_changed:AGENT` and `container_status:USER`. If your program changes the
+    /// [`tools`](Self::tools), it has to publish the events about tools.
     pub fn events(&self) -> &EventBus {
         &self.0.events
     }

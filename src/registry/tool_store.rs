@@ -140,7 +140,8 @@ impl ToolStore {
         is_removed
     }
 
-    /// Returns the tools of a user: those for all and the user's own, sorted by name.
+    /// Returns the tools of a user: the tools for all users and the user's own tools, sorted by
+    /// name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();

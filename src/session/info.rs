@@ -76,7 +76,8 @@ impl SessionInfo {
         info
     }
 
-    /// Returns `true` if the last write is at least `age` ago. One without a time never was.
+    /// Returns `true` if the last write is at least `age` ago. Returns `false` if its time is not
+    /// known.
     pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed >= age)

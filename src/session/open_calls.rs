@@ -121,7 +121,7 @@ impl Index {
 
         self.positions = HashMap::with_capacity(list.len());
 
-        // Of several entries with one id, the first is kept.
+        // If several entries have the same id, the first is kept.
         list.retain(|item| {
             let position = self.positions.len();
             let Some(Entry::Vacant(entry)) = item.id().map(|id| self.positions.entry(id.clone()))

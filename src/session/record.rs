@@ -70,7 +70,8 @@ pub enum Record {
         /// The caller's id.
         id: Arc<str>,
     },
-    /// The known inputs and their positions, those added with messages among them. Kind `inputs`.
+    /// The known inputs and their positions, including inputs that were added with messages. Kind
+    /// `inputs`.
     Inputs {
         /// The difference from those before.
         change: InputsChange,

@@ -276,8 +276,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
-    /// that keep a log, the task list and the files are those at the time of the last message kept;
-    /// in others, the current ones. The copy has no ids of inputs.
+    /// with a log, the copy has the task list and the files as they were at the last copied
+    /// message; in other stores, the current task list and files. The copy has no ids of inputs.
     ///
     /// # Errors
     ///

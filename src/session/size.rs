@@ -225,8 +225,8 @@ impl SessionSize {
     }
 }
 
-/// Returns the number of bytes that a record adds at most, the old ones of what it replaces not
-/// subtracted.
+/// Returns the maximum number of bytes that a record adds, without subtracting the bytes that it
+/// replaces.
 pub(super) fn added_size(record: &Record) -> usize {
     match record {
         Record::Message { message, input_id } => {

@@ -29,7 +29,7 @@ pub struct StoredSession {
     /// lists are in no particular order.
     pub ended: Vec<Arc<Message>>,
     /// The caller's ids of the inputs that were appended since the state was last saved, of which
-    /// about 1,000 of the newest are kept. Those before are in the state.
+    /// about 1,000 of the newest are kept. Earlier ids are in the state.
     pub input_ids: Vec<Arc<str>>,
     /// The parts that could not be read. A run reports them once, in a warning.
     pub damage: Vec<Damage>,

@@ -90,8 +90,8 @@ impl SubagentRegistry {
     /// A file has front matter, which is YAML between two lines `---`, with `name` and
     /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
     /// between), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
-    /// text after it is the system prompt. A broken file, and one whose name is registered already,
-    /// causes a warning. A folder that does not exist has no files.
+    /// text after it is the system prompt. A broken file, or a file whose name is registered
+    /// already, causes a warning. A folder that does not exist has no files.
     ///
     /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
     /// `disallowed_tools`, the file is omitted, because without the key its subagent would have

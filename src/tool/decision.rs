@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The verdict on a tool call, weakest first: of several the strongest counts.
+/// The verdict on a tool call, weakest first. If there are several, the strongest applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {

@@ -121,8 +121,8 @@ impl From<Content> for ToolOutput {
 }
 
 impl From<Value> for ToolOutput {
-    /// A string as itself, anything else as JSON text. One nested deeper than 100 levels is an
-    /// error.
+    /// Converts a string to itself, and any other value to JSON text. A value nested deeper than
+    /// 100 levels is an error.
     fn from(value: Value) -> Self {
         match value {
             Value::String(text) => Self::new(text),

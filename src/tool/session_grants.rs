@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The number of grants of one session. Further ones have no effect.
 const PER_SESSION: usize = 256;
-/// The number of sessions with grants. One more takes the place of the oldest.
+/// The maximum number of sessions with grants. A further session replaces the oldest.
 const SESSIONS: usize = 1024;
 
 /// The grants of all sessions, in memory.

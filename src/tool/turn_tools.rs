@@ -56,7 +56,8 @@ impl TurnTools {
         tools.extend(agent_tools.iter().map(|tool| (Origin::Agent, tool.clone())));
         tools.extend(source_tools.map(|tool| (Origin::Source, tool)));
 
-        // The sort is stable: of several tools with one name, the first in the order above is kept.
+        // The sort is stable: if several tools have the same name, the first in the order above is
+        // kept.
         tools.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
         tools.dedup_by(|(hidden, tool), (kept, other)| {
             let is_double = tool.name() == other.name();
@@ -112,7 +113,7 @@ impl TurnTools {
         self.0.disabled.contains(name)
     }
 
-    /// Returns the names that can be called, sorted: those in the model's request.
+    /// Returns the names that can be called, sorted. These are the names in the model's request.
     pub fn names(&self) -> Vec<&str> {
         self.enabled().map(|tool| tool.name()).collect()
     }

@@ -13,7 +13,7 @@ use crate::util::text;
 /// The style in which a tool shows the output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// The maximum length of the output, in characters; a longer one is cut in the middle.
+    /// The maximum length of the output, in characters; a longer output is cut in the middle.
     pub(super) max_chars: usize,
     /// The text for a command without output.
     pub(super) nothing: &'static str,

@@ -84,7 +84,7 @@ struct Trace {
     /// The time of the first span or event.
     zero: Option<Instant>,
     /// The id of the first span. Clearing the records increases it, so that a span that ends later
-    /// does not change a new one.
+    /// does not change a new span.
     first_id: u64,
     spans: Vec<SpanRecord>,
     events: Vec<EventRecord>,

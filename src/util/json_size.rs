@@ -116,8 +116,8 @@ fn added_len(words: &[[u8; WORD]]) -> usize {
     escapes + 4 * (controls - short_escapes(words))
 }
 
-/// The number of control characters with a short escape in at most [`MAX_WORDS`] words: those from
-/// 8 to 13 but for 11.
+/// The number of control characters with a short escape in at most [`MAX_WORDS`] words: the
+/// characters 8 to 13 except 11.
 fn short_escapes(words: &[[u8; WORD]]) -> usize {
     let mut short_escapes = 0;
     for word in words {

@@ -354,7 +354,7 @@ fn quoted(field: &str) -> String {
 }
 
 impl fmt::Debug for DockerBuilder {
-    /// Of the variables their names only: a value may be a secret.
+    /// Prints only the names of the variables, because a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DockerBuilder")
             .field("cli", &self.cli)

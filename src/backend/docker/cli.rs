@@ -29,7 +29,7 @@ const PASSED_ON: [&str; 9] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The maximum length of the program's error text, in bytes; a longer one is cut.
+/// The maximum length of the program's error text, in bytes; a longer text is cut.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
 /// The maximum number of bytes to read after the last byte that is kept, such as the progress

@@ -72,7 +72,7 @@ pub(super) struct Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Of the variables their names only: a value may be a secret.
+    /// Prints only the names of the variables, because a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Settings");
         debug

@@ -190,7 +190,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Removes a cgroup and those in it; returns whether it was removed.
+/// Removes a cgroup and the cgroups in it. Returns `true` if it was removed.
 fn remove(path: &Path, depth: usize) -> bool {
     if let (Ok(entries), 1..) = (fs::read_dir(path), depth) {
         let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

@@ -51,10 +51,10 @@ const GATEWAY: &str = "gateway";
 ///
 /// # Order
 ///
-/// A message is delivered if all earlier ones of its subject that are not acknowledged are in
-/// progress in the same process. Any other is given back to the server for a quarter of a second,
-/// so that the messages of a session are one machine's at a time. Each delivery therefore costs a
-/// look at the stream.
+/// A message is delivered if all earlier messages of its subject that are not acknowledged are in
+/// progress in the same process. Any other message is given back to the server for a quarter of a
+/// second, so that one machine at a time processes the messages of a session. Each delivery
+/// therefore costs a look at the stream.
 ///
 /// # Redelivery
 ///

@@ -376,7 +376,7 @@ impl FileCheckpoints {
     }
 
     /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for
-    /// how many. The age of those in memory is not known, so they stay.
+    /// how many. The age of checkpoints in memory is not known, so they stay.
     ///
     /// # Errors
     ///

@@ -369,7 +369,7 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside_path)
 }
 
-/// Copies the end of a file, which the caller has locked, into a new one.
+/// Copies the end of a file, which the caller has locked, into a new file.
 fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
     let aside_path = aside_path(path);
     let mut copy = options().create_new(true).open(&aside_path)?;

@@ -68,7 +68,7 @@ pub(super) struct MessageChanges {
 
 /// The content to which a file is restored.
 pub(super) struct Target {
-    /// Of another workspace.
+    /// The root of the file's workspace, if that is another workspace.
     pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
     pub(super) before: PriorState,

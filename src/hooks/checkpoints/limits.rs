@@ -18,11 +18,11 @@ const RECOUNT: u64 = 64 * MIB;
 /// The limits in bytes of the contents that are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Of a file.
+    /// The limit of a file.
     pub(super) file: u64,
-    /// Of the records of a session, with the contents in them.
+    /// The limit of the records of a session, with the contents in them.
     pub(super) session: u64,
-    /// Of the records of all sessions of a folder.
+    /// The limit of the records of all sessions of a folder.
     pub(super) total: u64,
 }
 

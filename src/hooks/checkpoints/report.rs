@@ -24,7 +24,7 @@ pub enum RewindMode {
     DryRun,
     /// Files that were changed from outside stay as they are and are reported.
     SkipChanged,
-    /// Those files are rewound as well, and the changes from outside are lost.
+    /// Files with changes from outside are rewound as well, and these changes are lost.
     Overwrite,
 }
 

@@ -255,7 +255,8 @@ impl Program {
             .map(|(_, entry)| *entry)
     }
 
-    /// The first option that begins with `name`, which is at least one letter of a long one.
+    /// Returns the first option that begins with `name`, which is at least one letter of a long
+    /// option.
     pub(super) fn abbreviated(&self, name: &str) -> Option<Entry> {
         let is_part = name.len() > 2 && name.starts_with("--");
         let mut options = self.options.iter().filter(|_| is_part);

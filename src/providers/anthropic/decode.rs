@@ -340,7 +340,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// Reads an event. One of a kind that is not known may have any form.
+    /// Reads an event. An event of an unknown kind may have any form.
     fn parse<'a>(&self, data: &'a str) -> Result<Option<Event<'a>>> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),

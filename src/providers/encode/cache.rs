@@ -40,8 +40,8 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) warning: Option<String>,
 }
 
-/// Encodes `request`. `write` writes every field except the messages and those in `extra`, and
-/// returns the items in front of the history in the list of messages, separated by commas.
+/// Encodes `request`. `write` writes every field except the messages and the fields in `extra`, and
+/// returns the items before the history in the list of messages, separated by commas.
 ///
 /// # Errors
 ///

@@ -118,7 +118,7 @@ impl Parts {
         }
     }
 
-    /// Adds a text, whose signature may be empty. One without either is ignored.
+    /// Adds a text, whose signature may be empty. An empty text without a signature is ignored.
     pub(super) fn push_text(
         &mut self,
         text: Cow<'_, str>,

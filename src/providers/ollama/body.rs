@@ -46,7 +46,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
     })
 }
 
-/// Returns the sampling options, with those in `extra` over them.
+/// Returns the sampling options, where options in `extra` take precedence.
 fn options(
     request: &ModelRequest,
     defaults: &Options<'_>,

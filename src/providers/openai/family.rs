@@ -115,8 +115,8 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Config`] for an effort that the model does not have; the text lists those
-/// it has.
+/// Returns [`ErrorKind::Config`] for an effort that the model does not have; the text lists the
+/// efforts that it has.
 pub(in crate::providers) fn check_effort(
     request: &ModelRequest,
     model: &str,

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
-/// The time to wait for a file: one whose lease was dropped is released a moment later.
+/// The time to wait for a file, because a file whose lease was dropped is released a moment later.
 const HANDOVER: Duration = Duration::from_millis(100);
 const STEP: Duration = Duration::from_millis(1);
 

@@ -112,7 +112,7 @@ impl<L: Log> SlotUser<L> {
             writes.len() == 1
         };
 
-        // One job for all writes that arrive until it begins.
+        // One job makes all writes that arrive until it begins.
         if is_first {
             let job = WriteAll(Some(shared));
             queue.spawn(move || job.run());
@@ -250,7 +250,8 @@ impl<L: Log> Shared<L> {
 
             let finished = panic::catch(|| -> Result<()> {
                 member.open_log.finish(member.append, outcome)?;
-                // One a group: the replies to all of its writes wait for it.
+                // At most one snapshot per group, because the replies to all writes of the group
+                // wait for it.
                 if !has_snapshot {
                     self.wait_from(queued_at);
                     has_snapshot = member.open_log.write_due_snapshot(self);

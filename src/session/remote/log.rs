@@ -169,7 +169,8 @@ impl<S: Server> RemoteLog<S> {
     }
 }
 
-/// The pieces of a damaged part that begins at this offset. One without bytes has one.
+/// Returns the pieces of a damaged part that begins at this offset. A part without bytes has one
+/// piece.
 fn pieces_of(offset: u64, part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let len = PIECE as usize;
     let count = part.len().div_ceil(len).max(1);

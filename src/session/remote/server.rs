@@ -121,7 +121,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Returns `false` for a connection on which nothing more can be asked.
     fn is_usable(&self, connection: &Self::Connection) -> bool;
 
-    /// Some ids of sessions that were written: the first, or those at the `next` of a page.
+    /// Returns some ids of sessions that were written: the first ids, or the ids from the `next` of
+    /// a page on.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
     /// Returns the parts of a log from the offset `from` on, which begin before `from + len`.

@@ -43,7 +43,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Refuses a write after one whose outcome is unknown.
+    /// Refuses a write after a write whose outcome is unknown.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_broken {
             return Ok(());

@@ -118,7 +118,7 @@ fn trim(tag: &mut Tag) {
     }
 }
 
-/// Cuts a value that is too long. Of a link, only the scheme can stay: a part of one leads
+/// Cuts a value that is too long. A link is cut to its scheme, because a longer part would lead
 /// elsewhere.
 fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {

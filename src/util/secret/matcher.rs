@@ -27,7 +27,7 @@ impl Needle {
 
 /// The needles, with tables that let most of a text be skipped.
 pub(super) struct Matcher {
-    /// The needles in order, so that those with a common beginning are neighbors.
+    /// The needles in order, so that needles with a common beginning are neighbors.
     needles: Vec<Needle>,
     /// The length of the shortest needle, and of the window that is moved over the text.
     window: usize,

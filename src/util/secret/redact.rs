@@ -218,8 +218,8 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
     Some(out)
 }
 
-/// The secrets of one peer. In what that peer sends, those too short to be searched for everywhere
-/// are removed as well.
+/// The secrets of one peer. Texts of that peer are also searched for secrets that are too short to
+/// be searched for everywhere.
 #[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactor(std::sync::Arc<[super::Secret]>);

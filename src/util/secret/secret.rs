@@ -26,10 +26,10 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// secret begins, with line breaks or without; hexadecimal; percent-encoding of any of its bytes
 /// and the escapes of JSON, once or twice.
 ///
-/// Answers are redacted before hooks, readers, tools and stores receive them, also where pieces of
-/// a stream part the secret; of one whose first one to three bytes end a piece, these stay. A tool
-/// that the model calls with a secret receives `[redacted]`. A block that must go back to its
-/// provider unchanged, such as signed thinking, is never edited: the call fails with
+/// Answers are redacted before hooks, readers, tools and stores receive them, even if the pieces of
+/// a stream split the secret. If the first one to three bytes of a secret end a piece, these bytes
+/// stay. A tool that the model calls with a secret receives `[redacted]`. A block that must go back
+/// to its provider unchanged, such as signed thinking, is never edited: the call fails with
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this

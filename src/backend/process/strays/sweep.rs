@@ -233,7 +233,7 @@ impl Sweep {
         new + self.add_children(unknown_processes, is_stopping)
     }
 
-    /// Adds those whose parents are the command's, and their children in turn.
+    /// Adds the processes whose parents belong to the command, and their children in turn.
     fn add_children(&mut self, mut unknown: Vec<Process>, is_stopping: bool) -> usize {
         let mut new = 0;
         loop {

@@ -17,7 +17,7 @@ const ARRIVAL: Duration = Duration::from_secs(10);
 /// The time in which a message that must not arrive does not.
 pub(super) const SILENCE: Duration = Duration::from_millis(300);
 
-/// One direction of a bus, with one order for each `key`.
+/// One direction of a bus, with a separate order for each `key`.
 #[async_trait]
 pub(super) trait Side: Sync {
     type Message: Clone + Debug + PartialEq + Send + Sync + 'static;
