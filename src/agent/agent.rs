@@ -62,8 +62,8 @@ impl Agent {
     ///
     /// The session is discarded when the run ends or is dropped. To continue the conversation
     /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
-    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
-    /// session, and a session with calls that wait for approval is kept for
+    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every
+    /// session, and a session with calls that wait for approval is stored for
     /// [`Session::resume`](crate::Session::resume).
     ///
     /// ```

@@ -274,7 +274,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the text of an interrupted answer is kept. Defaults to `true`.
+    /// Sets whether the text of an interrupted answer stays in the history. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.keep_interrupted = keep;
         self

@@ -133,8 +133,8 @@ impl AgentBuilder {
     }
 
     /// Sets the time in which the tool sources must answer, all together, each time they are asked.
-    /// Defaults to 30 seconds. A source that does not answer in time keeps the tools it had, with a
-    /// warning, and is asked again before the next turn.
+    /// Defaults to 30 seconds. If a source does not answer in time, its last tools are used, with a
+    /// warning, and the source is asked again before the next turn.
     pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
         self.limits.source_timeout = timeout;
         self

@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// Sets the id of the next input, so that it is stored once even if it is sent twice. A session
-    /// keeps at least the newest 1,000 ids.
+    /// stores at least the newest 1,000 ids.
     ///
     /// An input that is sent a second time is not processed again:
     ///
@@ -150,11 +150,10 @@ impl Session {
     /// later ones had never been sent. Use it when a user edits an earlier input, or asks again.
     ///
     /// The cut is stored when the run begins. A cut between a call and its results moves after the
-    /// results; a summary that covers more messages than are kept is dropped, and so are questions
-    /// about calls that are not kept. The task list and the files stay as they are; to keep both
-    /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
-    /// for the files of a workspace
-    /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
+    /// results; a summary that covers more than the remaining messages is dropped, and so are
+    /// questions about removed calls. The task list and the files stay as they are. To keep both
+    /// branches, or to get the task list of that moment, see [`fork_at`](Session::fork_at), and for
+    /// the files of a workspace [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
     ///
     /// If the history has fewer messages, or together with [`resume`](Session::resume), the run
     /// fails with [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing
@@ -208,8 +207,8 @@ impl Session {
     /// A run that is dropped, or whose process ends, leaves a session that can be continued: every
     /// input, answer and tool result that was emitted is stored.
     ///
-    /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run holds
-    /// the session; for other errors see [`Run::finish`].
+    /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run has
+    /// leased the session; for other errors see [`Run::finish`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }

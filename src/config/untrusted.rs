@@ -77,7 +77,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the untrusted
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config), with the position in the untrusted
     /// file, if it allows more than this configuration or names an agent that this configuration
     /// does not have.
     pub fn narrow(&self, untrusted: &Untrusted) -> Result<Self> {

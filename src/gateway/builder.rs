@@ -141,7 +141,7 @@ impl GatewayBuilder {
 
     /// Sets the summaries of long sessions, which are made in the background after turns. Defaults
     /// to [`Summaries::new`]; with `None`, no session is summarized after a turn. An agent with its
-    /// own compactor keeps that.
+    /// own compactor still uses that compactor.
     pub fn summaries(mut self, summaries: impl Into<Option<Summaries>>) -> Self {
         self.summaries = summaries.into();
         self

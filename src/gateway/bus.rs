@@ -19,10 +19,10 @@ use super::message::{InboundMessage, OutboundMessage};
 /// * A message is published [completed](InboundMessage::completed): with an id and a session. A
 ///   message whose id was published recently is dropped, so that publishing may be repeated.
 ///   Inbound messages, and the outbound messages of each channel, have separate ids.
-/// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of it
-///   exists and is kept alive, it is not delivered a second time. A message whose delivery is given
-///   back is delivered again after the delay. A message whose delivery is dropped is delivered
-///   again at some later time.
+/// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of a
+///   message exists and is kept alive, the message is not delivered a second time. A message whose
+///   delivery is given back is delivered again after the delay. A message whose delivery is dropped
+///   is delivered again at some later time.
 /// * Inbound messages with the same session, and outbound messages of the same channel, are
 ///   delivered in the order in which they were published. A message that was given back precedes
 ///   all later messages that have not been delivered: while it waits for its delay, the later

@@ -17,11 +17,11 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 
-/// The sessions of a gateway by their keys, for programs that keep a history by hand.
+/// The sessions of a gateway by their keys, for programs that write a history by hand.
 ///
 /// An agent does all of this itself. Every change is stored when its function returns, so that
 /// [`save`](Self::save) has nothing left to do. A change fails with
-/// [`SessionBusy`](ErrorKind::SessionBusy) while a run holds the session.
+/// [`SessionBusy`](ErrorKind::SessionBusy) while a run has leased the session.
 ///
 /// ```
 /// use agentcore::gateway::SessionManager;
@@ -146,8 +146,8 @@ impl SessionManager {
     }
 
     /// Leaves all but the last `keep_last` messages to the summary, at least two. They stay in the
-    /// store: the end of the summary moves. More are kept if a call would be separated from its
-    /// result.
+    /// store: the end of the summary moves. More messages stay if a call would be separated from
+    /// its result.
     ///
     /// # Errors
     ///

@@ -125,8 +125,8 @@ impl Summaries {
     /// not due, has nothing to summarize, or is being summarized already. `state` is the state
     /// after the turn that has just ended.
     ///
-    /// The session may be run meanwhile: a summary that is complete waits until none holds it.
-    /// While it is stored, for a moment, a run that begins fails with
+    /// The session may be run meanwhile: a complete summary waits until no run has leased it. While
+    /// it is stored, for a moment, a run that begins fails with
     /// [`SessionBusy`](ErrorKind::SessionBusy) and is to be tried again.
     ///
     /// # Errors

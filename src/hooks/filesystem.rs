@@ -86,7 +86,7 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// the oldest are removed first. A session can continue without the files, but its agent can no
 /// longer read them.
 ///
-/// When the backend refuses the file, the run gets a warning, and the result is kept in
+/// When the backend refuses the file, the run gets a warning, and the result is stored in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
 ///
 /// ```
@@ -157,15 +157,16 @@ impl FilesystemHook {
         self
     }
 
-    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
-    /// its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
     #[must_use]
     pub fn max_command_output(mut self, bytes: usize) -> Self {
         self.command_limits.max_output = Some(bytes);
         self
     }
 
-    /// Sets the size of the largest file that is kept in the state, in bytes. Defaults to 1 MiB.
+    /// Sets the size of the largest file that is recorded in the state, in bytes. Defaults to 1
+    /// MiB.
     #[must_use]
     pub fn track_up_to(mut self, bytes: usize) -> Self {
         self.max_tracked = bytes;

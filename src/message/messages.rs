@@ -86,7 +86,7 @@ impl Messages {
         self
     }
 
-    /// Adds any message in place.
+    /// Adds any message at the end.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         Arc::make_mut(&mut self.0).push(message.into());
     }

@@ -25,14 +25,14 @@ pub enum Part {
     Document(Media),
     /// A recording.
     Audio(Media),
-    /// The model's reasoning, kept verbatim: providers refuse it when a byte has changed.
+    /// The model's reasoning, preserved verbatim: providers refuse it when a byte has changed.
     Thinking(ProviderBlock),
     /// A call the model asks for. Only in assistant messages.
     ToolCall(ToolCall),
     /// The citations of the text before it, and the fields its provider requires back with that
     /// text.
     Annotations(Annotations),
-    /// A block of a kind this crate does not interpret, kept verbatim.
+    /// A block of a kind this crate does not interpret, preserved verbatim.
     Opaque(ProviderBlock),
 }
 
@@ -260,8 +260,8 @@ impl ToolCall {
 
     /// Creates a call from the text of the arguments that a model wrote.
     ///
-    /// An empty text counts as `{}`. Text that is not a JSON object, one nested deeper than 100
-    /// levels, or one with more than 200,000 values leaves `args` as `null` and is kept in
+    /// An empty text counts as `{}`. Text that is not a JSON object, that is nested deeper than 100
+    /// levels, or that has more than 200,000 values leaves `args` as `null` and is stored in
     /// `raw_args`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The rule a history breaks, and the position.
 ///
-/// Its text names the place: `message[2]: tool message missing tool_call_id`.
+/// Its text names the position: `message[2]: tool message missing tool_call_id`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationError {
     index: Option<usize>,
@@ -51,7 +51,7 @@ pub enum Problem {
     /// One of several parts is an empty text.
     #[error("text part is empty")]
     EmptyText,
-    /// A message of this role holds a call; only the assistant's may.
+    /// A message of this role contains a call; only the assistant's may.
     #[error("{0} message holds a tool call")]
     CallNotAllowed(Role),
     /// The call's id was used before.

@@ -40,10 +40,10 @@ pub enum ModelEvent {
         /// The next piece of JSON text.
         json: String,
     },
-    /// A whole call, to keep.
+    /// A whole call, to be stored.
     ToolCall(ToolCall),
-    /// A whole part, to keep: thinking with its signature, a provider's own block. A whole text
-    /// takes the place of the pieces of text directly before it.
+    /// A whole part, to be stored: thinking with its signature, a provider's own block. A whole
+    /// text replaces the pieces of text directly before it.
     Part(Part),
     /// The part before is complete; the next text starts a part of its own.
     PartEnd,

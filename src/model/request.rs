@@ -126,11 +126,11 @@ impl ModelRequest {
         self
     }
 
-    /// Maps the token stream: `f` receives every event and returns the events to emit in its place,
-    /// as an `Option`, an array or a `Vec`.
+    /// Maps the token stream: `f` receives every event and returns the events to emit instead, as
+    /// an `Option`, an array or a `Vec`.
     ///
-    /// `f` is cloned for every attempt, so its captured state starts over on a retry. Emit events
-    /// that were held back when `Stop` arrives; an attempt that fails has no `Stop`. The response
+    /// `f` is cloned for every attempt, so its captured state starts over on a retry. If you buffer
+    /// events, emit them when `Stop` arrives; an attempt that fails has no `Stop`. The response
     /// that is stored is made of the events before any `f`: a hook that redacts must also edit the
     /// [`ModelResponse`](super::ModelResponse).
     #[must_use]
@@ -162,7 +162,7 @@ impl ModelRequest {
     }
 
     /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
-    /// run; the text of an interrupted answer is not kept.
+    /// run; the text of an interrupted answer does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
         self.is_visible = false;
@@ -195,7 +195,7 @@ impl ModelRequest {
         request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
 
-    /// The cache in which the provider keeps what it has encoded in this run.
+    /// Returns the cache for the requests that the provider has encoded in this run.
     pub fn provider_cache(&self) -> &ProviderCache {
         &self.provider_cache
     }

@@ -66,7 +66,7 @@ impl ModelResponse {
         self.content.tool_calls()
     }
 
-    /// Returns the message to keep in the history.
+    /// Returns the message to store in the history.
     pub fn message(&self) -> AssistantMessage {
         AssistantMessage::new(self.content.clone())
     }

@@ -16,7 +16,7 @@ pub struct ModelSettings {
     pub top_k: Option<u32>,
     /// A seed for repeatable sampling.
     pub seed: Option<u64>,
-    /// True if one turn may hold several tool calls.
+    /// True if one turn may have several tool calls.
     pub parallel_tool_calls: Option<bool>,
     /// True if prompt-cache breakpoints are set where the provider has them. `None` means yes.
     pub prompt_cache: Option<bool>,

@@ -56,7 +56,8 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// Returns an error if a rule could never match; the text names the rule and its place.
+    /// Returns an error if a rule could never match; the text names the rule and its position in
+    /// the file.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [

@@ -185,7 +185,7 @@ impl PermissionRules {
     ///   `.agentcore`, `.claude`, `.mcp.json`.
     ///
     /// The files that [`MemoryHook::paths`](crate::hooks::MemoryHook::paths) names are not
-    /// protected: the agent keeps them.
+    /// protected: the agent retains them.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
         self.protected_paths.extend(PathPattern::new(&path.into()));
         self

@@ -73,8 +73,8 @@ impl SseDecoder {
         Self::default()
     }
 
-    /// Adds the next chunk. All events of the previous chunk must have been taken; the rest of it
-    /// is discarded.
+    /// Adds the next chunk. All events of the previous chunk must have been taken; the remaining
+    /// bytes are discarded.
     pub fn feed(&mut self, chunk: impl Into<Bytes>) {
         self.buffer.feed(chunk.into());
     }

@@ -27,7 +27,7 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 
 /// Templates of agents, and an agent of each template for each user. Clones share one registry.
 ///
-/// An [`Instance`] that the program does not hold is dropped an hour after its last
+/// An [`Instance`] to which the program has no handle is dropped an hour after its last
 /// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
 /// used instance first; the next call makes it again. An instance whose hooks were switched or
 /// whose backend was moved is not dropped.
@@ -72,7 +72,7 @@ impl Registry {
     }
 
     /// Sets the function that makes a model from its name. Defaults to
-    /// [`providers::resolve`](crate::providers::resolve). Instances that exist keep their models.
+    /// [`providers::resolve`](crate::providers::resolve). Existing instances keep their models.
     #[must_use]
     pub fn models<M: Model>(
         self,
@@ -199,8 +199,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its place in the
-    /// file.
+    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its position in
+    /// the file.
     pub fn check_tools(&self) -> Result<()> {
         let parts = read(&self.0.parts).clone();
         let registered = self.0.tools.common_names();

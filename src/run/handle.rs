@@ -122,7 +122,8 @@ impl RunHandle {
         lock(&self.0.control).mode = Some(mode);
     }
 
-    /// Returns a [`Responder`], which answers the run's questions while it is held.
+    /// Returns a [`Responder`] to answer the run's questions. The run waits for answers until the
+    /// responder is dropped.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.0)
     }

@@ -127,7 +127,8 @@ impl Run {
         RunHandle::new(self.shared.clone())
     }
 
-    /// Returns a [`Responder`], which answers the run's questions while it is held.
+    /// Returns a [`Responder`] to answer the run's questions. The run waits for answers until the
+    /// responder is dropped.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.shared)
     }

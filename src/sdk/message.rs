@@ -53,7 +53,7 @@ pub enum SdkMessage {
     Unknown(Box<UnknownMessage>),
 }
 
-/// A message of an unknown type, kept whole.
+/// A message of an unknown type, with all its fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnknownMessage {

@@ -18,7 +18,8 @@ use super::system::SystemKind;
 
 /// One event for a client that displays an agent's work.
 ///
-/// Not what `SdkMessage::Partial` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
+/// Not to be confused with the content of `SdkMessage::Partial`, which is a
+/// [`sdk::PartialEvent`](super::PartialEvent).
 ///
 /// Absent fields are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -169,8 +169,8 @@ impl Server {
 
     /// Adds a tool for every agent and user, also for agents of a configuration whose list
     /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
-    /// such as `deny: [deploy]`, keeps an agent from calling it. A name that is invalid or taken is
-    /// an error of [`router`](Self::router).
+    /// such as `deny: [deploy]`, prevents an agent from calling it. A name that is invalid or taken
+    /// is an error of [`router`](Self::router).
     ///
     /// A program with an `agents.yaml` and a tool in Rust:
     ///

@@ -38,11 +38,11 @@ pub(crate) fn changed_files<'a>(
     removed.chain(written_files.map(|(path, content)| (path, Some(content))))
 }
 
-/// The state of one conversation: what hooks read and change, and what a store keeps.
+/// The state of one conversation: the data that hooks read and change, and that a store saves.
 ///
 /// JSON: `thread_id`, `user_id?`, `title?`, `cwd?`, `parent?`, `messages`, `todos?`, `files?`,
-/// `compaction?`, `pending?`, `inputs?`, `infos?`; the rest belongs to one run and is not written.
-/// A clone costs a few pointers.
+/// `compaction?`, `pending?`, `inputs?`, `infos?`; the other fields belong to one run and are not
+/// saved. A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -148,7 +148,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the part that a store keeps: all but the fields of one run.
+    /// Returns the part that a store saves: all but the fields of one run.
     #[must_use]
     pub fn stored(&self) -> Self {
         Self {

@@ -19,7 +19,7 @@ use super::message_info::MessageInfo;
 /// A change of a stored session, which [`StoredSession::apply`](super::StoredSession::apply)
 /// applies.
 ///
-/// JSON: `{"kind": .., "data": ..}`, which a store may keep as it is.
+/// JSON: `{"kind": .., "data": ..}`, which a store may save unchanged.
 ///
 /// ```
 /// use agentcore::Message;
@@ -57,8 +57,8 @@ pub enum Record {
         /// The call's id.
         call_id: Arc<str>,
     },
-    /// A call of several ended while others are in progress. Its message is added when all have
-    /// ended, and takes the place of this. Kind `ended`.
+    /// A call of several ended while others are in progress. Its message is added when all calls
+    /// have ended, and replaces this record. Kind `ended`.
     ToolEnded {
         /// The result, a [`Message::Tool`].
         result: Arc<Message>,

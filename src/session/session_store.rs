@@ -41,7 +41,7 @@ use super::stored::StoredSession;
 ///   lease is released, at the latest when the session is leased again. A run that was stopped, by
 ///   an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
-/// A whole store, which keeps the records as texts:
+/// A whole store, which saves the records as texts:
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -178,18 +178,18 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased it.
     async fn delete(&self, id: &str) -> Result<bool>;
 
     /// Takes the right to write the session, which need not exist yet.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while another run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while another run has leased it.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
-    /// Returns `true` while a run holds the session, in this process or in another one. The session
-    /// need not exist. The answer may be out of date on arrival.
+    /// Returns `true` while a run has leased the session, in this process or in another one. The
+    /// session need not exist. The answer may be out of date on arrival.
     ///
     /// The provided method takes the lease for a moment, in which a run that begins is refused.
     /// Implement it without a lease if you can, as the stores of this crate do.
@@ -275,8 +275,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Copies the session's first `messages` messages to the new id, to continue from there again.
     ///
     /// A cut between a call and its results moves after the results. A summary that covers more
-    /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
-    /// with a log, the copy has the task list and the files as they were at the last copied
+    /// messages than are copied, and questions about calls that are not copied, are dropped. In
+    /// stores with a log, the copy has the task list and the files as they were at the last copied
     /// message; in other stores, the current task list and files. The copy has no ids of inputs.
     ///
     /// # Errors
@@ -340,8 +340,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run holds, or that cannot be read, stays. The durable stores look at 32 MiB
-    /// of ids in one call.
+    /// A session that a run has leased, or that cannot be read, stays. The durable stores look at
+    /// 32 MiB of ids in one call.
     ///
     /// # Errors
     ///

@@ -112,7 +112,8 @@ impl HandoffRun {
         StreamExt::next(self)
     }
 
-    /// Returns a [`Responder`], which answers the questions of all agents while it is held.
+    /// Returns a [`Responder`] to answer the questions of all agents. The run waits for answers
+    /// until the responder is dropped.
     pub fn responder(&mut self) -> Responder {
         let responder = Responder::of_slot(&mut self.questions);
         if let Step::Run(run) = &self.step {

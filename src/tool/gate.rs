@@ -30,7 +30,7 @@ pub enum PermissionMode {
     Plan,
     /// Edits inside the workspace need no question.
     AcceptEdits,
-    /// No call needs a question. Deny rules still hold.
+    /// No call needs a question. Deny rules still apply.
     BypassPermissions,
     /// Calls that would need a question are denied.
     DontAsk,

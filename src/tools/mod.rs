@@ -49,8 +49,8 @@
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
-//! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature
-//! `time`).
+//! responder. `memory` returns the tools with which the model reads and writes a `MemoryStore`
+//! (feature `time`).
 //!
 //! In listings and search results, a path that has control or invisible characters, or begins with
 //! a quote, is shown as a JSON string; any other is shown unchanged.

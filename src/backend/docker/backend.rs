@@ -39,8 +39,8 @@ const TRIES: usize = 8;
 
 /// A folder of a container as a workspace, driven through the `docker` program.
 ///
-/// The container is what confines commands; the folder is what paths are held to. It is run with
-/// [`run`](Self::run) or found with [`attach`](Self::attach).
+/// The container confines commands; the folder confines paths. Use [`run`](Self::run) to start a
+/// container, and [`attach`](Self::attach) to use an existing one.
 ///
 /// ```no_run
 /// use agentcore::backend::{Backend, Command, DockerBackend};

@@ -172,8 +172,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
-    /// its end. Defaults to 256 KiB.
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to 256 KiB.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.limits.max_output = Some(bytes);
         self

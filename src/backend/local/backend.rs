@@ -40,8 +40,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// FIFOs, sockets and devices are refused at once. Hard links to files elsewhere look like any
 /// file: do not let other users create them.
 ///
-/// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
-/// Writes of this process to one path take turns.
+/// A write is atomic and durable (see [`Backend::write`]) and preserves the mode of the file that
+/// it replaces. Writes of this process to one path take turns.
 ///
 /// # Commands
 ///
@@ -146,9 +146,9 @@ impl LocalBackend {
         self
     }
 
-    /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start
-    /// and half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is
-    /// set, instead of what their own limit allows.
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is set,
+    /// instead of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {

@@ -77,8 +77,8 @@ const MACHINE: [&str; 9] = [
 /// access, enforced by the Linux kernel: files and TCP ports by Landlock, other sockets by a
 /// seccomp filter. No privileges are needed, and nothing has to be installed.
 ///
-/// It holds for a command and everything it starts, in the background and as a daemon too, and
-/// cannot be lifted again.
+/// It applies to a command and all processes that it starts, even in the background and as a
+/// daemon, and cannot be lifted again.
 ///
 /// ```
 /// use agentcore::backend::Sandbox;

@@ -28,7 +28,7 @@ pub enum SandboxLimit {
     AbstractSockets,
     /// Signals to processes outside.
     Signals,
-    /// The keys the kernel holds for the user.
+    /// The keys that the kernel stores for the user.
     Keyrings,
 }
 

@@ -71,7 +71,7 @@ const GATEWAY: &str = "gateway";
 /// A NATS server is trusted with the memory of this process: the client buffers a message of any
 /// length that the server announces. It takes no connection of others, and reports the bytes that
 /// it has received only once it is connected, so that nothing here can bound it. Connect only to
-/// servers of your own, with `tls://` where others may answer in their place.
+/// servers of your own, with `tls://` where another machine could answer instead.
 ///
 /// `nats://USER:PASSWORD@HOST:PORT` names a user, and `tls://` requires TLS; a server is trusted by
 /// the certificates of the system. No password is part of an error or of `Debug`. Clones share the

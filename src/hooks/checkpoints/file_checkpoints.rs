@@ -61,13 +61,13 @@ const MAX_CAPTURES: usize = 2;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// # What is kept
+/// # What is stored
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
 /// not exist; and again before it is changed if it was changed from outside meanwhile. With
 /// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
-/// outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it is
-/// kept in memory. A session has at most 100,000 records of changes, after which changes are
+/// outlives the process; if it cannot be stored, the change is refused. With [`new`](Self::new) it
+/// is stored in memory. A session has at most 100,000 records of changes, after which changes are
 /// refused, and so they are while another process has its file locked.
 ///
 /// A message is named by its position in the session's history, as
@@ -79,23 +79,25 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # Workspaces
 ///
-/// Each file is kept with the workspace it belongs to: the path of the [root](Backend::root), links
-/// in it followed where it is a folder of this machine. A session that is used in several of them
-/// may keep its checkpoints in one folder. Rewinding touches the files of the workspace it is used
-/// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
+/// Each file is stored with the workspace it belongs to: the path of the [root](Backend::root),
+/// with links resolved if the root is a folder of this machine. A session that is used in several
+/// workspaces may have its checkpoints in one folder. Rewinding changes the files of the workspace
+/// in which it is used, and reports files of other workspaces as
+/// [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
-/// A workspace that was moved is another one, and containers with the same root are the same: give
-/// each its own folder. Checkpoints of older versions of this crate do not name their workspace;
-/// they count as checkpoints of the workspace in which they are used.
+/// A workspace that was moved counts as another workspace, and containers with the same root count
+/// as the same workspace: give each container its own folder of checkpoints. Checkpoints of older
+/// versions of this crate do not name their workspace; they count as checkpoints of the workspace
+/// in which they are used.
 ///
-/// # What is not kept
+/// # What is not stored
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
 /// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
 ///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
-///   symbolic links that are removed. They are reported as not kept.
+///   symbolic links that are removed. They are reported as not stored.
 /// * Folders: created folders remain, empty, and a file is not restored if a folder has its path.
 ///   Folders that are created again have the mode of new folders.
 /// * The owner, group, times and extended attributes of a file, and its mode if the backend reports
@@ -109,17 +111,18 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # Privacy
 ///
-/// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. A file that is not readable for
-/// all users is never readable for more users while it is rewound.
+/// Whole files are stored, with any secrets in them. The folder and its files are accessible to
+/// their owner alone, and the folder must not be inside the workspace. A file that is not readable
+/// for all users is never readable for more users while it is rewound.
 ///
 /// # Damage
 ///
-/// Every function that reads damaged checkpoints fails. When another checkpoint is to be kept, the
-/// damaged ones are put aside under a name that ends in `.damaged`, and new ones are begun. If only
-/// the end of the last record is missing, the records before it are read, and [`Rewind::damage`],
-/// the next run and the log warn of the incomplete one: its change may never have been made,
-/// because the process ended first. The incomplete record is put aside in the same way.
+/// Every function that reads damaged checkpoints fails. When the next checkpoint is stored, the
+/// damaged checkpoints are put aside under a name that ends in `.damaged`, and new ones are begun.
+/// If only the end of the last record is missing, the records before it are read, and
+/// [`Rewind::damage`], the next run and the log warn of the incomplete one: its change may never
+/// have been made, because the process ended first. The incomplete record is put aside in the same
+/// way.
 ///
 /// [`Rewind::damage`]: crate::hooks::Rewind::damage
 ///
@@ -183,8 +186,8 @@ pub(super) struct CachedIndex {
 
 impl FileCheckpoints {
     /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take
-    /// at most 32 MiB; files that would make them more are not kept. Changes are refused when their
-    /// records, without contents, make them 64 MiB.
+    /// at most 32 MiB; files beyond that are not stored. Changes are refused when their records,
+    /// without contents, make them 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
@@ -242,24 +245,24 @@ impl FileCheckpoints {
         }
     }
 
-    /// Sets the size of the largest file whose content is kept, in bytes. Defaults to 32 MiB.
+    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.limits.file = bytes;
         self
     }
 
-    /// Sets the size of the checkpoints of a session, in bytes, with which contents of files are no
-    /// longer kept. Defaults to 512 MiB.
+    /// Sets the size of the checkpoints of a session, in bytes, beyond which contents of files are
+    /// no longer stored. Defaults to 512 MiB.
     #[must_use]
     pub fn max_session_size(mut self, bytes: u64) -> Self {
         self.limits.session = bytes;
         self
     }
 
-    /// Sets the size of the folder of checkpoints, in bytes, with which contents of files are no
-    /// longer kept. Defaults to 4 GiB. What other processes add to the folder counts when this one
-    /// has added 64 MiB.
+    /// Sets the size of the folder of checkpoints, in bytes, beyond which contents of files are no
+    /// longer stored. Defaults to 4 GiB. What other processes add to the folder counts when this
+    /// one has added 64 MiB.
     #[must_use]
     pub fn max_total_size(mut self, bytes: u64) -> Self {
         self.limits.total = bytes;

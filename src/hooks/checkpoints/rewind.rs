@@ -54,10 +54,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold
-    /// the session's lease to keep other processes from running it. Returns [`Io`](ErrorKind::Io)
-    /// if the folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) if they
-    /// are damaged.
+    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; take
+    /// the session's lease to prevent other processes from running it. Returns
+    /// [`Io`](ErrorKind::Io) if the folder of the checkpoints cannot be read, and
+    /// [`Corrupt`](ErrorKind::Corrupt) if they are damaged.
     ///
     /// # Cancel safety
     ///

@@ -27,8 +27,8 @@ use super::summarize::Summarizer;
 /// same happens when a provider reports that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
 ///
-/// * The store keeps the whole history. The summary is stored next to it, so that neither the next
-///   turn nor a resumed session pays for it again; the next summary replaces it.
+/// * The store still has the whole history. The summary is stored next to it, so that neither the
+///   next turn nor a resumed session pays for it again; the next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarized away, and the system prompt is not part of the summary.
 /// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
@@ -39,7 +39,7 @@ use super::summarize::Summarizer;
 ///   when the history has grown by a twentieth, when a model finds the prompt too long, and on
 ///   request.
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
-///   of the messages that were kept.
+///   of the messages that stay in the prompt.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
 ///   its middle omitted. The length of the request is judged by what the provider reported for the
 ///   last one as well.

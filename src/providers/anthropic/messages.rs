@@ -141,8 +141,8 @@ impl Anthropic {
     }
 
     /// Asks the server what the Claude model takes, which replaces what is known of its name: modes
-    /// of thinking, efforts, answers held to a schema, limits, images and the day of its end.
-    /// Unchanged where the server reports nothing. Takes ten seconds at most.
+    /// of thinking, efforts, structured output, limits, images and the day of its end. Unchanged
+    /// where the server reports nothing. Takes ten seconds at most.
     ///
     /// # Errors
     ///

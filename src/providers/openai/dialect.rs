@@ -9,8 +9,8 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 /// form in which reasoning is sent back, and everything omitted because the server refuses it.
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
-/// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back
-/// to the dialect that they came from only.
+/// sets another one, for a server that is reached through a proxy. Reasoning and other blocks of an
+/// answer go back to the dialect that they came from only.
 ///
 /// ```
 /// use agentcore::providers::OpenAi;

@@ -23,12 +23,12 @@ pub enum OnDisconnect {
 ///
 /// # Memory
 ///
-/// Readers hold little: a stream holds one message, whose bytes are limited for each user, and
-/// makes the next one once the client has read it. Runs hold more. A run holds the answer that it
-/// receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After its end, its
-/// last answer is in memory up to four times while its log is kept. Eight runs of a user whose
-/// model never stops take about 450 MB. A server with little memory needs lower limits of runs and
-/// answers.
+/// Readers need little memory: a stream buffers one message, whose bytes are limited for each user,
+/// and makes the next message once the client has read it. Runs need more. A run buffers the answer
+/// that it receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After the
+/// end of the run, its last answer is in memory up to four times until its log is removed. Eight
+/// runs of a user whose model never stops take about 450 MB. A server with little memory needs
+/// lower limits of runs and answers.
 ///
 /// ```
 /// use agentcore::server::RunLimits;
@@ -55,7 +55,7 @@ pub struct RunLimits {
     /// The maximum size of the messages in the log of a run, as JSON, in bytes; beyond it, older
     /// ones are removed. Defaults to 4 MiB.
     pub log_bytes: usize,
-    /// The time that a log is kept after the end of its run, unless another run of the thread
+    /// The time after the end of a run until its log is removed, unless another run of the thread
     /// begins. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
@@ -105,7 +105,7 @@ impl RunLimits {
         self
     }
 
-    /// Sets the time that a log is kept after the end of its run.
+    /// Sets the time after the end of a run until its log is removed.
     #[must_use]
     pub fn with_keep_log(mut self, time: Duration) -> Self {
         self.keep_log = time;

@@ -30,7 +30,7 @@ pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> 
 /// stores bytes and grants one writer at a time.
 ///
 /// * Bytes are appended in whole lines. A log neither reads nor changes them.
-/// * An id is any text that is not empty. A log may refuse an id that it cannot keep, with
+/// * An id is any text that is not empty. A log may refuse an id that it cannot store, with
 ///   [`ErrorKind::InvalidRequest`], and never takes one for another.
 /// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work,
 ///   where `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a
@@ -214,7 +214,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
-    /// kept.
+    /// stored.
     ///
     /// It is repeated when a later step failed, and must then not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
@@ -320,8 +320,8 @@ pub enum Snapshots {
         /// The bytes since the last snapshot, below which none is written.
         after: u64,
     },
-    /// With the opening that finds it due: for storage behind a network, where no step of a run
-    /// waits for the transfer. If it fails, the log is opened again without it.
+    /// With the opening that finds it due: for storage over a network, where no step of a run waits
+    /// for the transfer. If it fails, the log is opened again without it.
     OnOpen {
         /// The bytes since the last snapshot, below which none is written.
         after: u64,

@@ -28,8 +28,8 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// default).
 ///
 /// Expired sessions are swept on access, at most every five minutes, and by
-/// [`sweep`](ThreadStore::sweep); a session that a run holds is never swept. There is no global
-/// store: clones share one.
+/// [`sweep`](ThreadStore::sweep); a session that a run has leased is never swept. There is no
+/// global store: clones share one.
 ///
 /// Nothing else bounds the store unless [`max_sessions`](ThreadStore::max_sessions) or
 /// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the least recently used sessions
@@ -56,7 +56,7 @@ impl Default for ThreadStore {
 }
 
 impl ThreadStore {
-    /// Creates a store that keeps sessions for an hour after their last access.
+    /// Creates a store that drops sessions an hour after their last access.
     pub fn new() -> Self {
         Self::with_ttl(DEFAULT_TTL)
     }
@@ -113,7 +113,7 @@ impl ThreadStore {
         self.begin(id).write(id, |entry| entry.save(state));
     }
 
-    /// Removes the session, also while a run holds it; false when there was none.
+    /// Removes the session, even while a run has leased it; false when there was none.
     pub fn delete(&self, id: &str) -> bool {
         let mut threads = self.begin(id);
         match threads.get(id) {

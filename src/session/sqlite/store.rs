@@ -19,8 +19,8 @@ use super::database::{BUSY_TIMEOUT, Database};
 /// parts of a session are omitted, put into the table `damaged` and reported, and everything after
 /// them is read. Another program's database, or one of a newer version, is not touched.
 ///
-/// A lease is a lock on its own file in the folder `PATH-locks`, so it also holds against other
-/// processes and other stores over the database, and it ends with the process that holds it. SQLite
+/// A lease is a lock on its own file in the folder `PATH-locks`, so it also excludes other
+/// processes and other stores over the database, and it ends with the process that took it. SQLite
 /// needs a local disk: on a network file system neither its own locks nor these can be relied on.
 ///
 /// Other programs may keep about 100 tables and indexes of their own in the database, each of at

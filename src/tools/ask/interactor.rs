@@ -188,7 +188,7 @@ impl Chosen {
     }
 }
 
-/// The interface to a person who answers questions: at a terminal, in a chat, behind a dialog.
+/// The interface to a person who answers questions: at a terminal, in a chat, in a dialog.
 ///
 /// Several calls may ask concurrently; an interactor that can only ask one question at a time makes
 /// the others wait. An interactor for several sessions finds the person to ask in the [`Asking`] of

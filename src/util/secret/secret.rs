@@ -33,7 +33,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
-/// crate are given are secrets; make one of any other that a run may come upon and keep it alive.
+/// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
+/// and do not drop it.
 ///
 /// So are the values of up to 256 variables of the process's environment, for commands can read it:
 /// of at least 16 bytes, 6 of them different, that are no path and no address, with names that end

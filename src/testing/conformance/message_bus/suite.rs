@@ -12,7 +12,7 @@ use super::{deliveries, orders};
 /// delivered again; repeated ids are dropped; sessions and channels do not wait for each other.
 ///
 /// `make` returns an empty bus for each check. With tokio's paused clock, the suite takes no time
-/// for a bus that keeps its time by that clock.
+/// for a bus that uses that clock.
 ///
 /// # Errors
 ///

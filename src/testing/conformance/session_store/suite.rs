@@ -13,8 +13,8 @@ use super::{contents, copies, handles, leases, lists};
 /// messages may be large.
 ///
 /// `make` returns an empty store for each check. `reopen` is given a store that is no longer used
-/// and returns another over the same sessions; for a store that keeps nothing beyond the process,
-/// it returns the store as it is.
+/// and returns another over the same sessions; for a store that is lost with the process, it
+/// returns the store unchanged.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ where
     Ok(())
 }
 
-/// Holds two stores over the same sessions, as two processes have them, to excluding each other.
+/// Checks that two stores over the same sessions, as two processes have them, exclude each other.
 ///
 /// `make` returns, for each check, two stores that see the same sessions, of which there are none
 /// yet. [`session_store`] checks a single store.
