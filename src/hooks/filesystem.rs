@@ -197,8 +197,8 @@ impl FilesystemHook {
     /// Sets the time for which moved results are kept. Defaults to 30 days. [`Duration::MAX`] keeps
     /// them forever, and so does a backend that reports no modification times.
     ///
-    /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are looked
-    /// at, for at most five seconds.
+    /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are
+    /// examined, for at most five seconds.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.retention = time;

@@ -176,7 +176,7 @@ impl Media {
 
 /// A provider's own block, byte for byte, with the provider's name.
 ///
-/// A block with a provider is sent back to that provider as it is, and to no other.
+/// A block with a provider is sent back unchanged to that provider, and to no other provider.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {

@@ -23,7 +23,8 @@
 //! of that rule: a program, a file, or a parent folder of the file.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
-//! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
+//! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
+//! checked in the same way.
 //!
 //! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
 //! addition to theirs: a rule to allow must be in both.

@@ -220,7 +220,7 @@ impl PermissionRules {
     /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
     /// Rules with wildcards, and all rules if the agent has
     /// [sources](crate::tool::ToolSource) of tools, it refuses only if a tool's name differs in the
-    /// case of letters: compare the others with the tools that come later.
+    /// case of letters: compare the other rules with the tools that come later.
     ///
     /// ```
     /// use agentcore::permission::PermissionRules;
@@ -249,7 +249,7 @@ impl PermissionRules {
     }
 
     /// Returns the rules that deny files to commands, each with whether the kernel enforces it
-    /// under `sandbox`. The others are enforced only by the analysis of commands.
+    /// under `sandbox`. The other rules are enforced only by the analysis of commands.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;
@@ -293,8 +293,8 @@ impl PermissionRules {
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 
-    /// Rules to allow that can be offered for a call. None is broader than what the call shows, and
-    /// there are none for a command that is not fully understood.
+    /// Rules to allow that can be offered for a call. No rule is broader than the question about
+    /// the call, and there is no rule for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }

@@ -320,7 +320,8 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 pub struct PendingCall {
     /// The id that a decision names. Used once.
     pub id: Arc<str>,
-    /// The session it waits in. It is not asked about in a fork, so that it cannot run twice.
+    /// The session it waits in. A fork does not ask about the call, so that the call cannot run
+    /// twice.
     pub session_id: Arc<str>,
     /// The name of the agent that has asked. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,8 +57,8 @@ pub enum Record {
         /// The call's id.
         call_id: Arc<str>,
     },
-    /// A call of several ended while others are in progress. Its message is added when all calls
-    /// have ended, and replaces this record. Kind `ended`.
+    /// One of several calls ended while other calls are in progress. Its message is added when all
+    /// calls have ended, and replaces this record. Kind `ended`.
     ToolEnded {
         /// The result, a [`Message::Tool`].
         result: Arc<Message>,

@@ -30,12 +30,12 @@ use super::stored::StoredSession;
 ///   an id that it cannot store, with the same error, but must not confuse two ids.
 /// * The stored part of an [`AgentState`] is everything that serde writes of it. A loaded state has
 ///   the id that it is stored under as its `thread_id`, regardless of the value that was saved.
-/// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
-///   written is as durable as the store can make it. Both refuse a lease that is no longer the
+/// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, the
+///   written data is as durable as the store can make it. Both refuse a lease that is no longer the
 ///   session's newest with [`ErrorKind::Conflict`].
 /// * A session that was leased but never written does not exist. An append of no records writes
 ///   nothing.
-/// * The tokens of leases grow, also when the session was removed in between or the store was
+/// * The tokens of leases grow, even if the session was removed in between or the store was
 ///   reopened.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and a
 ///   lease is released, at the latest when the session is leased again. A run that was stopped, by

@@ -15,8 +15,8 @@ use super::record::Record;
 /// A session as a store returns it.
 ///
 /// As JSON, it is its [`AgentState`] with `started`, `ended`, `input_ids` and the first text of the
-/// user. Its damage is not written. A store can save it as a snapshot of its own: after what it
-/// reads, [`apply`](Self::apply) continues as after the session itself.
+/// user. Its damage is not written. A store can save it as a snapshot of its own: after reading it,
+/// [`apply`](Self::apply) continues as after the session itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoredSession {

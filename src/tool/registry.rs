@@ -84,7 +84,7 @@ impl ToolRegistry {
         self.inner().tools.remove(name)
     }
 
-    /// Returns the tool of that name, also when it is disabled.
+    /// Returns the tool of that name, even if it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.0.tools.get(name).cloned()
     }

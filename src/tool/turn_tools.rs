@@ -92,7 +92,7 @@ impl TurnTools {
         if is_same { earlier.clone() } else { self }
     }
 
-    /// Returns the tool of that name, also when it is disabled.
+    /// Returns the tool of that name, even if it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let tools = &self.0.tools;
         let index = tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;

@@ -261,8 +261,8 @@ impl FileCheckpoints {
     }
 
     /// Sets the size of the folder of checkpoints, in bytes, beyond which contents of files are no
-    /// longer stored. Defaults to 4 GiB. What other processes add to the folder counts when this
-    /// one has added 64 MiB.
+    /// longer stored. Defaults to 4 GiB. Bytes that other processes add to the folder are counted
+    /// when this process has added 64 MiB.
     #[must_use]
     pub fn max_total_size(mut self, bytes: u64) -> Self {
         self.limits.total = bytes;

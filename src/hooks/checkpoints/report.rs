@@ -22,7 +22,7 @@ pub struct Checkpoint {
 pub enum RewindMode {
     /// Nothing is changed; the report lists what would be.
     DryRun,
-    /// Files that were changed from outside stay as they are and are reported.
+    /// Files that were changed from outside are left unchanged and reported.
     SkipChanged,
     /// Files with changes from outside are rewound as well, and these changes are lost.
     Overwrite,

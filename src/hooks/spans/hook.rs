@@ -43,8 +43,8 @@ const MAX_ARGS: usize = 16 * 1024;
 /// unless [enabled](Self::with_content). Export one of the two, not both.
 ///
 /// A child run's spans are inside the tool call it runs in. Without a recorder and without a
-/// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others
-/// do.
+/// subscriber the hook does nothing. Add it first: as the outermost hook it sees the actions of all
+/// other hooks.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;

@@ -21,10 +21,10 @@ use super::summarize::Summarizer;
 
 /// Replaces old messages with a summary when the context window fills up.
 ///
-/// When a request would fill more than 85 % of the window (what the provider reported for the last
-/// one, and an estimate of what was added since), a model is asked to summarize the old messages in
-/// at most 2,000 words. The last tenth of the messages, and at least two, stay word for word. The
-/// same happens when a provider reports that the prompt is too long, and when
+/// When a request would fill more than 85 % of the window (the count that the provider reported for
+/// the last request, plus an estimate of the messages added since), a model is asked to summarize
+/// the old messages in at most 2,000 words. The last tenth of the messages, and at least two, stay
+/// word for word. The same happens when a provider reports that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
 ///
 /// * The store still has the whole history. The summary is stored next to it, so that neither the
@@ -41,10 +41,11 @@ use super::summarize::Summarizer;
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
 ///   of the messages that stay in the prompt.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
-///   its middle omitted. The length of the request is judged by what the provider reported for the
-///   last one as well.
+///   its middle omitted. The count that the provider reported for the last request is also used to
+///   estimate the length of the request.
 ///
-/// Add it last: as the hook nearest to the model it sees the request as the others leave it.
+/// Add it last: as the hook nearest to the model it sees the request with the changes of all other
+/// hooks.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

@@ -168,7 +168,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Returns `true` while a writer of the log is open, in this process or in another one.
     ///
-    /// The provided method opens a writer for a moment, which refuses others meanwhile.
+    /// The provided method opens a writer for a moment, during which other writers are refused.
     ///
     /// # Errors
     ///
@@ -193,7 +193,8 @@ pub trait Log: Send + Sync + 'static {
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
-    /// their order. Each writer is there once. An append that fails must not fail the others.
+    /// their order. Each writer is there once. An append that fails must not fail the other
+    /// appends.
     ///
     /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
     /// with one flush returns `true` from [`appends_together`](Self::appends_together).
@@ -264,8 +265,8 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Returns `true` if `error` concerns one log, so that lists and
-    /// [`prune`](crate::SessionStore::prune) continue with the others. The provided method is true
-    /// for [`ErrorKind::Corrupt`].
+    /// [`prune`](crate::SessionStore::prune) continue with the other logs. The provided method is
+    /// true for [`ErrorKind::Corrupt`].
     fn concerns_one_log(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }

@@ -94,7 +94,7 @@ impl ThreadStore {
         self
     }
 
-    /// Returns the session's state; a new empty one is made when there is none.
+    /// Returns the session's state; a new empty session is created if there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
         let mut threads = self.begin(id);
         if !threads.exists(id) {

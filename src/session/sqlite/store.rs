@@ -13,9 +13,9 @@ use super::database::{BUSY_TIMEOUT, Database};
 
 /// Sessions in one SQLite database, to which any number of processes may write.
 ///
-/// An acknowledged write is on the disk (write-ahead log, flushed with every transaction). What
-/// several sessions write while the write before them is stored shares one transaction. A crash or
-/// a full disk leaves all of a write or nothing, and a write that fails fails no other. Damaged
+/// An acknowledged write is on the disk (write-ahead log, flushed with every transaction). Writes
+/// of several sessions that arrive while an earlier write is stored share one transaction. A crash
+/// or a full disk leaves all of a write or nothing, and a write that fails fails no other. Damaged
 /// parts of a session are omitted, put into the table `damaged` and reported, and everything after
 /// them is read. Another program's database, or one of a newer version, is not touched.
 ///

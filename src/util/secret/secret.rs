@@ -36,10 +36,11 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
 /// and do not drop it.
 ///
-/// So are the values of up to 256 variables of the process's environment, for commands can read it:
-/// of at least 16 bytes, 6 of them different, that are no path and no address, with names that end
-/// with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or `TOKEN`. It is read once, when
-/// the first text is redacted.
+/// The values of up to 256 variables of the process's environment are secrets as well, because
+/// commands can read the environment: values of at least 16 bytes, 6 of them different, that are no
+/// path and no address, of variables whose names end with `API_KEY`, `APIKEY`, `ACCESS_KEY`,
+/// `SECRET_KEY`, `SECRET` or `TOKEN`. The environment is read once, when the first text is
+/// redacted.
 ///
 /// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
 /// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this
