@@ -77,7 +77,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Writes a whole file, replacing the old one, and creates missing parent folders. A concurrent
-    /// reader sees the old content or the new, also after a crash.
+    /// reader sees the old or the new content, even after a crash.
     ///
     /// # Errors
     ///

@@ -141,7 +141,7 @@ impl fmt::Debug for Command {
 pub struct CommandLimits {
     /// The limit on the time a command may run.
     pub timeout: Option<Duration>,
-    /// The limit on what is retained of each stream of a command, in bytes.
+    /// The maximum number of bytes that are captured of each stream of a command.
     pub max_output: Option<usize>,
 }
 
@@ -153,7 +153,7 @@ impl CommandLimits {
         self
     }
 
-    /// Sets the limit on what is retained of each stream of a command, in bytes.
+    /// Sets the maximum number of bytes that are captured of each stream of a command.
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);

@@ -71,8 +71,8 @@ impl MemoryBackend {
     }
 
     /// Sets the limit on all files together, in bytes, of which each file takes its content, its
-    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files as they
-    /// are. It applies to all clones together.
+    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files
+    /// unchanged. It applies to all clones together.
     #[must_use]
     pub fn with_max_bytes(self, bytes: usize) -> Self {
         lock(&self.files).max_bytes = bytes;

@@ -88,8 +88,8 @@ impl Gateway {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the turn, and the next turn of the session may begin. What was
-    /// stored stays, also the session of a turn without history.
+    /// Dropping the future drops the turn, and the next turn of the session may begin. Stored
+    /// messages stay, even in the session of a turn without history.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
         Ok(self.core.process_in_lane(&options).await?.text)
     }

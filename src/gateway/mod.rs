@@ -116,14 +116,14 @@
 //!
 //! Permission questions, `AskUserQuestion` and the tools of
 //! [`request_user_input`](crate::tools::request_user_input) ask in the chat of their turn. The next
-//! message of the same sender there is the answer to the oldest open question; others wait for the
-//! end of the turn. Only a plain `yes` or `always` allows a call. After the
+//! message of the same sender there is the answer to the oldest open question; other messages wait
+//! for the end of the turn. Only a plain `yes` or `always` allows a call. After the
 //! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
 //! answers the question with a later message. A message of another sender continues the
 //! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
 //! as well, until its process ends. A heartbeat asks nothing: its questions are denied.
 //!
-//! A message that was taken as an answer is not part of the conversation, also when it is delivered
+//! A message that was taken as an answer is not part of the conversation, even if it is delivered
 //! again.
 //!
 //! # Names

@@ -185,7 +185,7 @@ impl SessionManager {
 
     /// Imports the files `*.json` of a folder, each a session: `{"key": "telegram:123", "messages":
     /// [..], "summary": ".."}`. The id of a session is its `key`, or else the name of its file. A
-    /// session that the store has stays as it is, so that an import may be repeated.
+    /// session that the store already has is not changed, so that an import may be repeated.
     ///
     /// # Errors
     ///

@@ -32,8 +32,8 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 ///
 /// A session is due when more than 20 messages follow its last summary, or when they fill more than
 /// three quarters of the context window, as [estimated](estimate_tokens) from their text. The last
-/// four messages stay as they are. More than ten old ones are summarized in two halves at once, and
-/// the two summaries are merged. A message over half the window is omitted, with a note in the
+/// four messages are not summarized. More than ten old ones are summarized in two halves at once,
+/// and the two summaries are merged. A message over half the window is omitted, with a note in the
 /// summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
 /// Clones share the list of the sessions that are being summarized.
@@ -106,8 +106,8 @@ impl Summaries {
         self
     }
 
-    /// Sets the number of messages that stay as they are, at least two. Defaults to four. More stay
-    /// if a call would be separated from its result.
+    /// Sets the number of last messages that are not summarized, at least two. Defaults to four.
+    /// More stay if a call would be separated from its result.
     #[must_use]
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.keep_last = count;

@@ -125,7 +125,8 @@ impl AddressPolicy {
         Ok(self)
     }
 
-    /// Allows exactly this address and port, written in a URL or as what a name resolves to.
+    /// Allows exactly this address and port, whether the URL contains the address or a name that
+    /// resolves to it.
     pub fn allow_address(mut self, address: SocketAddr) -> Self {
         self.addresses.push(address);
         self

@@ -293,8 +293,8 @@ impl PermissionRules {
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 
-    /// Rules to allow that can be offered for a call. No rule is broader than the question about
-    /// the call, and there is no rule for a command that is not fully understood.
+    /// Rules to allow that can be offered for a call. No rule is broader than the accesses that the
+    /// call shows, and there is no rule for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }

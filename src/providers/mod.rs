@@ -23,7 +23,7 @@
 //!
 //! Every decoder is tested with recorded and documented streams: whole, split at every byte and
 //! truncated after every byte. The requests of whole conversations are sent to test servers that
-//! refuse what the real ones refuse: thinking after another conversation, reasoning without its
+//! refuse what the real servers refuse: thinking after another conversation, reasoning without its
 //! item, missing signatures. The requests to OpenAI, Anthropic and Google and their answers are
 //! compared with the types and clients of the official SDKs. A history written by any of these
 //! models is valid for any other. No test sends requests to the providers' own servers unless a key

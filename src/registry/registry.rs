@@ -85,7 +85,7 @@ impl Registry {
     }
 
     /// Sets a function that completes the builder of every agent, of configurations and of
-    /// builders: limits and settings of the program. Instances that exist stay as they are.
+    /// builders: limits and settings of the program. Existing instances are not changed.
     ///
     /// ```
     /// use agentcore::registry::Registry;

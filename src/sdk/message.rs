@@ -61,7 +61,7 @@ pub struct UnknownMessage {
     pub envelope: Envelope,
     /// The `type`.
     pub kind: Arc<str>,
-    /// The whole message, which is what is written.
+    /// The whole message, which is written unchanged.
     pub raw: Arc<RawValue>,
 }
 

@@ -129,7 +129,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// Creates the tokens of `usage`, and what they cost.
+    /// Creates the usage with the tokens of `usage` and their cost.
     pub fn new(usage: Usage, cost_usd: Option<f64>) -> Self {
         Self {
             input_tokens: usage.input_tokens,

@@ -167,7 +167,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Adds a tool for every agent and user, also for agents of a configuration whose list
+    /// Adds a tool for every agent and user, including agents of a configuration whose list
     /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
     /// such as `deny: [deploy]`, prevents an agent from calling it. A name that is invalid or taken
     /// is an error of [`router`](Self::router).

@@ -90,7 +90,7 @@ pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
 /// Returns the first `head_chars` and the last `tail_chars` characters of `text`, with a marker
 /// between them that gets the number of omitted ones.
 ///
-/// A text that fits into both together is returned as it is.
+/// A text that fits into both together is returned unchanged.
 ///
 /// ```
 /// use agentcore::text::head_tail;

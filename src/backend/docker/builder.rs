@@ -107,8 +107,8 @@ impl DockerBuilder {
     /// Defaults to none.
     ///
     /// Without them, `root` in the container is an ordinary user who owns the files of `root`: it
-    /// cannot read or write the files of others, change owners, become another user or bind a port
-    /// below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
+    /// cannot read or write the files of other users, change owners, become another user or bind a
+    /// port below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
     /// `["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]`. `ALL` gives every capability.
     pub fn capabilities<C: Into<String>>(mut self, names: impl IntoIterator<Item = C>) -> Self {
         self.capabilities.extend(names.into_iter().map(Into::into));

@@ -268,7 +268,7 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether denied paths are withheld from commands also in folders that they may write.
+    /// Sets whether denied paths are also withheld from commands in folders that they may write.
     /// Defaults to `false`, because it restricts a command in every folder between the allowed one
     /// and a denied path: if the path must not be read, the command cannot read files there that
     /// did not exist when it started; if it must not be written, the command can neither create nor
@@ -279,8 +279,8 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether commands run also when the kernel cannot enforce all that is requested. They do
-    /// not by default.
+    /// Sets whether commands run even if the kernel cannot enforce all restrictions that are
+    /// requested. They do not by default.
     #[must_use]
     pub fn best_effort(mut self, yes: bool) -> Self {
         self.best_effort = yes;

@@ -36,7 +36,7 @@ pub struct GlobQuery {
     pub any_depth: bool,
     /// The maximum number of files to return.
     pub limit: usize,
-    /// The filter for files that may be found; the others do not count against the limit.
+    /// The filter for files that may be found; other files do not count against the limit.
     pub filter: PathFilter,
 }
 

@@ -15,7 +15,7 @@ use super::checks::{Failures, same, wrong};
 type Check<L> = fn(&L) -> Result<()>;
 
 /// Checks that a [`Log`] fulfills its contract: bytes come back in the order in which they were
-/// appended, whole or from the end, also after the log is reopened; one writer at a time has a log;
+/// appended, whole or from the end, even after the log is reopened; one writer at a time has a log;
 /// a log is removed as it was expected, or not at all; ids are distinguished; and a [`LogStore`]
 /// over it reports damage once and reads the undamaged part.
 ///

@@ -45,7 +45,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
 /// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this
 /// crate cut it off; compression, encryption and other spellings; images and documents; and
-/// messages of the user, which are sent and stored as they are.
+/// messages of the user, which are sent and stored unchanged.
 ///
 /// ```
 /// let key = agentcore::Secret::new("sk-1234567890");
