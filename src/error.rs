@@ -52,7 +52,7 @@ pub enum ErrorKind {
     /// The model, endpoint, container or background command does not exist (404).
     NotFound,
     /// The request is invalid: the provider refused it as malformed (400, 422), or an argument is
-    /// invalid, such as a session id that a store cannot keep.
+    /// invalid, such as a session id that a store cannot store.
     InvalidRequest,
     /// The request is longer than the model's context window.
     ContextTooLong,

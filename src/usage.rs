@@ -23,10 +23,10 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Prompt tokens written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// Of `cache_write_tokens`, those written to a cache that lives long: 1 hour at Anthropic, 12
-    /// hours at OpenAI.
+    /// The part of `cache_write_tokens` that was written to a cache that lives long: 1 hour at
+    /// Anthropic, 12 hours at OpenAI.
     pub cache_write_long_tokens: u64,
-    /// Of `output_tokens`, those of thinking.
+    /// The part of `output_tokens` that was used for thinking.
     pub reasoning_tokens: u64,
     /// The requests that tools of the provider made, such as web searches. They have no price here.
     pub server_tool_requests: u64,
@@ -210,7 +210,7 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// Reads an object of counts. One of another shape is none.
+/// Reads an object of counts. A value of another shape counts as no object.
 fn detail<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     let object = Some(Value::deserialize(from)?).filter(Value::is_object);
     Ok(object.and_then(|object| serde_json::from_value(object).ok()))

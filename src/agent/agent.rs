@@ -62,8 +62,8 @@ impl Agent {
     ///
     /// The session is discarded when the run ends or is dropped. To continue the conversation
     /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
-    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
-    /// session, and a session with calls that wait for approval is kept for
+    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every
+    /// session, and a session with calls that wait for approval is stored for
     /// [`Session::resume`](crate::Session::resume).
     ///
     /// ```
@@ -126,8 +126,8 @@ impl Agent {
         Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
-    /// Returns the sessions of the agent's store, the most recently written first. Those of
-    /// subagents are omitted; [`SessionStore::list`] has them.
+    /// Returns the sessions of the agent's store, the most recently written first. Sessions of
+    /// subagents are omitted; use [`SessionStore::list`] to get them too.
     ///
     /// # Errors
     ///

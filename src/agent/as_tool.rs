@@ -15,10 +15,10 @@ impl Agent {
     /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in its own
     /// session, `PARENT:sub:NAME:CALL-ANSWER`, where `ANSWER` is a part of the id of the answer
     /// with the call. A child that fails or is cut off is an error that the model reads, with the
-    /// text and the calls it had. The time limit is that of this agent
-    /// ([`max_duration`](crate::AgentBuilder::max_duration)), not that of tools. A call needs no
-    /// question, because those of the child pass the gates of the calling run; rules such as
-    /// `deny:Agent(NAME)` apply.
+    /// text and the calls it had. The time limit of this agent applies
+    /// ([`max_duration`](crate::AgentBuilder::max_duration)), not the time limit of tools. A call
+    /// needs no question, because the calls of the child pass the gates of the calling run; rules
+    /// such as `deny:Agent(NAME)` apply.
     ///
     /// ```
     /// use agentcore::Agent;

@@ -44,8 +44,8 @@ use super::agent::Agent;
 /// ```
 ///
 /// A clone builds another agent of the same parts: the gates, hooks and stores that were added are
-/// shared. An answer for the rest of a session applies to the agent that asked; one that a gate
-/// stores applies to all agents that share the gate.
+/// shared. An answer for the rest of a session applies to the agent that asked. An answer that a
+/// gate stores applies to all agents that share the gate.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
@@ -166,10 +166,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that keeps
-    /// sessions for an hour after their last use, at most 1,000 of them and 64 MiB: beyond that it
-    /// drops those that were used longest ago. Runs without a session ([`Agent::run`]) are not kept
-    /// in the default store.
+    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that
+    /// stores sessions in memory for an hour after their last use, at most 1,000 sessions and 64
+    /// MiB. Beyond that it drops the least recently used sessions. Runs without a session
+    /// ([`Agent::run`]) are not stored in the default store.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -274,7 +274,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the text of an interrupted answer is kept. Defaults to `true`.
+    /// Sets whether the text of an interrupted answer stays in the history. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.keep_interrupted = keep;
         self

@@ -108,18 +108,18 @@ impl AgentBuilder {
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
-    /// text stays, up to three quarters of what was left. Results are cut before that, as by
+    /// text stays, up to three quarters of the remaining bytes. Results are cut before that, as by
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when more than three quarters are used and messages from
     /// before the run use more than one quarter.
     ///
     /// An input that alone exceeds the limit is refused with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds
-    /// it together with the messages before it, which no compactor has shortened, is removed again,
-    /// and the run ends with `ResponseTooLarge`.
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. An input that
+    /// exceeds it only together with the messages before it, which no compactor has shortened, is
+    /// removed again, and the run ends with `ResponseTooLarge`.
     ///
-    /// The runs within calls of this run share its limit, with their answers in progress; each is
-    /// held to that of its own agent as well.
+    /// The child runs of this run share its limit, with their answers in progress. The limit of the
+    /// child's own agent applies to each of them as well.
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_history_bytes = bytes;
         self
@@ -133,8 +133,8 @@ impl AgentBuilder {
     }
 
     /// Sets the time in which the tool sources must answer, all together, each time they are asked.
-    /// Defaults to 30 seconds. A source that does not answer in time keeps the tools it had, with a
-    /// warning, and is asked again before the next turn.
+    /// Defaults to 30 seconds. If a source does not answer in time, its last tools are used, with a
+    /// warning, and the source is asked again before the next turn.
     pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
         self.limits.source_timeout = timeout;
         self

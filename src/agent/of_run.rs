@@ -1,4 +1,4 @@
-//! A builder of an agent like that of a run.
+//! A builder with the parts of a run's agent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl AgentBuilder {
     /// retry policy, the limits of answers and of hooks, the choice of partial messages, the trace
     /// recorder and the token counter. `None` outside any run.
     ///
-    /// The name, the system prompt, the other limits and the permissions are those of a new
+    /// The name, the system prompt, the other limits and the permissions have the defaults of a new
     /// builder. For a [child](crate::Session::child_of) of the run, the limits and the permissions
     /// of the run apply in addition. Run it as a child: run on its own
     /// ([`Agent::run`](crate::Agent::run)), it has the tools and the backend of the run **without**
@@ -85,8 +85,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Replaces the tools by those of a registry. A disabled name stays disabled, for the tools of
-    /// hooks, unless the registry has a tool of that name.
+    /// Replaces the tools by the tools of a registry. A disabled name stays disabled, for the tools
+    /// of hooks, unless the registry has a tool of that name.
     pub(crate) fn with_own_tools(mut self, registry: &ToolRegistry) -> Self {
         self.tools.clear();
         self.sources.clear();
@@ -101,7 +101,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Returns the names of the tools of the builder, also of disabled ones, and of those that its
+    /// Returns the names of the builder's tools, of its disabled tools, and of the tools that its
     /// hooks announce.
     pub(crate) fn known_tool_names(&self) -> Vec<String> {
         let own_names = self.tools.iter().map(|tool| tool.name().to_owned());
@@ -109,9 +109,9 @@ impl AgentBuilder {
         own_names.chain(hook_names).collect()
     }
 
-    /// Leaves out the tools that `allows` returns `false` for, by their names and whether they
-    /// start agents. `turn_tools` are those that the calling run has. If `is_list`, no other than
-    /// these are allowed, so sources may add none.
+    /// Removes the tools for whose names `allows` returns `false`; its second argument is `true`
+    /// for tools that start agents. `turn_tools` are the tools of the calling run. If `is_list`, no
+    /// other tools are allowed, so sources may add none.
     pub(crate) fn retain_tools(
         mut self,
         turn_tools: &TurnTools,

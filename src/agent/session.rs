@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// Sets the id of the next input, so that it is stored once even if it is sent twice. A session
-    /// keeps at least the newest 1,000 ids.
+    /// stores at least the newest 1,000 ids.
     ///
     /// An input that is sent a second time is not processed again:
     ///
@@ -112,17 +112,17 @@ impl Session {
     /// * If a hook has changed the history at the position of the input, the run fails with
     ///   [`Conflict`](crate::ErrorKind::Conflict).
     ///
-    /// Some inputs are removed from the history and may be sent again: one that the model refused,
-    /// unless refused turns are kept, and one without an answer that was too long or had media that
-    /// made the request invalid.
+    /// Some inputs are removed from the history and may be sent again: an input that the model
+    /// refused, unless refused turns are kept, and an unanswered input that was too long or whose
+    /// media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self
     }
 
-    /// Sets the id of the session's user, replacing the one it had. In a session of several users,
-    /// such as a group chat, it is the user of the next run. For a session that belongs to one
-    /// user, see [`owned_by`](Self::owned_by).
+    /// Sets the id of the session's user and replaces the previous id. In a session of several
+    /// users, such as a group chat, it names the user of the next run. For a session that belongs
+    /// to one user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
@@ -150,11 +150,10 @@ impl Session {
     /// later ones had never been sent. Use it when a user edits an earlier input, or asks again.
     ///
     /// The cut is stored when the run begins. A cut between a call and its results moves after the
-    /// results; a summary that covers more messages than are kept is dropped, and so are questions
-    /// about calls that are not kept. The task list and the files stay as they are; to keep both
-    /// branches, or to have the task list of that moment, see [`fork_at`](Session::fork_at), and
-    /// for the files of a workspace
-    /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
+    /// results; a summary that covers more than the remaining messages is dropped, and so are
+    /// questions about removed calls. The task list and the files stay as they are. To keep both
+    /// branches, or to get the task list of that moment, see [`fork_at`](Session::fork_at), and for
+    /// the files of a workspace [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
     ///
     /// If the history has fewer messages, or together with [`resume`](Session::resume), the run
     /// fails with [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing
@@ -209,8 +208,8 @@ impl Session {
     /// A run that is dropped, or whose process ends, leaves a session that can be continued: every
     /// input, answer and tool result that was emitted is stored.
     ///
-    /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run holds
-    /// the session; for other errors see [`Run::finish`].
+    /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run has
+    /// leased the session; for other errors see [`Run::finish`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }
@@ -307,9 +306,9 @@ impl Session {
     /// background task of `task`: the call may return before. The time limit of the call does not
     /// apply.
     ///
-    /// Every message is [forwarded](TaskContext::forward), with the task's own messages in the
-    /// place of `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the
-    /// task steer the child; one that arrives after its last turn stays unread.
+    /// Every message is [forwarded](TaskContext::forward), with the task's own messages instead of
+    /// `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the task
+    /// steer the child; a message that arrives after its last turn stays unread.
     ///
     /// ```
     /// use agentcore::model::ModelEvent;
@@ -409,9 +408,9 @@ impl Session {
     /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session. Each call of this function has its own
-    /// limits on money, tokens and time, like a run. The session is held only while the summary is
-    /// stored. Warnings, such as those of the model, are logged with `tracing`.
+    /// The session is not leased while the model is called, only while the summary is stored. Each
+    /// call of this function has its own limits on money, tokens and time, like a run. Warnings,
+    /// for example of the model, are logged with `tracing`.
     ///
     /// # Cancel safety
     ///
@@ -421,8 +420,8 @@ impl Session {
     ///
     /// Returns [`Config`](crate::ErrorKind::Config) if the agent has no compactor,
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist, the
-    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session
-    /// at the beginning or when the summary is to be stored, and
+    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the
+    /// session at the beginning or when the summary is to be stored, and
     /// [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers were
     /// changed meanwhile.
     ///

@@ -15,8 +15,8 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not
-    /// exist, [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
-    /// error.
+    /// exist, [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased it, or the
+    /// store's error.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
         self.stored().set_title(title.into()).await
     }
@@ -55,9 +55,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's
-    /// error. If the session of a subagent cannot be removed, all others are removed before the
-    /// error is returned; a second call removes the remaining ones.
+    /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased the session,
+    /// or the store's error. If the session of a subagent cannot be removed, all others are removed
+    /// before the error is returned; a second call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
         self.stored().delete().await
     }

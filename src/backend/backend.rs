@@ -77,7 +77,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Writes a whole file, replacing the old one, and creates missing parent folders. A concurrent
-    /// reader sees the old content or the new, also after a crash.
+    /// reader sees the old or the new content, even after a crash.
     ///
     /// # Errors
     ///
@@ -190,14 +190,16 @@ pub trait Backend: Send + Sync + Debug + 'static {
         search::grep_through(self, query).await
     }
 
-    /// The limits on commands that were set for this backend. Tools that run commands use them
-    /// instead of their own. A backend that wraps another one returns those of the other.
+    /// Returns the limits on commands that were set for this backend. Tools that run commands use
+    /// them instead of their own. If your backend wraps another one, return the limits of the inner
+    /// backend.
     fn command_limits(&self) -> CommandLimits {
         CommandLimits::default()
     }
 
     /// Returns the shell that runs the commands, which stays the same for the life of the backend.
-    /// Defaults to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
+    /// Defaults to [`Shell::Posix`]. If your backend wraps another one, return the shell of the
+    /// inner backend.
     fn shell(&self) -> Shell {
         Shell::default()
     }

@@ -29,7 +29,8 @@ pub struct Command {
     pub command: String,
     /// The time limit; `None` means the backend's own limit.
     pub timeout: Option<Duration>,
-    /// The number of bytes that are kept of each stream; `None` means the backend's own limit.
+    /// The maximum number of bytes that are captured of each stream; `None` means the backend's own
+    /// limit.
     pub max_output: Option<usize>,
     /// The working directory, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
@@ -66,7 +67,7 @@ impl Command {
         self
     }
 
-    /// Sets the number of bytes that are kept of each stream.
+    /// Sets the maximum number of bytes that are captured of each stream.
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
@@ -140,7 +141,7 @@ impl fmt::Debug for Command {
 pub struct CommandLimits {
     /// The limit on the time a command may run.
     pub timeout: Option<Duration>,
-    /// The limit on what is retained of each stream of a command, in bytes.
+    /// The maximum number of bytes that are captured of each stream of a command.
     pub max_output: Option<usize>,
 }
 
@@ -152,7 +153,7 @@ impl CommandLimits {
         self
     }
 
-    /// Sets the limit on what is retained of each stream of a command, in bytes.
+    /// Sets the maximum number of bytes that are captured of each stream of a command.
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
@@ -164,10 +165,10 @@ impl CommandLimits {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandOutput {
-    /// The standard output, as far as the backend keeps it.
+    /// The standard output, as far as the backend captures it.
     pub stdout: Captured,
-    /// The standard error, as far as the backend keeps it; empty when [`Command::merge_stderr`] is
-    /// set.
+    /// The standard error, as far as the backend captures it; empty when [`Command::merge_stderr`]
+    /// is set.
     pub stderr: Captured,
     /// The exit code; `None` if a signal or the time limit ended the command.
     pub exit_code: Option<i32>,
@@ -212,7 +213,7 @@ impl BackgroundOutput {
     }
 }
 
-/// A stream of bytes of which the start and the end were kept.
+/// The captured start and end of a stream of bytes.
 ///
 /// ```
 /// use agentcore::backend::Captured;
@@ -229,12 +230,12 @@ pub struct Captured {
     pub head: Bytes,
     /// The last bytes, when a part was omitted.
     pub tail: Bytes,
-    /// The number of bytes between them that were not kept.
+    /// The number of bytes between them that were omitted.
     pub omitted: u64,
 }
 
 impl Captured {
-    /// Creates a stream whose bytes between `head` and `tail` were not kept.
+    /// Creates a stream whose bytes between `head` and `tail` were omitted.
     pub fn new(head: impl Into<Bytes>, tail: impl Into<Bytes>, omitted: u64) -> Self {
         Self {
             head: head.into(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 ///
 /// [Permission rules](crate::permission) refuse a command that names it. A `LocalBackend` with a
 /// `Sandbox` also refuses it to programs that access it in other ways: in folders that the command
-/// may only read or run, and with `Sandbox::hold_denied` in those that it may write. Other backends
-/// ignore it.
+/// may only read or run, and with `Sandbox::hold_denied` also in folders that it may write. Other
+/// backends ignore it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct DeniedPath {

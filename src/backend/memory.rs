@@ -71,8 +71,8 @@ impl MemoryBackend {
     }
 
     /// Sets the limit on all files together, in bytes, of which each file takes its content, its
-    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files as they
-    /// are. It holds for all clones.
+    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files
+    /// unchanged. It applies to all clones together.
     #[must_use]
     pub fn with_max_bytes(self, bytes: usize) -> Self {
         lock(&self.files).max_bytes = bytes;
@@ -254,7 +254,7 @@ impl Files {
         (self.bytes - old_bytes).saturating_add(memory_of(key, len))
     }
 
-    /// Checks that a file may have this many bytes. One may always become smaller.
+    /// Checks that a file may have this many bytes. A file may always become smaller.
     fn check_room(&self, key: &str, path: &str, len: usize) -> Result<()> {
         let bytes = self.bytes_with(key, len);
         if bytes <= self.max_bytes.max(self.bytes) {

@@ -10,8 +10,8 @@
 pub enum Shell {
     /// GNU bash.
     Bash,
-    /// Some shell of the POSIX family, such as dash, busybox's or bash. What these read differently
-    /// is not understood.
+    /// Some shell of the POSIX family, such as dash, busybox's or bash. Syntax that these shells
+    /// read differently is not understood.
     #[default]
     Posix,
 }

@@ -43,12 +43,12 @@ pub struct AgentConfig {
     pub model: String,
     /// The system prompt. Defaults to none.
     pub system_prompt: String,
-    /// The context window of the model, in tokens. Defaults to that of the model, or 128,000 if it
-    /// is unknown.
+    /// The context window of the model, in tokens. Defaults to the context window of the model, or
+    /// to 128,000 if that is unknown.
     pub context_window: Option<u64>,
-    /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
+    /// The names of its tools: tools of this crate (`calculate`, `current_datetime`,
     /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
-    /// `request_user_approval`), and those that the program has registered in Rust. Tools of hooks,
+    /// `request_user_approval`), and tools that the program has registered in Rust. Tools of hooks,
     /// such as `read_file`, may be named too. The list selects only among the tools of this crate:
     /// tools of the program reach every agent, and `permissions` restrict them.
     pub tools: Vec<String>,

@@ -56,7 +56,7 @@ pub struct BackendCfg {
     pub workdir: Option<String>,
     /// The time limit of a command in seconds. Defaults to 120.
     pub timeout: Option<u64>,
-    /// The maximum number of bytes kept of a command's output. Defaults to 100,000.
+    /// The maximum number of bytes of a command's output that are returned. Defaults to 100,000.
     pub max_output_bytes: Option<usize>,
     /// The sandbox of the commands of a `local` backend. Defaults to `off`: a command may read and
     /// write everything that the process may, including the folders of other users.
@@ -65,8 +65,8 @@ pub struct BackendCfg {
     pub image: Option<String>,
     /// The name of the new container if `image` is set, or of an existing one otherwise.
     pub container_name: Option<String>,
-    /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to that of the
-    /// `docker` program.
+    /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to the address
+    /// that the `docker` program uses.
     pub docker_host: Option<String>,
     /// The network of a new container. Defaults to `none`.
     pub network: Option<String>,
@@ -132,7 +132,7 @@ impl BackendCfg {
         self
     }
 
-    /// Sets the maximum number of bytes kept of a command's output.
+    /// Sets the maximum number of bytes of a command's output that are returned.
     #[must_use]
     pub fn with_max_output_bytes(mut self, bytes: usize) -> Self {
         self.max_output_bytes = Some(bytes);

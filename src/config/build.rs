@@ -66,8 +66,8 @@ impl AgentConfig {
     /// Returns the errors of [`check`](Self::check),
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the name of a tool that neither this
     /// crate nor `parts` has, and the errors of the model's provider, the backend and the store.
-    /// All of them name the place in the file. A permission rule that matches no tool is logged as
-    /// a warning.
+    /// All errors name the position in the file. A permission rule that matches no tool is logged
+    /// as a warning.
     ///
     /// # Cancel safety
     ///

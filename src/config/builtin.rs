@@ -106,7 +106,7 @@ const BUILTINS: &[Builtin] = &[
     },
 ];
 
-/// The names of the tools that hooks register, and of those that start subagents.
+/// The names of the tools that hooks register, and of the tools that start subagents.
 pub(super) const HOOK_TOOLS: [&str; 15] = [
     "ls",
     "read_file",

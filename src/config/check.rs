@@ -45,7 +45,8 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first fault.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the position of the first
+    /// fault.
     pub fn check(&self) -> Result<()> {
         if self.model.trim().is_empty() {
             return Err(self.error_at("model", "the key \"model\" is missing"));

@@ -64,7 +64,7 @@ impl Parts {
         self
     }
 
-    /// Sets the backend, which replaces that of the configuration.
+    /// Sets the backend, which replaces the configured backend.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
         self

@@ -177,7 +177,7 @@ impl BackendCfg {
         Err(Error::new(ErrorKind::Config, text))
     }
 
-    /// Starts the container, or reuses the one of the same name that an earlier process left.
+    /// Starts the container, or reuses a container of the same name that an earlier process left.
     #[cfg(all(feature = "docker", unix))]
     async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
         let name = match (owner, &self.container_name) {

@@ -24,11 +24,11 @@ pub struct SubAgentCfg {
     /// Its system prompt.
     #[serde(default)]
     pub system_prompt: String,
-    /// The names of its tools. Defaults to those of the agent except the tools that start
+    /// The names of its tools. Defaults to the agent's tools without the tools that start
     /// subagents.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Its model. Defaults to that of the agent.
+    /// Its model. Defaults to the agent's model.
     #[serde(default)]
     pub model: Option<String>,
     /// True if a call can start it and wait for its result. Defaults to `true`.

@@ -19,7 +19,7 @@ const TOOL_TIMEOUT: u64 = 120;
 /// The builder's default maximum number of concurrent calls.
 const PARALLEL_TOOLS: usize = 8;
 
-/// An untrusted configuration, such as that of a cloned repository. It can only
+/// An untrusted configuration, for example from a cloned repository. It can only
 /// [narrow](Config::narrow) another one.
 ///
 /// It may have:
@@ -27,7 +27,7 @@ const PARALLEL_TOOLS: usize = 8;
 /// * rules to deny and to ask, but none to allow;
 /// * the permission modes `plan` and `dontAsk`;
 /// * a subset of the agent's tools;
-/// * limits that are not higher than those of the agent;
+/// * limits that are not higher than the agent's limits;
 /// * disabled hooks.
 ///
 /// Any other key is an error: an untrusted configuration sets no model, prompt, backend, key or
@@ -77,7 +77,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the untrusted
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config), with the position in the untrusted
     /// file, if it allows more than this configuration or names an agent that this configuration
     /// does not have.
     pub fn narrow(&self, untrusted: &Untrusted) -> Result<Self> {

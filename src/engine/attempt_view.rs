@@ -74,7 +74,7 @@ impl<'a> AttemptView<'a> {
 }
 
 impl Output<'_> {
-    /// Numbers the attempt, and names the one that it supersedes.
+    /// Numbers the attempt, and names the attempt that it supersedes.
     fn begin(&mut self) {
         self.number = self.cx.next_attempt();
         if let Some(first) = self.cx.shown_attempt() {

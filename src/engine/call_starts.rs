@@ -40,7 +40,7 @@ impl CallStart {
     }
 }
 
-/// Stores the starts of calls. Those of calls that are permitted at the same time are stored
+/// Stores the starts of calls. The starts of calls that are permitted at the same time are stored
 /// together.
 pub(super) struct CallStarts {
     /// True if there are several calls.

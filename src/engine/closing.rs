@@ -178,7 +178,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     finish(cx, output, error)
 }
 
-/// Accepts no more messages, and takes those that no turn has read.
+/// Accepts no more messages, and takes the messages that no turn has read.
 fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
     cx.shared().end_steering();
     let mut control = lock(&cx.shared().control);

@@ -361,8 +361,8 @@ fn panicked(text: &str) -> Error {
     Error::new(ErrorKind::Other, format!("the compactor panicked: {text}"))
 }
 
-/// Checks that a summary covers at least the messages of the one before it, and does not separate a
-/// call from its results.
+/// Checks that a summary covers at least the messages of the previous summary, and does not
+/// separate a call from its results.
 fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) -> Result<()> {
     let refuse = |why: String| Err(Error::new(ErrorKind::InvalidMessages, why));
     let end = new.through_message;

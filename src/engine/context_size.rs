@@ -12,7 +12,7 @@ use crate::usage::{Usage, total};
 /// estimate of the messages added since.
 ///
 /// Messages are estimated by [`update`](Self::update), not when they are added: few runs need the
-/// count after every message, and those without a compactor never need it.
+/// count after every message, and runs without a compactor never need it.
 #[derive(Debug, Default)]
 pub(super) struct ContextSize {
     tokens: u64,

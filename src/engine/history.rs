@@ -26,7 +26,7 @@ use super::session_writer::SessionWriter;
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
-    /// The entry of the run among those in progress, which lasts as long as the lease.
+    /// The entry of the run among the runs in progress, which lasts as long as the lease.
     pub(super) _registration: Registration,
     /// True if the session's user, directory or parent changed, which is stored with the next
     /// messages.
@@ -149,7 +149,7 @@ impl History {
     }
 
     /// Sends messages to the model as user input, and emits them. After an error, `messages` has
-    /// those after the one that failed.
+    /// the messages after the failed one.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,
@@ -212,9 +212,9 @@ impl History {
     /// Stores an answer, then emits it.
     ///
     /// The starts of the calls in `starts` are stored with it. If the last message of the history
-    /// is an answer without calls, the parts of this one are appended to it instead, and `starts`
-    /// is cleared. Returns the answer; if it continues one that was paused or aborted, with the
-    /// content of both.
+    /// is an answer without calls, the parts of `response` are appended to that answer instead, and
+    /// `starts` is cleared. Returns the answer. If it continues a paused or aborted answer, it has
+    /// the content of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,

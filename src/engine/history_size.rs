@@ -27,12 +27,12 @@ fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputSize(usize);
 
-/// The size of a history, and its limits: its own, and that of the pool which it shares with the
-/// histories of other runs of its tree.
+/// The size of a history, and its two limits: its own limit, and the limit of the pool that it
+/// shares with the histories of other runs of its tree.
 ///
-/// The messages of the run itself count for as long as it lasts; those that were loaded count until
-/// a summary covers them. So neither a long run nor a long session outgrows the limits, and a
-/// session that is over them can continue once it is compacted.
+/// The messages of the run itself count for as long as it lasts; loaded messages count until a
+/// summary covers them. So neither a long run nor a long session outgrows the limits, and a session
+/// that exceeds them can continue once it is compacted.
 #[derive(Debug)]
 pub(super) struct HistorySize {
     /// Messages that a summary covers, which are not sent.
@@ -114,8 +114,8 @@ impl HistorySize {
         own_room.min(self.share.pool().room())
     }
 
-    /// Checks that an input may be added. Returns its size. One that does not fit in addition to
-    /// what was there before the run is allowed, because a compaction may make room for it.
+    /// Checks that an input may be added. Returns its size. An input that does not fit in addition
+    /// to the messages from before the run is allowed, because a compaction may make room for it.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl HistorySize {
 
     /// Counts a result until its share is dropped, when it is in the history. If it would leave
     /// less than a sixth of the pool, it is cut to the least size first: by default there is room
-    /// for that of all calls of an answer.
+    /// for results of that size for all calls of an answer.
     pub(super) fn hold_result(&self, result: &mut ToolResult, call: &ToolCall) -> PoolShare {
         let pool = self.share.pool();
         if result_size(result) > pool.room().saturating_sub(pool.max_bytes() / 6) {

@@ -105,8 +105,9 @@ impl Partials {
         self.close(out);
     }
 
-    /// A complete part: emitted thinking closes its block, and citations close that of their text;
-    /// any other block of this format is a block of its own. Those of other providers have no form.
+    /// Emits a complete part. Emitted thinking closes its block, and citations close the block of
+    /// their text; any other block of this format is a block of its own. Blocks of other providers
+    /// have no form and are omitted.
     fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
             Part::Thinking(_) if self.open == Open::Thinking => self.close(out),

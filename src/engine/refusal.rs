@@ -101,8 +101,8 @@ impl Refusal {
         result
     }
 
-    /// Returns the result of the call, limited as that of a tool: a reply is as long as its author
-    /// likes.
+    /// Returns the result of the call, limited like the result of a tool, because a reply can have
+    /// any length.
     pub(super) fn into_limited_result(self, call: &ToolCall, max_bytes: usize) -> ToolResult {
         let mut result = self.into_result(call);
         limit_result(&mut result, call, max_bytes);

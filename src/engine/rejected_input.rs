@@ -62,8 +62,8 @@ impl History {
         self.remove_last(own_messages.len());
     }
 
-    /// Returns the inputs of this run without an answer so far, and those of runs before it; both
-    /// are at the end of the history.
+    /// Returns the inputs of this run without an answer so far, and the unanswered inputs of
+    /// earlier runs; both are at the end of the history.
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();

@@ -17,7 +17,7 @@ use super::config::Config;
 /// checks only the new ones.
 #[derive(Default)]
 pub(super) struct RequestBuilder {
-    /// One for the history and one for the result of each hook.
+    /// One check for the history, and one for the result of each hook.
     checks: Vec<ModelCheck>,
     /// The message that replaces the compacted messages, made once.
     summary: Option<(Compaction, Arc<Message>)>,
@@ -46,7 +46,7 @@ impl RequestBuilder {
 
     /// Builds the request of this turn to count its tokens, not to send it: without the changes of
     /// `modify_request` hooks, which run once for each request that is sent, and without the run's
-    /// provider cache, which expects each request to continue the one sent before.
+    /// provider cache, which expects each request to continue the request sent before.
     pub(super) fn build_unmodified(
         &mut self,
         config: &Config,

@@ -160,7 +160,7 @@ struct AnsweredCalls {
     late_results: Vec<ToolResult>,
 }
 
-/// Gives every call of the last answer a result, except those that wait for approval.
+/// Gives every call of the last answer a result, except calls that wait for approval.
 fn answer_calls(
     state: &mut AgentState,
     started_ids: &[Arc<str>],
@@ -261,7 +261,7 @@ fn last_input(messages: &Messages) -> Range<usize> {
 }
 
 /// Inserts every result at the position of its call's results: after the call, in the order of the
-/// calls. Those of unknown calls are dropped.
+/// calls. Results of unknown calls are dropped.
 pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     if results.is_empty() {
         return;

@@ -152,8 +152,8 @@ impl ActiveRun {
     }
 }
 
-/// Validates the input: by the strict rules if it has only messages of the user, otherwise by those
-/// for histories.
+/// Validates the input: by the strict rules if it has only messages of the user, otherwise by the
+/// rules for histories.
 pub(super) fn check_input(input: &Messages) -> Result<()> {
     if input.is_empty() {
         return Ok(());

@@ -103,8 +103,8 @@ async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
     stored_session.ok_or_else(|| not_found(session_id))
 }
 
-/// Creates a context whose budget and retry policy are those of a run, for model calls outside any
-/// run. It has no reader: its warnings are logged alone.
+/// Creates a context for model calls outside any run, with the budget and the retry policy of a
+/// run. The context has no reader: its warnings are only logged.
 fn account(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
     let limits = &config.limits;
     let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth, 0);

@@ -26,8 +26,8 @@ impl AssembledPrompt {
         Ok(Self { prompt, tools })
     }
 
-    /// Assembles the prompt again when the run has other tools than those it was assembled for.
-    /// Sections that hooks have changed since stay as they are.
+    /// Assembles the prompt again if the tools of the run have changed since it was assembled.
+    /// Sections that hooks have changed since then stay as they are.
     pub(super) async fn update(self, config: &Config, cx: &RunContext) -> Result<()> {
         let tools = cx.tools();
         let tools: Vec<_> = tools.names().into_iter().map(str::to_owned).collect();
@@ -43,7 +43,8 @@ impl AssembledPrompt {
     }
 }
 
-/// Replaces the sections of `prompt` that are still those of `old` by those of `new`.
+/// Replaces the sections of `prompt` that still equal the sections of `old` by the sections of
+/// `new`.
 fn replace_sections(prompt: &mut SystemPrompt, old: &SystemPrompt, new: &SystemPrompt) {
     for section in old.sections() {
         if new.get(&section.id).is_none() && prompt.get(&section.id) == Some(section) {

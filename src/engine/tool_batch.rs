@@ -225,7 +225,7 @@ impl<'a> ToolBatch<'a> {
 }
 
 impl CallRunner<'_> {
-    /// Runs a group of calls concurrently, and stores the results of those that end while others
+    /// Runs a group of calls concurrently, and stores the results of calls that end while others
     /// still run. Returns the slots whose results are not stored yet.
     async fn run_group<'s>(&self, group: &'s mut [Slot], pace: &mut Pace) -> Vec<&'s mut Slot> {
         let mut queue = group.iter_mut();

@@ -42,8 +42,8 @@ impl ToolCatalog {
         Ok(())
     }
 
-    /// The names of the tools that the model is expected to see, sorted: those that hooks announce
-    /// count as registered.
+    /// Returns the names of the tools that the model is expected to see, sorted. Tools that hooks
+    /// announce count as registered.
     pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
         let disabled = &config.disabled_tools;
         let (turn_tools, _) = self.turn_tools(config, &[]);
@@ -124,7 +124,7 @@ impl ToolCatalog {
     }
 }
 
-/// Asks a source. One that panics, or does not answer in time, has failed.
+/// Requests the tools of a source. A source that panics, or does not answer in time, has failed.
 async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Tool>>> {
     let make_error = |text| Err(Error::new(ErrorKind::Other, text));
     // The call itself is inside the future, so that a panic before its first await is caught.

@@ -39,8 +39,8 @@ enum ExecutionEnd {
 }
 
 impl ExecutionEnd {
-    /// Returns the size of what the tool returned, in bytes: that of texts exactly, that of details
-    /// as an estimate. 0 for an error that is not a [`ToolError`], whose size is unknown.
+    /// Returns the size of the tool's output in bytes: exact for texts, estimated for details.
+    /// Returns 0 for an error that is not a [`ToolError`], because its size is unknown.
     fn text_len(&self) -> usize {
         match self {
             Self::Returned(Ok(output)) => {

@@ -141,8 +141,8 @@ impl PermissionCheck<'_> {
         Ok((call, decision))
     }
 
-    /// Refuses arguments that no hook may receive: those that are not an object or are nested too
-    /// deep.
+    /// Refuses arguments that no hook may receive: arguments that are not an object or are nested
+    /// too deep.
     fn check_args_shape(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         if call.args.is_object() && !is_too_deep(&call.args) {
             Ok(call)
@@ -186,7 +186,7 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Asks the gate. One that fails or panics denies the call.
+    /// Asks the gate. A gate that fails or panics denies the call.
     async fn check_gate(&self, call: &ToolCall) -> Result<ToolDecision, Refusal> {
         let request = self.request(call);
         let gates = self.cx.gates();

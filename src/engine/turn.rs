@@ -209,7 +209,7 @@ impl Turns<'_> {
         }
 
         if let Err(error) = self.run.history.byte_size.admit(&response) {
-            // Its text stays, like that of an answer that alone is too large.
+            // Its text stays, like the text of an answer that alone is too large.
             self.run.cx.keep_partial(response);
             return Err(error);
         }
@@ -217,8 +217,8 @@ impl Turns<'_> {
         Ok(response)
     }
 
-    /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces one
-    /// that was dropped.
+    /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces a
+    /// dropped answer.
     async fn prepare(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
         let config = self.run.config.clone();
         self.run.cx.set_turn(self.run.cx.turn() + 1);

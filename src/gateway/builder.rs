@@ -133,7 +133,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the builder of the system prompt. Defaults to that of the workspace.
+    /// Sets the builder of the system prompt. Defaults to the builder of the workspace.
     pub fn context(mut self, context: ContextBuilder) -> Self {
         self.context = Some(context);
         self
@@ -141,7 +141,7 @@ impl GatewayBuilder {
 
     /// Sets the summaries of long sessions, which are made in the background after turns. Defaults
     /// to [`Summaries::new`]; with `None`, no session is summarized after a turn. An agent with its
-    /// own compactor keeps that.
+    /// own compactor still uses that compactor.
     pub fn summaries(mut self, summaries: impl Into<Option<Summaries>>) -> Self {
         self.summaries = summaries.into();
         self

@@ -16,16 +16,17 @@ use super::message::{InboundMessage, OutboundMessage};
 /// [`conformance::message_bus`](crate::testing::conformance::message_bus) tests a bus against these
 /// rules:
 ///
-/// * A message is published [completed](InboundMessage::completed): with an id and a session. One
-///   whose id was published recently is dropped, so that publishing may be repeated. The ids of
-///   inbound messages, and those of each channel's outbound messages, are separate.
-/// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of it
-///   exists and is kept alive, it is not delivered a second time. A delivery that is given back is
-///   delivered again after its delay, and one that is dropped, at some time later.
+/// * A message is published [completed](InboundMessage::completed): with an id and a session. A
+///   message whose id was published recently is dropped, so that publishing may be repeated.
+///   Inbound messages, and the outbound messages of each channel, have separate ids.
+/// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of a
+///   message exists and is kept alive, the message is not delivered a second time. A message whose
+///   delivery is given back is delivered again after the delay. A message whose delivery is dropped
+///   is delivered again at some later time.
 /// * Inbound messages with the same session, and outbound messages of the same channel, are
-///   delivered in the order in which they were published. One that was given back precedes all
-///   later ones that have not been delivered: while it waits for its delay, these wait too.
-///   Messages of other sessions and of other channels do not wait.
+///   delivered in the order in which they were published. A message that was given back precedes
+///   all later messages that have not been delivered: while it waits for its delay, the later
+///   messages wait too. Messages of other sessions and of other channels do not wait.
 /// * Every future is cancel safe: a message whose publishing was dropped is published or not, and
 ///   none is lost.
 #[async_trait]
@@ -143,8 +144,8 @@ impl<M: fmt::Debug> fmt::Debug for Delivery<M> {
     }
 }
 
-/// The bus's side of a [`Delivery`]. One that is dropped without an acknowledgement gives the
-/// message back.
+/// The bus's side of a [`Delivery`]. A receipt that is dropped without an acknowledgement must give
+/// the message back.
 #[async_trait]
 pub trait Receipt: Send + Sync + 'static {
     /// Acknowledges the message.

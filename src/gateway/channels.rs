@@ -1,4 +1,4 @@
-//! The channels that a gateway serves, and those that are not places where people write.
+//! The channels that a gateway serves, and the internal channels in which no people write.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -29,8 +29,8 @@ pub fn is_internal_channel(name: &str) -> bool {
     matches!(name, CLI | SYSTEM | SUBAGENT)
 }
 
-/// The channels that a gateway serves: those that the program names, and those in which a person
-/// wrote.
+/// The channels that a gateway serves: channels that the program names, and channels in which a
+/// person wrote.
 #[derive(Default)]
 pub(super) struct KnownChannels(Mutex<BTreeSet<Arc<str>>>);
 

@@ -44,8 +44,8 @@ impl Gateway {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops all turns and gives their messages back to the bus. What was
-    /// stored stays, and the turns continue from there.
+    /// Dropping the future drops all turns and gives their messages back to the bus. Stored
+    /// messages stay, and the turns continue from there.
     pub async fn run(&self) -> Result<()> {
         let core = &*self.core;
         if core.is_running.swap(true, Ordering::AcqRel) {

@@ -25,8 +25,8 @@ const DIRECT: &str = "direct";
 
 /// Connects chat channels with the sessions of an agent. Clones are the same gateway.
 ///
-/// The messages of a session are answered one after the other, those of different sessions at the
-/// same time. Nothing is spawned: [`run`](Self::run) is one future that drives all of them.
+/// The messages of a session are answered one after the other, messages of different sessions
+/// concurrently. Nothing is spawned: [`run`](Self::run) is one future that drives all of them.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -89,8 +89,8 @@ impl Gateway {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the turn, and the next turn of the session may begin. What was
-    /// stored stays, also the session of a turn without history.
+    /// Dropping the future drops the turn, and the next turn of the session may begin. Stored
+    /// messages stay, even in the session of a turn without history.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
         Ok(self.core.process_in_lane(&options).await?.text)
     }
@@ -265,8 +265,8 @@ impl Gateway {
     }
 
     /// Ends [`run`](Self::run): no further message is taken, turns that have not begun give their
-    /// messages back to the bus, and those in progress have ten seconds. Then they are interrupted,
-    /// and their messages are given back. The gateway cannot be started again.
+    /// messages back to the bus, and turns in progress have ten seconds. Then these are
+    /// interrupted, and their messages are given back. The gateway cannot be started again.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
         self.core.turns.close();

@@ -97,8 +97,8 @@ impl Heartbeat {
         }
     }
 
-    /// Sets the interval: at least five minutes, to which a shorter one is raised. Defaults to 30
-    /// minutes.
+    /// Sets the interval. An interval of less than five minutes is raised to five minutes. Defaults
+    /// to 30 minutes.
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = Some(interval.max(MIN_INTERVAL));
@@ -119,8 +119,8 @@ impl Heartbeat {
         self
     }
 
-    /// Sets the time zone of the log and the prompt, by its IANA name. Defaults to that of the
-    /// system.
+    /// Sets the time zone of the log and the prompt, by its IANA name. Defaults to the time zone of
+    /// the system.
     ///
     /// # Errors
     ///

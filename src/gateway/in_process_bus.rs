@@ -28,11 +28,11 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 
 /// A bus inside one process. Its messages end with the process. Clones share it.
 ///
-/// It holds a number of inbound messages that are not acknowledged, 1,024 by default, and as many
-/// outbound ones for each channel. As JSON, each direction may have 64 MiB, and each channel a
-/// quarter of that. Publishing waits for space. A channel that publishes and consumes in the same
-/// task should therefore do both at the same time. It drops a message whose id is among those
-/// published last, twice as many as it holds.
+/// It stores a limited number of inbound messages that are not acknowledged, 1,024 by default, and
+/// as many outbound messages for each channel. As JSON, each direction may have 64 MiB, and each
+/// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
+/// the same task should therefore do both at the same time. It drops a message whose id is among
+/// those published last, twice as many as it can store.
 ///
 /// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error.
 #[derive(Clone)]
@@ -96,11 +96,12 @@ impl Default for InProcessBus {
 }
 
 impl InProcessBus {
-    /// Creates a bus that holds at most `capacity` messages, at least one, of each direction and
+    /// Creates a bus that stores at most `capacity` messages, at least one, of each direction and
     /// channel.
     ///
-    /// A gateway takes each inbound message at once. One that waits for its turn has about 7 KB of
-    /// memory in addition to its text: 7 MB at the default capacity, 7 GB at a million.
+    /// A gateway takes each inbound message at once. A message that waits for its turn needs about
+    /// 7 KB of memory in addition to its text: 7 MB in total at the default capacity, 7 GB at a
+    /// capacity of a million.
     pub fn new(capacity: usize) -> Self {
         let pool = || Arc::new(Semaphore::new(MAX_BYTES));
         Self(Arc::new(Queues {

@@ -12,7 +12,7 @@ use crate::util::sync::lock;
 #[derive(Clone, Default)]
 pub(super) struct Lanes(Arc<Mutex<HashMap<Arc<str>, Lane>>>);
 
-/// The turns of a session, the one in progress first.
+/// The turns of a session. The turn in progress is the first.
 type Lane = VecDeque<Arc<Ticket>>;
 
 #[derive(Default)]

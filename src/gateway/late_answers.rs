@@ -13,7 +13,7 @@ use super::process_options::ProcessOptions;
 
 /// The use of an input in its session.
 pub(super) enum InputUse {
-    /// An input of the conversation, perhaps one that was processed before.
+    /// An input of the conversation, which may have been processed before.
     Input,
     /// An answer that was taken before.
     KnownAnswer,
@@ -34,8 +34,8 @@ fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
 }
 
 impl Core {
-    /// Determines the use of an input. One that is delivered again, also to another process, is
-    /// recognized by the ids that the session has.
+    /// Determines the use of an input. An input that is delivered again, even to another process,
+    /// is recognized by the ids that the session has.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
         if options.no_history || options.report_depth > 0 {
             return Ok(InputUse::Input);

@@ -196,7 +196,7 @@ impl OutboundMessage {
         self.with_derived_id(format!("{input_id}:{suffix}"))
     }
 
-    /// Sets an id that was made from others. One that is too long ends in a hash of it.
+    /// Sets an id that was made from other ids. An id that is too long is cut and ends in its hash.
     #[must_use]
     pub(super) fn with_derived_id(self, mut id: String) -> Self {
         if id.len() > MAX_ID {

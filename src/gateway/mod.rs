@@ -98,32 +98,32 @@
 //! ```
 //!
 //! A message that is given back holds up all later messages of its channel until it is delivered
-//! again. So one that can never be sent, as to a chat that has blocked the bot, is acknowledged and
-//! logged: given back, it would end the replies to every other chat. A delivery that is dropped,
-//! as by `?`, is given back as well.
+//! again. So acknowledge and log a message that can never be sent, such as to a chat that has
+//! blocked the bot: if you give it back, no other chat gets a reply any more. A delivery that is
+//! dropped, as by `?`, is given back as well.
 //!
 //! An adapter over reqwest needs a provider of TLS, which is described at the feature `tls` of
 //! [this crate](crate#features).
 //!
 //! # Redelivery
 //!
-//! A message is acknowledged when its turn is stored and its reply is on the bus. One that is
+//! A message is acknowledged when its turn is stored and its reply is on the bus. A message that is
 //! delivered again, because a process ended in between, is processed once: its id is the
-//! [`input_id`](crate::Session::input_id) of the run. A turn that was interrupted continues, one
-//! that was finished returns the same answer, and the reply has the same id, `INPUT:reply`.
+//! [`input_id`](crate::Session::input_id) of the run. An interrupted turn continues, a finished
+//! turn returns the same answer, and the reply has the same id, `INPUT:reply`.
 //!
 //! # Questions
 //!
 //! Permission questions, `AskUserQuestion` and the tools of
 //! [`request_user_input`](crate::tools::request_user_input) ask in the chat of their turn. The next
-//! message of the same sender there is the answer to the oldest open question; others wait for the
-//! end of the turn. Only a plain `yes` or `always` allows a call. After the
+//! message of the same sender there is the answer to the oldest open question; other messages wait
+//! for the end of the turn. Only a plain `yes` or `always` allows a call. After the
 //! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
 //! answers the question with a later message. A message of another sender continues the
 //! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
 //! as well, until its process ends. A heartbeat asks nothing: its questions are denied.
 //!
-//! A message that was taken as an answer is not part of the conversation, also when it is delivered
+//! A message that was taken as an answer is not part of the conversation, even if it is delivered
 //! again.
 //!
 //! # Names

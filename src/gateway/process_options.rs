@@ -44,8 +44,8 @@ pub struct ProcessOptions {
     /// True if the turn runs in its own session, `KEY:once:UUID`, which is deleted afterwards.
     /// Defaults to `false`.
     pub no_history: bool,
-    /// The number of tasks, each begun because of the result of the one before, of which the input
-    /// is the last result; 0 if it is no result of a task. A result is no answer to a question.
+    /// The number of tasks in the chain that led to the input, each begun because of the previous
+    /// task's result; 0 if the input is no result of a task. A result is no answer to a question.
     pub(super) report_depth: u32,
 }
 

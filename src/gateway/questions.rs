@@ -114,7 +114,7 @@ impl Questions {
             question.channel == message.channel
                 && question.chat_id == message.chat_id
                 && question.sender_id == message.sender_id
-                // One that is delivered again while its turn is in progress answers nothing.
+                // A message that is delivered again while its turn is in progress answers nothing.
                 && question.input_id != message.id
         };
         let mut open = lock(&self.open);

@@ -16,7 +16,7 @@ use super::bus::{Delivery, Receipt};
 use super::newest_ids::NewestIds;
 
 /// The maximum delay of a returned message: a year. The clock may not be able to represent a longer
-/// one.
+/// delay.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A message of a queue.

@@ -23,7 +23,7 @@ impl Served {
         self.first_agent().store()
     }
 
-    /// Returns the agent, or the one that begins.
+    /// Returns the agent, or the agent of the group that begins.
     pub(super) fn first_agent(&self) -> &Agent {
         match self {
             Self::Agent(agent) => agent,

@@ -17,11 +17,11 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 
-/// The sessions of a gateway by their keys, for programs that keep a history by hand.
+/// The sessions of a gateway by their keys, for programs that write a history by hand.
 ///
 /// An agent does all of this itself. Every change is stored when its function returns, so that
 /// [`save`](Self::save) has nothing left to do. A change fails with
-/// [`SessionBusy`](ErrorKind::SessionBusy) while a run holds the session.
+/// [`SessionBusy`](ErrorKind::SessionBusy) while a run has leased the session.
 ///
 /// ```
 /// use agentcore::gateway::SessionManager;
@@ -49,7 +49,7 @@ pub struct SessionManager {
 pub struct ImportedSessions {
     /// The keys of the sessions that were imported.
     pub imported: Vec<Arc<str>>,
-    /// The keys of those that the store had already, which stay as they are.
+    /// The keys of the sessions that the store had already, which are unchanged.
     pub existing: Vec<Arc<str>>,
     /// The names of the files that cannot be imported, each with the error.
     pub failed: Vec<(String, Error)>,
@@ -90,9 +90,9 @@ impl SessionManager {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidRequest`] if the role is that of a tool result, which belongs to
-    /// a call (see [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`] while
-    /// a run holds the session, or the store's error.
+    /// Returns [`ErrorKind::InvalidRequest`] for the role of a tool result, which belongs to a call
+    /// (see [`add_full_message`](Self::add_full_message)), [`ErrorKind::SessionBusy`] while a run
+    /// has leased the session, or the store's error.
     pub async fn add_message(
         &self,
         key: &str,
@@ -146,8 +146,8 @@ impl SessionManager {
     }
 
     /// Leaves all but the last `keep_last` messages to the summary, at least two. They stay in the
-    /// store: the end of the summary moves. More are kept if a call would be separated from its
-    /// result.
+    /// store: the end of the summary moves. More messages stay if a call would be separated from
+    /// its result.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl SessionManager {
 
     /// Imports the files `*.json` of a folder, each a session: `{"key": "telegram:123", "messages":
     /// [..], "summary": ".."}`. The id of a session is its `key`, or else the name of its file. A
-    /// session that the store has stays as it is, so that an import may be repeated.
+    /// session that the store already has is not changed, so that an import may be repeated.
     ///
     /// # Errors
     ///

@@ -60,8 +60,8 @@ struct Saved {
 }
 
 impl StateManager {
-    /// Reads the state of a workspace. A missing file is an empty state, and so is a damaged one,
-    /// about which a warning is logged.
+    /// Reads the state of a workspace. A missing file is an empty state. A damaged file is an empty
+    /// state, too, and a warning is logged.
     ///
     /// # Errors
     ///

@@ -32,8 +32,8 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 ///
 /// A session is due when more than 20 messages follow its last summary, or when they fill more than
 /// three quarters of the context window, as [estimated](estimate_tokens) from their text. The last
-/// four messages stay as they are. More than ten old ones are summarized in two halves at once, and
-/// the two summaries are merged. A message over half the window is omitted, with a note in the
+/// four messages are not summarized. More than ten old ones are summarized in two halves at once,
+/// and the two summaries are merged. A message over half the window is omitted, with a note in the
 /// summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
 /// Clones share the list of the sessions that are being summarized.
@@ -84,14 +84,14 @@ impl Summaries {
         }
     }
 
-    /// Sets the model that summarizes. Defaults to that of the session's agent.
+    /// Sets the model that summarizes. Defaults to the model of the session's agent.
     #[must_use]
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self
     }
 
-    /// Sets the context window in tokens. Defaults to that of the agent's model.
+    /// Sets the context window in tokens. Defaults to the context window of the agent's model.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
@@ -106,8 +106,8 @@ impl Summaries {
         self
     }
 
-    /// Sets the number of messages that stay as they are, at least two. Defaults to four. More stay
-    /// if a call would be separated from its result.
+    /// Sets the number of last messages that are not summarized, at least two. Defaults to four.
+    /// More stay if a call would be separated from its result.
     #[must_use]
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.keep_last = count;
@@ -122,11 +122,11 @@ impl Summaries {
     }
 
     /// Summarizes the session if it is due, and returns the new summary. Returns `None` if it is
-    /// not due, has nothing to summarize, or is being summarized already. `state` is that of the
-    /// turn that has just ended.
+    /// not due, has nothing to summarize, or is being summarized already. `state` is the state
+    /// after the turn that has just ended.
     ///
-    /// The session may be run meanwhile: a summary that is complete waits until none holds it.
-    /// While it is stored, for a moment, a run that begins fails with
+    /// The session may be run meanwhile: a complete summary waits until no run has leased it. While
+    /// it is stored, for a moment, a run that begins fails with
     /// [`SessionBusy`](ErrorKind::SessionBusy) and is to be tried again.
     ///
     /// # Errors

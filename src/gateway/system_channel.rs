@@ -12,7 +12,7 @@ const SESSION: &str = "session_key";
 const SENDER: &str = "sender_id";
 /// Set if the task sent a message itself.
 const HAS_SENT: &str = "message_sent";
-/// The number of tasks, each begun because of the one before, up to this one.
+/// The number of tasks up to this one, each begun because of the previous task.
 const DEPTH: &str = "report_depth";
 
 /// The message about the end of a task: `Task 'LABEL' completed.` with its result, to the chat

@@ -9,7 +9,7 @@ use super::shared::Shared;
 /// The maximum number of tasks of `spawn` of a session that have not ended.
 pub(super) const MAX_TASKS: usize = 16;
 
-/// One of the tasks of `spawn` that a session may have. Dropping it frees the slot.
+/// A permit for one of the tasks of `spawn` that a session may have. Dropping it frees the slot.
 pub(super) struct TaskSlot {
     shared: Arc<Shared>,
     session_key: Arc<str>,

@@ -27,7 +27,7 @@ pub(super) struct Turn {
     pub(super) chat_id: Arc<str>,
     pub(super) sender_id: Arc<str>,
     pub(super) input_id: Arc<str>,
-    /// The number of tasks that led to the input, each begun because of the one before.
+    /// The number of tasks that led to the input, each begun because of the previous task.
     pub(super) report_depth: u32,
     has_sent: AtomicBool,
     has_sent_to_own_chat: AtomicBool,

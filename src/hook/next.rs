@@ -108,7 +108,7 @@ pub struct Next<T: Step> {
 struct HookUse {
     /// The number of calls of [`Next::run`] so far.
     runs: AtomicU32,
-    /// The number of those in progress.
+    /// The number of runs of the inner hooks in progress.
     runs_in_progress: AtomicUsize,
 }
 

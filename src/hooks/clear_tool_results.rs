@@ -18,7 +18,7 @@ use super::text::with_text;
 const MARK: &str = "\n... [output truncated]";
 
 /// Shortens old, long tool results in requests: the model has read them, and has mostly repeated
-/// the parts it needs. Nothing is summarized and no model is asked; the history keeps the whole
+/// the parts it needs. Nothing is summarized and no model is asked; the history still has the whole
 /// results.
 ///
 /// A result of more than 1,000 characters that is not among the last 10 is sent as its first 200

@@ -106,9 +106,8 @@ pub(super) struct StoredResult {
     pub(super) bytes: u64,
 }
 
-/// The results in the folder of the result at `path`, the oldest first. Those whose modification
-/// time is unknown, and those beyond the number of files that are looked at until `deadline`, count
-/// as the oldest.
+/// Returns the results in the folder of the result at `path`, the oldest first. Results whose
+/// modification time is unknown, or that were not examined before `deadline`, count as the oldest.
 pub(super) async fn oldest_first(
     backend: &dyn Backend,
     path: &str,

@@ -14,7 +14,7 @@ use crate::util::text;
 
 use super::evicted_files;
 
-/// Tools that limit their own output, and the one that reads a moved result.
+/// Tools that limit their own output, and the tool that reads a moved result.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
 const OVER: usize = 80_000;
 
@@ -164,8 +164,8 @@ impl Eviction {
     }
 }
 
-/// Returns `true` if the ignore file has its own content and is no link. One that came with the
-/// workspace may have another, and put the results into version control.
+/// Returns `true` if the ignore file has the expected content and is no link. An ignore file that
+/// came with the workspace may have other content, and put the results into version control.
 ///
 /// # Errors
 ///
@@ -231,7 +231,7 @@ pub(super) struct ResultPlace {
 }
 
 impl ResultPlace {
-    /// `folder` is that of all results.
+    /// Creates the path in `folder`, the folder of all results.
     pub(super) fn new(folder: String, session: &Arc<str>, call: &ToolCall) -> Self {
         Self {
             folder,

@@ -63,11 +63,11 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// # Files
 ///
-/// Each file that the agent writes or edits is kept in [`AgentState::files`]: its absolute path and
-/// its whole content, as the backend has it when the call has ended, with secrets redacted. It is
-/// stored with the session and outlives compaction. Three kinds of files are omitted: those over 1
-/// MiB ([`track_up_to`](Self::track_up_to) sets another limit) and those with which all files would
-/// have more than 32 MiB, with a warning, and those that are not UTF-8.
+/// Each file that the agent writes or edits is recorded in [`AgentState::files`]: its absolute path
+/// and its whole content, as the backend has it when the call has ended, with secrets redacted. It
+/// is stored with the session and outlives compaction. Three kinds of files are omitted: files over
+/// 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit) and files that would bring the
+/// total over 32 MiB, both with a warning, and files that are not UTF-8.
 ///
 /// # Long results
 ///
@@ -79,13 +79,14 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, below a `.gitignore` that excludes
 /// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
-/// whenever a result is moved, a hook that has not looked for old files for a day does so.
-/// [`keep_results_for`](Self::keep_results_for) sets another time, and
-/// [`remove_results`](Self::remove_results) removes those of a session that has ended. Those of one
-/// session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within)); the oldest
-/// are removed first. A session can continue without them, but its agent can no longer read them.
+/// when a result is moved, the hook looks for old files, at most once a day. Use
+/// [`keep_results_for`](Self::keep_results_for) to set another time, and
+/// [`remove_results`](Self::remove_results) to remove the files of a session that has ended. The
+/// files of one session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within));
+/// the oldest are removed first. A session can continue without the files, but its agent can no
+/// longer read them.
 ///
-/// When the backend refuses the file, the run gets a warning, and the result is kept in
+/// When the backend refuses the file, the run gets a warning, and the result is stored in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
 ///
 /// ```
@@ -148,23 +149,24 @@ impl FilesystemHook {
         self
     }
 
-    /// Sets the time limit of a command of `execute`. Defaults to that of the backend
-    /// ([`Backend::command_limits`]), and without one to 120 seconds.
+    /// Sets the time limit of a command of `execute`. Defaults to the limit of the backend
+    /// ([`Backend::command_limits`]), or to 120 seconds if it has none.
     #[must_use]
     pub fn command_timeout(mut self, limit: Duration) -> Self {
         self.command_limits.timeout = Some(limit);
         self
     }
 
-    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
-    /// its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
     #[must_use]
     pub fn max_command_output(mut self, bytes: usize) -> Self {
         self.command_limits.max_output = Some(bytes);
         self
     }
 
-    /// Sets the size of the largest file that is kept in the state, in bytes. Defaults to 1 MiB.
+    /// Sets the size of the largest file that is recorded in the state, in bytes. Defaults to 1
+    /// MiB.
     #[must_use]
     pub fn track_up_to(mut self, bytes: usize) -> Self {
         self.max_tracked = bytes;
@@ -195,8 +197,8 @@ impl FilesystemHook {
     /// Sets the time for which moved results are kept. Defaults to 30 days. [`Duration::MAX`] keeps
     /// them forever, and so does a backend that reports no modification times.
     ///
-    /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are looked
-    /// at, for at most five seconds.
+    /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are
+    /// examined, for at most five seconds.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.retention = time;

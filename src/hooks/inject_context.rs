@@ -8,7 +8,7 @@ use crate::message::{Content, Message};
 /// Puts a user message with this content first in every request, and never into the history: there,
 /// each run would add it again. Empty content is omitted.
 ///
-/// Of several such hooks, the message of the one added last is first in the request.
+/// If there are several such hooks, the message of the last added hook is first in the request.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

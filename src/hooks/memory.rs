@@ -25,11 +25,11 @@ const EDIT_TOOL: &str = "edit_file";
 /// Puts `AGENTS.md` files into the system prompt, with instructions for the model on keeping them
 /// up to date.
 ///
-/// The files are read at the beginning of each run, in the order given, and joined by a line `---`;
-/// what the agent writes into them shows in the next run. A file that is missing or empty is
-/// skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
-/// one that is not UTF-8, of which the invalid bytes are replaced. The files have 256 KiB together:
-/// one that is too large for the remaining space is cut, with a warning.
+/// The files are read at the beginning of each run, in the order given, and joined by a line `---`.
+/// Changes that the agent makes to them take effect in the next run. A missing or empty file is
+/// skipped; if all are, there is no section. A file that cannot be read causes a warning. A file
+/// that is not UTF-8 causes one as well, and its invalid bytes are replaced. The files have 256 KiB
+/// together: a file that is too large for the remaining space is cut, with a warning.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
 /// end it early: if a file contains such a tag, its `<` is written as `&lt;`.

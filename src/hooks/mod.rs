@@ -29,8 +29,8 @@
 //! # Prompt caching
 //!
 //! The sections of these hooks in the system prompt are read once per run and are stable: as long
-//! as tools and files do not change, each request begins with the same bytes as the one before it,
-//! across runs as well.
+//! as tools and files do not change, each request begins with the same bytes as the previous
+//! request, even across runs.
 
 mod background_tasks;
 mod checkpoints;

@@ -18,7 +18,8 @@ pub(super) const MAX_BYTES: u64 = 128 * 1024 * 1024;
 /// The number of results of a session: short ones are moved if the program sets so.
 const MAX_FILES: usize = 10_000;
 
-/// The number of sessions whose results are remembered. Those of others are listed again.
+/// The number of sessions whose results are remembered. The results of other sessions are listed
+/// again.
 const MAX_SESSIONS: usize = 256;
 
 /// The maximum time for listing results, and for removing some.
@@ -70,8 +71,8 @@ impl SessionResults {
 
 impl MovedResults {
     /// Adds a result that was written, and removes the oldest ones of its session from the backend
-    /// until they have at most `max_bytes`. Returns their number. What takes longer than 5 seconds
-    /// is left to the next result.
+    /// until they have at most `max_bytes`. Returns the number of removed results. After 5 seconds,
+    /// the remaining ones are left to the next result.
     ///
     /// # Errors
     ///

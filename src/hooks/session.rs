@@ -27,10 +27,10 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 
 /// Loads and saves sessions; made by [`session_hooks`].
 ///
-/// * The session is that of the run. A run without a session id gets a new one, which is the
+/// * The session is the session of the run. A run without a session id gets a new id, which is the
 ///   `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
 /// * A session that the store does not have is new; that is not an error.
-/// * The messages of this store are placed before those of the agent's own store.
+/// * The messages of this store come before the messages of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
 ///   [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) inside the hook's error.
 /// * Damaged data in the store causes a warning.

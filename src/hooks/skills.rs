@@ -16,7 +16,7 @@ use super::prompt;
 
 const DEFAULT_PATH: &str = "skills";
 
-/// Lists the available skills in the system prompt, so that the model reads the one it needs.
+/// Lists the available skills in the system prompt, so that the model can read the skill it needs.
 ///
 /// A skill is a folder with a `SKILL.md` that begins with front matter:
 ///

@@ -26,7 +26,7 @@ const MAX_QUOTE: usize = 100;
 const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
     what is in progress and what is still to do.";
 
-/// A task list that the model keeps with the tool `write_todos`.
+/// A task list that the model writes with the tool `write_todos`.
 ///
 /// Each call replaces [`AgentState::todos`], which is stored with the session and reaches the
 /// reader as `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`,
@@ -38,7 +38,7 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. A list
 /// over a limit is refused in the same way, because every change stores and emits the whole list.
 ///
-/// Tasks that exist when a run begins are kept.
+/// Tasks that exist when a run begins stay.
 ///
 /// ```
 /// use agentcore::hooks::TodoListHook;
@@ -109,7 +109,7 @@ impl Hook for TodoListHook {
     }
 }
 
-/// The tool runs alone, so that of several calls the last one counts.
+/// The tool runs alone, so that the last of several calls takes effect.
 fn write_todos(name: &str) -> FuncTool {
     let parameters = json!({
         "type": "object",

@@ -27,7 +27,7 @@ fn is_in_order(answer: &Message, results: &[Arc<Message>]) -> bool {
     let mut calls = answer.tool_calls();
     results.iter().all(|message| {
         match (message.as_tool_result(), calls.next()) {
-            // The id of a result is that of its call, in memory too.
+            // A result shares the id of its call, in memory too.
             (Some(result), Some(call)) => {
                 Arc::ptr_eq(&result.tool_call_id, &call.id) || result.tool_call_id == call.id
             }

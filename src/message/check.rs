@@ -120,7 +120,7 @@ struct Walk {
     begun: bool,
     /// The calls of the last assistant message.
     turn: Turn,
-    /// The first result that stands after that of a later call of its turn.
+    /// The first result that comes after the result of a later call of its turn.
     unordered: Option<usize>,
 }
 
@@ -131,12 +131,12 @@ struct Turn {
     index: usize,
     /// Its calls, and whether each has a result.
     calls: Vec<(Arc<str>, bool)>,
-    /// The place of each id among them. Empty until a result is not that of the first open call:
-    /// results nearly always come in order.
+    /// The position of each id among the calls. Empty until a result does not answer the first open
+    /// call: results nearly always come in order.
     places: HashMap<Arc<str>, usize>,
-    /// All before this one have a result.
+    /// The number of leading calls that all have a result.
     first_open: usize,
-    /// One more than the last that has a result.
+    /// The number of calls up to the last call that has a result.
     end_answered: usize,
 }
 

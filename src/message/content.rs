@@ -103,7 +103,7 @@ impl Content {
     /// Keeps the first `max_chars` characters of the text and returns how many it cut.
     ///
     /// When texts were cut, `... (truncated X characters)` follows the last text that stays, on top
-    /// of `max_chars`. Parts that are not text stay as they are.
+    /// of `max_chars`. Other parts are left unchanged.
     ///
     /// ```
     /// use agentcore::Content;

@@ -86,12 +86,12 @@ impl Messages {
         self
     }
 
-    /// Adds any message in place.
+    /// Adds any message at the end.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         Arc::make_mut(&mut self.0).push(message.into());
     }
 
-    /// Inserts a message at `index`, before the one that is there.
+    /// Inserts a message at `index`. The message there and all later messages move by one.
     ///
     /// # Panics
     ///

@@ -41,11 +41,11 @@
 //! {"type": "annotations", "citations": [], "provider": "gemini", "block": {}}
 //! ```
 //!
-//! A `block` is kept byte for byte. Where its provider is not known it is the part itself, so
+//! A `block` is preserved byte for byte. Where its provider is not known it is the part itself, so
 //! that any object with an unknown `type` is read and written back unchanged.
 //!
 //! Blocks are read as raw text, which works from `serde_json`'s readers and from a
-//! [`Value`](serde_json::Value) (which keeps the meaning but not the spelling), not through
+//! [`Value`](serde_json::Value) (which preserves the meaning but not the spelling), not through
 //! `#[serde(flatten)]` or an untagged enum.
 
 mod annotations;

@@ -25,14 +25,14 @@ pub enum Part {
     Document(Media),
     /// A recording.
     Audio(Media),
-    /// The model's reasoning, kept verbatim: providers refuse it when a byte has changed.
+    /// The model's reasoning, preserved verbatim: providers refuse it when a byte has changed.
     Thinking(ProviderBlock),
     /// A call the model asks for. Only in assistant messages.
     ToolCall(ToolCall),
     /// The citations of the text before it, and the fields its provider requires back with that
     /// text.
     Annotations(Annotations),
-    /// A block of a kind this crate does not interpret, kept verbatim.
+    /// A block of a kind this crate does not interpret, preserved verbatim.
     Opaque(ProviderBlock),
 }
 
@@ -176,7 +176,7 @@ impl Media {
 
 /// A provider's own block, byte for byte, with the provider's name.
 ///
-/// A block with a provider is sent back to that provider as it is, and to no other.
+/// A block with a provider is sent back unchanged to that provider, and to no other provider.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {
@@ -260,8 +260,8 @@ impl ToolCall {
 
     /// Creates a call from the text of the arguments that a model wrote.
     ///
-    /// An empty text counts as `{}`. Text that is not a JSON object, one nested deeper than 100
-    /// levels, or one with more than 200,000 values leaves `args` as `null` and is kept in
+    /// An empty text counts as `{}`. Text that is not a JSON object, that is nested deeper than 100
+    /// levels, or that has more than 200,000 values leaves `args` as `null` and is stored in
     /// `raw_args`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,
@@ -316,8 +316,8 @@ impl ToolCall {
         self
     }
 
-    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed,
-    /// and removes further fields that are.
+    /// Replaces arguments that are nested too deep to be stored by arguments that could not be
+    /// parsed, and removes further fields that are nested too deep.
     pub(crate) fn limit_depth(&mut self) {
         self.extra
             .take_if(|fields| is_text_too_deep(fields.raw.get()));

@@ -12,7 +12,7 @@ use super::role::Role;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repairs(Vec<Repair>);
 
-/// One change. Every `index` is that of the message before the repair.
+/// One change. Every `index` is the position of the message before the repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
@@ -84,7 +84,7 @@ pub enum Repair {
         /// Its role.
         role: Role,
     },
-    /// A message was joined to the one before, which has the same role.
+    /// A message was joined to the previous message, which has the same role.
     Merged {
         /// The message.
         index: usize,

@@ -150,8 +150,8 @@ impl Repairer<'_> {
         self.answered_ids.insert(self.slots[slot].call.id.clone());
     }
 
-    /// Marks calls whose arguments are not whole. One that has a result was answered with an error
-    /// when it arrived, and stays.
+    /// Marks calls whose arguments are incomplete. A call that has a result was answered with an
+    /// error when it arrived, and stays.
     fn drop_cut_off_calls(&mut self) {
         for slot in 0..self.slots.len() {
             let Slot {
@@ -167,7 +167,7 @@ impl Repairer<'_> {
         }
     }
 
-    /// Gives each call that has no id, or one that was used before, an id of its own.
+    /// Gives a new id to each call that has no id or an id that was used before.
     fn assign_unique_ids(&mut self) {
         let is_kept = |slot: &&Slot| slot.repair != SlotRepair::Dropped;
 

@@ -73,7 +73,7 @@ impl ToolResult {
     }
 
     /// Returns the same result with `[output suppressed by hook]` as its content and without
-    /// details and display; a failed one stays failed.
+    /// details and display; a failed result stays failed.
     ///
     /// The replacement that a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that
     /// neither the model, readers, the store nor traces receive the tool's output. Progress that
@@ -101,7 +101,7 @@ impl ToolResult {
         self
     }
 
-    /// Returns the text of a successful result; empty for a failed one.
+    /// Returns the text of a successful result. Returns an empty text for a failed result.
     pub fn output(&self) -> String {
         if self.is_error {
             String::new()

@@ -7,7 +7,7 @@ use super::part::ToolCall;
 use super::repairer::{Repairer, Slot, same_tool};
 use super::role::Role;
 
-/// Calls that wait for a result, in order: all, and those of each tool.
+/// Calls that wait for a result, in order: all calls, and the calls of each tool.
 #[derive(Default)]
 struct Queues {
     all: VecDeque<usize>,
@@ -34,7 +34,7 @@ impl Queues {
     }
 }
 
-/// Calls that wait for a result: all, and those without an id.
+/// Calls that wait for a result: all calls, and the calls without an id.
 #[derive(Default)]
 struct OpenCalls {
     all: Queues,

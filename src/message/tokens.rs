@@ -32,7 +32,7 @@ impl Messages {
 
 /// Counts tokens, exactly or not.
 ///
-/// Only [`count_text`](TokenCounter::count_text) must be written; the rest builds on it.
+/// Only [`count_text`](TokenCounter::count_text) must be written; the provided methods build on it.
 pub trait TokenCounter: Send + Sync {
     /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;

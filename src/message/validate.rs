@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The rule a history breaks, and the position.
 ///
-/// Its text names the place: `message[2]: tool message missing tool_call_id`.
+/// Its text names the position: `message[2]: tool message missing tool_call_id`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationError {
     index: Option<usize>,
@@ -51,7 +51,7 @@ pub enum Problem {
     /// One of several parts is an empty text.
     #[error("text part is empty")]
     EmptyText,
-    /// A message of this role holds a call; only the assistant's may.
+    /// A message of this role contains a call; only the assistant's may.
     #[error("{0} message holds a tool call")]
     CallNotAllowed(Role),
     /// The call's id was used before.
@@ -105,7 +105,7 @@ impl ValidationError {
         self.index
     }
 
-    /// Returns the index of the message's call, counted from 0, when the problem is in one of them.
+    /// Returns the index of the message's call, counted from 0, if the problem is in a call.
     pub fn call(&self) -> Option<usize> {
         self.call
     }
@@ -200,8 +200,8 @@ impl Messages {
     /// message is only whitespace or only thinking. System messages may stand anywhere but between
     /// a call and its results.
     ///
-    /// A history that fails can be [repaired](Messages::repair). One that is checked again each
-    /// time it grows is cheaper to check with a [`ModelCheck`].
+    /// A history that fails can be [repaired](Messages::repair). To check a history again each time
+    /// it grows, use a [`ModelCheck`], which is cheaper.
     ///
     /// # Errors
     ///

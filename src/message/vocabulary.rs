@@ -16,10 +16,10 @@ const SAMPLE_LEN: usize = MAX_COUNTED / SAMPLES;
 
 /// Counts text with one of OpenAI's vocabularies, which are inside the binary.
 ///
-/// Text and arguments are exact for the models that use the vocabulary; pictures, documents and
-/// the frame of a message stay estimates. Of a text longer than 256 KiB, samples of 256 KiB in all
-/// are counted, and the others estimated from them. For other providers it is an estimate that
-/// beats counting bytes.
+/// Text and arguments are exact for the models that use the vocabulary; pictures, documents and the
+/// frame of a message stay estimates. In a text longer than 256 KiB, samples of 256 KiB in all are
+/// counted, and the remaining text is estimated from the samples. For other providers the count is
+/// an estimate that is better than counting bytes.
 ///
 /// ```
 /// use agentcore::message::{BpeCounter, TokenCounter};

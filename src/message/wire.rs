@@ -1,4 +1,4 @@
-//! The JSON of messages; that of their parts is in `wire_part`.
+//! The JSON of messages. The JSON of their parts is in `wire_part`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

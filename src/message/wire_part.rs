@@ -1,8 +1,8 @@
 //! The JSON of the parts of a message.
 //!
-//! Blocks that must survive byte for byte are [`RawValue`]s, and those only pass through plain
-//! structs: `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a
-//! part is read as raw JSON, its `type` is read, and then it is read again as that type.
+//! Blocks that must survive byte for byte are [`RawValue`]s, which only pass through plain structs:
+//! `#[serde(tag)]`, `flatten` and `untagged` buffer their input and lose the text. So a part is
+//! read as raw JSON, its `type` is read, and then it is read again as that type.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads the further fields of a call; those of a shape that is not known are ignored.
+/// Reads the further fields of a call; fields of an unknown shape are ignored.
 fn extra<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Arc<ProviderBlock>>, D::Error> {

@@ -95,9 +95,9 @@ impl Catalog {
         self.tables.iter().filter_map(|table| table.as_of()).max()
     }
 
-    /// Returns all models of this catalog, sorted by id: `provider:model` for those of a table, and
-    /// inserted ones as they were inserted, in lower case. A model that several tables contain is
-    /// the one that takes precedence.
+    /// Returns all models of this catalog, sorted by id. The id of a table's model is
+    /// `provider:model`; an inserted model has its id in lower case. If several tables contain a
+    /// model, the entry of the table that takes precedence is returned.
     pub fn models(&self) -> Vec<ModelCard> {
         let mut profiles = BTreeMap::new();
         for table in &self.tables {

@@ -91,7 +91,7 @@ impl Table {
         best_match.map(|(_, profile)| profile)
     }
 
-    /// Returns the dates of a model; those of its exact id, else those of its id without a date.
+    /// Returns the dates of a model: the dates for its exact id, else for its id without a date.
     pub(super) fn ending(&self, name: &ModelName<'_>) -> Option<&Ending> {
         let (providers, id) = self.candidates(name);
         [id, undated(id)].into_iter().find_map(|id| {

@@ -121,27 +121,27 @@ impl fmt::Debug for CompactionRequest {
 /// Shortens what is sent to the model.
 ///
 /// The loop asks before every model call, when a provider reports that the prompt is too long, when
-/// an answer reached the output limit, and when the caller asks. An agent has one compactor: the
-/// one given to [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or that of a
-/// [hook](crate::Hook::compactor).
+/// an answer reached the output limit, and when the caller asks. An agent has one compactor: you
+/// set it with [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or a
+/// [hook](crate::Hook::compactor) has it.
 ///
 /// # Exact counts
 ///
-/// The number of tokens of the next request is what the provider reported for the last one, plus an
-/// estimate of what was added since. The estimated part may be up to a fifth too high or a quarter
-/// too low. If [`should_compact`](Self::should_compact) returns `false` for the lowest number and
-/// `true` for the highest, and more than a tenth of the tokens is estimated, the loop asks the
-/// model for the exact number ([`Model::count_tokens`]) before it calls it. The request is counted
-/// without the changes of the hooks' `modify_request`.
+/// The number of tokens of the next request is the number that the provider reported for the last
+/// request, plus an estimate of the messages added since. The estimated part may be up to a fifth
+/// too high or a quarter too low. If [`should_compact`](Self::should_compact) returns `false` for
+/// the lowest number and `true` for the highest, and more than a tenth of the tokens is estimated,
+/// the loop asks the model for the exact number ([`Model::count_tokens`]) before it calls it. The
+/// request is counted without the changes of the hooks' `modify_request`.
 ///
 /// The loop asks at most once in a turn, and waits at most five seconds. If the model does not
 /// count, the estimate decides, and the model is not asked again until the history is compacted or
 /// another model is set. If the count fails or takes too long, the reader also receives a warning.
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
-    /// Returns `true` if the history should be compacted now. `context_tokens` is what the provider
-    /// reported for the last request plus an estimate of what was added since, all estimate where
-    /// nothing was reported, or an exact count.
+    /// Returns `true` if the history should be compacted now. `context_tokens` is the number that
+    /// the provider reported for the last request plus an estimate of the messages added since. It
+    /// is an estimate alone if nothing was reported, or an exact count.
     ///
     /// Called up to three times in a turn with different numbers of tokens, so it should be quick
     /// and depend on its arguments alone.

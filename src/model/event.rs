@@ -10,11 +10,11 @@ use super::stop_reason::StopReason;
 
 /// One event of a model's stream.
 ///
-/// A well-formed stream is `Start`, then any of the others, then `Stop` as the last event; one that
-/// ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and the two
-/// `ToolCall` deltas are only shown; the kept version arrives as one whole `Part` or `ToolCall`
-/// when the piece is complete, so a half-streamed call never reaches the history. `Warning` may
-/// stand anywhere after `Start`.
+/// A well-formed stream is `Start`, then any other events, then `Stop` as the last event; a stream
+/// that ends without `Stop` counts as truncated. `Text` is both shown and stored. `Thinking` and
+/// the two `ToolCall` deltas are only shown; the version to store arrives as one whole `Part` or
+/// `ToolCall` when the piece is complete, so an incomplete call never reaches the history.
+/// `Warning` may stand anywhere after `Start`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
@@ -40,14 +40,14 @@ pub enum ModelEvent {
         /// The next piece of JSON text.
         json: String,
     },
-    /// A whole call, to keep.
+    /// A whole call, to be stored.
     ToolCall(ToolCall),
-    /// A whole part, to keep: thinking with its signature, a provider's own block. A whole text
-    /// takes the place of the pieces of text directly before it.
+    /// A whole part, to be stored: thinking with its signature, a provider's own block. A whole
+    /// text replaces the pieces of text directly before it.
     Part(Part),
     /// The part before is complete; the next text starts a part of its own.
     PartEnd,
-    /// Usage so far. Each event replaces the one before.
+    /// Usage so far. Each event replaces the previous usage.
     Usage(Usage),
     /// The output so far is superseded and the response begins again: a fallback took over.
     Restart,
@@ -82,8 +82,8 @@ pub struct ResponseHead {
     pub model: Arc<str>,
     /// The provider's id of the request, from its headers.
     pub request_id: Option<Arc<str>>,
-    /// The model that answers, when it is not the one that was asked: a fallback's next one. The
-    /// usage is recorded under its name.
+    /// The model that answers, if it is another than the requested model, such as the next model of
+    /// a fallback. The usage is recorded under its name.
     pub answered_by: Option<Box<ModelCard>>,
 }
 

@@ -13,13 +13,13 @@ const MAX_NAME: usize = 1_024;
 
 /// The largest answer a model may give.
 ///
-/// An answer that exceeds one of them ends with [`ErrorKind::ResponseTooLarge`], which is not
-/// retried. Its text up to the limit stays in the history, marked as aborted like that of an
-/// interrupted one; its calls are dropped, and none of them runs. The next run on the session
+/// An answer that exceeds one of these limits ends with [`ErrorKind::ResponseTooLarge`], which is
+/// not retried. Its text up to the limit stays in the history, marked as aborted like an
+/// interrupted answer; its calls are dropped, and none of them runs. The next run on the session
 /// continues from there.
 ///
-/// The ids and names that a model gives, those of its calls and of the answer itself, have 1,024
-/// bytes at most; a longer one ends the answer in the same way. That limit cannot be changed.
+/// The ids and names in an answer, of its calls and of the answer itself, have 1,024 bytes at most;
+/// a longer id or name ends the answer in the same way. That limit cannot be changed.
 ///
 /// [`AgentBuilder::max_history_bytes`](crate::AgentBuilder::max_history_bytes) limits the inputs,
 /// answers and tool results of a session together.

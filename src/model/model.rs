@@ -80,11 +80,11 @@ pub trait Model: Send + Sync + 'static {
     fn profile(&self) -> &ModelProfile;
 
     /// Returns the id and the profile of the model that answers `request`, whose prices apply: this
-    /// model, or the one that [`ModelRequest::model`] names, which is looked up in
+    /// model, or the model that [`ModelRequest::model`] names, which is looked up in
     /// [`Catalog::builtin`](super::Catalog::builtin).
     ///
     /// A model that may pass a request to other models returns all of them from
-    /// [`cards`](Self::cards), and names the one that answered in
+    /// [`cards`](Self::cards), and names the model that answered in
     /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by).
     fn card(&self, request: &ModelRequest) -> ModelCard {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())

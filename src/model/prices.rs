@@ -32,7 +32,7 @@ pub struct Prices {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LongPrices {
-    /// The prompt is long when it has more tokens than this, cached ones included.
+    /// The prompt is long if it has more tokens than this, including cached tokens.
     pub over: u64,
     /// Prompt tokens outside the cache.
     pub input: f64,
@@ -59,8 +59,8 @@ impl Prices {
         }
     }
 
-    /// Sets the prices of the cache. If writes have a price of their own, those to a cache
-    /// that lives long cost 2.5 times the input, which is the highest multiple that is known, until
+    /// Sets the prices of the cache. If writes have a price of their own, writes to a cache that
+    /// lives long cost 2.5 times the input, which is the highest known multiple, until
     /// [`with_long_cache`](Self::with_long_cache) sets their price.
     #[must_use]
     pub fn with_cache(mut self, read: f64, write: f64) -> Self {

@@ -24,8 +24,8 @@ pub struct ModelProfile {
     pub max_output_tokens: u32,
     /// The prices of tokens; `None` when they are unknown.
     pub prices: Option<Prices>,
-    /// True if the model accepts images. To one that does not, an image in a new input is an error
-    /// before the request; those of older messages and of results become a text.
+    /// True if the model accepts images. If it does not, an image in a new input is an error before
+    /// the request; images in older messages and in results become a text.
     pub images: bool,
     /// True if tokens read from a prompt cache have a price of their own.
     pub prompt_cache: bool,

@@ -8,8 +8,8 @@ use crate::message::{Message, Messages, TokenCounter, count_each};
 use crate::usage::total;
 use crate::util::sync::lock;
 
-/// A slot in which a provider keeps what it encoded, so that the next request of the same run
-/// encodes only what is new.
+/// A cache of a provider's encoded request, so that the next request of the same run encodes only
+/// its new messages.
 ///
 /// Clones share the slot; a request made by hand has its own slot. Its content is a cache and may
 /// be lost at any time.
@@ -35,7 +35,8 @@ struct CountedMessage {
 }
 
 impl Counted {
-    /// Counts those of `history` that were not counted before. Returns the tokens of all.
+    /// Counts the messages of `history` that were not counted before. Returns the tokens of all
+    /// messages.
     async fn count(&mut self, counter: &Arc<dyn TokenCounter>, history: &[Arc<Message>]) -> u64 {
         let counted_messages = self.0.iter().zip(history);
         let shared_len = counted_messages

@@ -50,7 +50,7 @@ impl ToolDefinition {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// A model of the same provider to use instead of the one it was made for.
+    /// A model of the same provider to use instead of the model that receives the request.
     pub model: Option<Arc<str>>,
     /// Instructions, outside the history.
     pub system: SystemPrompt,
@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools the model may call.
     pub tools: Arc<[ToolDefinition]>,
-    /// The tools that the provider runs itself. Those of other providers are omitted, with a
+    /// The tools that the provider runs itself. Tools of other providers are omitted, with a
     /// warning.
     pub hosted_tools: Arc<[HostedTool]>,
     /// The maximum number of tokens to generate; `None` means the profile's limit.
@@ -126,11 +126,11 @@ impl ModelRequest {
         self
     }
 
-    /// Maps the token stream: `f` receives every event and returns the events to emit in its place,
-    /// as an `Option`, an array or a `Vec`.
+    /// Maps the token stream: `f` receives every event and returns the events to emit instead, as
+    /// an `Option`, an array or a `Vec`.
     ///
-    /// `f` is cloned for every attempt, so its captured state starts over on a retry. Emit events
-    /// that were held back when `Stop` arrives; an attempt that fails has no `Stop`. The response
+    /// `f` is cloned for every attempt, so its captured state starts over on a retry. If you buffer
+    /// events, emit them when `Stop` arrives; an attempt that fails has no `Stop`. The response
     /// that is stored is made of the events before any `f`: a hook that redacts must also edit the
     /// [`ModelResponse`](super::ModelResponse).
     #[must_use]
@@ -162,7 +162,7 @@ impl ModelRequest {
     }
 
     /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
-    /// run; the text of an interrupted answer is not kept.
+    /// run; the text of an interrupted answer does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
         self.is_visible = false;
@@ -190,7 +190,7 @@ impl ModelRequest {
         messages.saturating_add(self.overhead(counter))
     }
 
-    /// Returns the number of tokens of the request other than those of its messages.
+    /// Returns the number of tokens of the request without its messages.
     pub(crate) fn overhead(&self, counter: &dyn TokenCounter) -> u64 {
         request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
@@ -244,7 +244,7 @@ impl ModelRequest {
     }
 }
 
-/// Returns the number of tokens of a request other than those of its messages.
+/// Returns the number of tokens of a request without its messages.
 pub(crate) fn request_overhead(
     counter: &dyn TokenCounter,
     system: &SystemPrompt,

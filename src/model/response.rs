@@ -27,7 +27,7 @@ pub struct ModelResponse {
     pub model: Arc<str>,
     /// The provider's id of the request.
     pub request_id: Option<Arc<str>>,
-    /// The model that answered, when it is not the one that was asked.
+    /// The model that answered, if it is another than the requested model.
     pub answered_by: Option<Box<ModelCard>>,
 }
 
@@ -66,7 +66,7 @@ impl ModelResponse {
         self.content.tool_calls()
     }
 
-    /// Returns the message to keep in the history.
+    /// Returns the message to store in the history.
     pub fn message(&self) -> AssistantMessage {
         AssistantMessage::new(self.content.clone())
     }

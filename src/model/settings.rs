@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Settings that not every model supports. A provider omits those that its API does not have.
+/// Settings that not every model supports. A provider omits settings that its API does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
@@ -16,7 +16,7 @@ pub struct ModelSettings {
     pub top_k: Option<u32>,
     /// A seed for repeatable sampling.
     pub seed: Option<u64>,
-    /// True if one turn may hold several tool calls.
+    /// True if one turn may have several tool calls.
     pub parallel_tool_calls: Option<bool>,
     /// True if prompt-cache breakpoints are set where the provider has them. `None` means yes.
     pub prompt_cache: Option<bool>,
@@ -96,7 +96,7 @@ impl ModelSettings {
 pub enum ThinkingMode {
     /// No thinking.
     Disabled,
-    /// A budget of tokens for thinking, within those of the whole answer.
+    /// A budget of tokens for thinking, within the maximum of the whole answer.
     Budget(u32),
     /// An amount chosen by the model.
     Adaptive,

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// | `PauseTurn` | `pause_turn` | | |
 /// | `ContextWindow` | `model_context_window_exceeded` | | |
 ///
-/// Gemini and OpenAI's Responses API have other words, which their providers convert: an answer
-/// that was filtered (such as `SAFETY`) becomes `Refusal`, one that reached the output limit
-/// `MaxTokens`, and a complete one with calls `ToolUse`.
+/// Gemini and OpenAI's Responses API have other words, which their providers convert: the reason of
+/// a filtered answer (such as `SAFETY`) becomes `Refusal`, the reason of an answer that reached the
+/// output limit `MaxTokens`, and the reason of a complete answer with calls `ToolUse`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {

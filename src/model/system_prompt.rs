@@ -54,7 +54,7 @@ impl SystemPrompt {
         Self::default()
     }
 
-    /// Sets the section `id`, in its place if it exists. An empty text removes it.
+    /// Sets the section `id`. An existing section keeps its position. An empty text removes it.
     pub fn set(
         &mut self,
         id: impl Into<Arc<str>>,

@@ -31,7 +31,7 @@ const LOCAL: [&str; 10] = [
 /// Names of metadata services outside of `.internal`.
 const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instance-data"];
 
-/// The URLs that may be fetched: those of the public internet, and additions.
+/// The URLs that may be fetched: URLs of the public internet, and hosts that you add.
 ///
 /// It is meant for URLs that a model, a page or a remote server names, which must not reach the
 /// program's own machine or network. Two things are checked: the URL as it is written, with
@@ -117,14 +117,16 @@ impl AddressPolicy {
         let parse = |scheme| Url::parse(&format!("{scheme}://{host}/")).map_err(|_| no_host());
         let url = parse("http")?;
 
-        // `Url` omits the default port of its own scheme, but not that of the other scheme.
+        // `Url` omits the default port of its own scheme, but not the default port of the other
+        // scheme.
         let port = url.port().or(parse("https")?.port());
         let name = plain(url.host_str().ok_or_else(no_host)?).to_owned();
         self.hosts.push((name, port));
         Ok(self)
     }
 
-    /// Allows exactly this address and port, written in a URL or as what a name resolves to.
+    /// Allows exactly this address and port, whether the URL contains the address or a name that
+    /// resolves to it.
     pub fn allow_address(mut self, address: SocketAddr) -> Self {
         self.addresses.push(address);
         self
@@ -173,7 +175,7 @@ impl AddressPolicy {
         self.check_host(url)
     }
 
-    /// Returns `true` if the host is one that was added, regardless of its addresses.
+    /// Returns `true` if the host was added, regardless of its addresses.
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         let Some(host) = url.host_str().map(plain) else {
             return false;

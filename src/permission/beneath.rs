@@ -10,13 +10,13 @@ pub(crate) enum Beneath {
     Impossible,
     /// Any folder may hold one.
     OnDisk,
-    /// One may lie there.
+    /// A path of the pattern may lie there.
     Possible,
 }
 
 impl PathPattern {
-    /// The place of the pattern's paths below `path`. With `skips_hidden`, those with a name that
-    /// begins with a dot do not count.
+    /// Returns which paths of the pattern lie below `path`. With `skips_hidden`, paths with a name
+    /// that begins with a dot do not count.
     pub(crate) fn beneath(
         &self,
         path: &PathOf,
@@ -60,7 +60,8 @@ impl PathPattern {
     }
 }
 
-/// Returns `true` if the names of a pattern and those of a path may be the same, as far as both go.
+/// Returns `true` if the names of a pattern and the names of a path may be the same, up to the
+/// length of the shorter one.
 fn may_agree(pattern: &[Segment], path: &[Segment]) -> bool {
     pattern
         .iter()

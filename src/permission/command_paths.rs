@@ -171,7 +171,7 @@ impl CommandPaths {
         })
     }
 
-    /// The folders with this use, and those that the command changes to if that matters.
+    /// Returns the folders with this use, and the folders that the command changes to if `matters`.
     fn with_changes(&self, wanted_use: Use, matters: bool) -> impl Iterator<Item = &PathWord> {
         let other_use = if matters { Use::Directory } else { wanted_use };
         let paths = self.paths.iter();
@@ -218,7 +218,7 @@ impl CommandPaths {
     }
 }
 
-/// The items without those that were there before.
+/// Returns the items without repetitions.
 fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
     let mut known_items = HashSet::new();
     items

@@ -36,7 +36,7 @@ pub struct PermissionConfig {
     /// Rules to ask about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// The mode, if it is to replace that of the agent.
+    /// The mode that replaces the agent's mode, if set.
     #[serde(alias = "defaultMode", skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
 }
@@ -56,7 +56,8 @@ impl PermissionConfig {
     ///
     /// # Errors
     ///
-    /// Returns an error if a rule could never match; the text names the rule and its place.
+    /// Returns an error if a rule could never match; the text names the rule and its position in
+    /// the file.
     pub fn rules(&self, source: &str) -> Result<Vec<Rule>> {
         let source: Arc<str> = source.into();
         let lists = [

@@ -168,7 +168,7 @@ impl Policy<'_> {
                 None => self.other_repository(command),
             };
             let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
-            // Files that a command changes without naming them may be those of a rule.
+            // A rule may be about files that a command changes without naming them.
             let mut reasons = analysis.opaque.iter();
             let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
             let effect = write_rule.zip(effect.map(Reason::to_string));

@@ -8,7 +8,7 @@ use super::call_accesses::{CallAccess, CallAccesses};
 use super::paths::lexical;
 use super::url::Url;
 
-/// One thing that was allowed: never more than what was shown.
+/// A permission that was given: never more than the question showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Grant {
     Command(String),

@@ -249,7 +249,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// The best match of a word of a command. A word of an unknown program also matches if it may
-    /// be a folder above, or is relative to one that another word names.
+    /// be a parent folder, or is relative to a folder that another word names.
     fn command_word_match(
         self,
         paths: &CommandPaths,
@@ -400,8 +400,9 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
     best_match
 }
 
-/// The match of the pattern with each command. One of an unknown program may start any program
-/// that its words name, or those of any command if its input comes from a pipe.
+/// Returns the match of the pattern with each command. An unknown program may start any program
+/// that its words name or, if its input comes from a pipe, any program that the words of any
+/// command name.
 fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
     let is_named = OnceCell::new();
     analysis.commands.iter().map(move |command| {

@@ -4,7 +4,7 @@
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
 //! order. The first step with a decision wins; how specific a rule is never matters:
 //!
-//! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also one that may match;
+//! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match;
 //! 2. **plan mode**: a tool that does more than read is denied;
 //! 3. a **grant** of this session: the answer "yes, for the session" was given to the same call;
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
@@ -18,12 +18,13 @@
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
-//! and folders of the workspace, or with those that it spells out. As soon as there is a rule to
-//! deny or ask, such a command is a question if its words may name what that rule is about: a
-//! program, a file, a folder above it.
+//! and folders of the workspace, or with files and folders that the rule spells out. As soon as
+//! there is a rule to deny or ask, such a command is a question if its words may name the subject
+//! of that rule: a program, a file, or a parent folder of the file.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
-//! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
+//! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
+//! checked in the same way.
 //!
 //! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
 //! addition to theirs: a rule to allow must be in both.

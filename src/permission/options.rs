@@ -6,7 +6,8 @@ use super::paths::lexical;
 use super::programs::{aliases, first_operand, is_uncertain};
 use super::shell::{Part, Word};
 
-/// Short options and the long ones that mean the same, per program: what rules are written about.
+/// Short options and the long options with the same meaning, per program. These are the options
+/// that rules are written about.
 const SAME: &[(&str, &str)] = &[
     ("rm", "r=R=--recursive f=--force i=--interactive d=--dir"),
     ("cp", "r=R=--recursive f=--force a=--archive"),
@@ -65,7 +66,7 @@ fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
     name.len() > 2 && long_options.any(|option| option.starts_with(name))
 }
 
-/// Returns `true` if one of the letters in `same` is among those of `flag`.
+/// Returns `true` if one of the letters in `same` is among the letters of `flag`.
 fn has_short(flag: &str, same: &[&str]) -> bool {
     let mut letters = same.iter().filter(|option| option.len() == 1);
     letters.any(|letter| flag[1..].contains(letter))

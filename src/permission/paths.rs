@@ -116,8 +116,8 @@ impl PathPattern {
         path.is_known() && path.0.iter().all(is_match)
     }
 
-    /// Matches a rule to deny or to ask against `path`: it may be the pattern's or lie under one
-    /// that is, in any case of letters where the file system ignores case.
+    /// Matches a rule to deny or to ask against `path`: the path may match the pattern or lie in a
+    /// folder that matches it. The case of letters is ignored where the file system ignores it.
     pub(crate) fn catches(&self, path: &PathOf, context: &PathContext) -> Match {
         self.restricts(path, context, true)
     }

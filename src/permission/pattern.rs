@@ -148,8 +148,8 @@ impl CommandPattern {
         best_match
     }
 
-    /// Matches word by word, with a table of the words of the pattern (rows) against those of the
-    /// command (columns), filled from the end. `fits` matches one word, given its index.
+    /// Matches word by word, with a table of the words of the pattern (rows) against the words of
+    /// the command (columns), filled from the end. `fits` matches one word, given its index.
     fn match_words(
         &self,
         argv: &[Word],

@@ -63,8 +63,8 @@ impl fmt::Display for Behavior {
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run
 /// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
 /// of commands. `Write(..)` and `Edit(..)` govern everything that writes, redirections included. A
-/// tool declares its accesses in [`Tool::accesses`](crate::Tool::accesses). Of a tool that declares
-/// none, rules to deny and to ask look at arguments called `path`, `command`, `url` and the like;
+/// tool declares its accesses in [`Tool::accesses`](crate::Tool::accesses). If a tool declares
+/// none, rules to deny and to ask examine arguments called `path`, `command`, `url` and the like;
 /// rules to allow never do.
 ///
 /// A rule that could never match is an error:

@@ -168,7 +168,7 @@ impl PermissionRules {
         self
     }
 
-    /// Sets the mode, which takes precedence over that of the agent.
+    /// Sets the mode, which takes precedence over the agent's mode.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self
@@ -185,7 +185,7 @@ impl PermissionRules {
     ///   `.agentcore`, `.claude`, `.mcp.json`.
     ///
     /// The files that [`MemoryHook::paths`](crate::hooks::MemoryHook::paths) names are not
-    /// protected: the agent keeps them.
+    /// protected: the agent retains them.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
         self.protected_paths.extend(PathPattern::new(&path.into()));
         self
@@ -198,7 +198,7 @@ impl PermissionRules {
         self
     }
 
-    /// Adds names of tools that the agent does not have when it is built, such as those of its
+    /// Adds names of tools that the agent does not have when it is built, such as tools of its
     /// subagents, to which these rules apply as well. A rule to deny or to ask that names neither
     /// them nor a tool of the agent is an error of
     /// [`AgentBuilder::build`](crate::AgentBuilder::build).
@@ -220,7 +220,7 @@ impl PermissionRules {
     /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
     /// Rules with wildcards, and all rules if the agent has
     /// [sources](crate::tool::ToolSource) of tools, it refuses only if a tool's name differs in the
-    /// case of letters: compare the others with the tools that come later.
+    /// case of letters: compare the other rules with the tools that come later.
     ///
     /// ```
     /// use agentcore::permission::PermissionRules;
@@ -249,7 +249,7 @@ impl PermissionRules {
     }
 
     /// Returns the rules that deny files to commands, each with whether the kernel enforces it
-    /// under `sandbox`. The others are enforced only by the analysis of commands.
+    /// under `sandbox`. The other rules are enforced only by the analysis of commands.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;

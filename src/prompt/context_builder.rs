@@ -110,7 +110,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the memory, whose clock and time zone are also those of the prompt. Defaults to the
+    /// Sets the memory, whose clock and time zone are also used for the prompt. Defaults to the
     /// memory of the workspace, in the time zone of the system.
     #[must_use]
     pub fn memory(mut self, store: &MemoryStore) -> Self {
@@ -132,7 +132,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets the clock, such as a fixed one in tests. Defaults to that of the system.
+    /// Sets the clock, such as a fixed one in tests. Defaults to the system clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.memory = self.memory.with_clock(clock);
@@ -152,7 +152,7 @@ impl ContextBuilder {
     }
 
     /// Reads `AGENTS.md`, `SOUL.md`, `USER.md` and `IDENTITY.md`, each below its name. A file that
-    /// is missing or empty is omitted. They have 256 KiB together; the rest is cut.
+    /// is missing or empty is omitted. They have 256 KiB together; the remaining text is cut.
     ///
     /// # Errors
     ///

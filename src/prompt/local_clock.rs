@@ -16,7 +16,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct LocalClock {
     clock: Arc<Clock>,
-    /// `None` for that of the system, which may change.
+    /// `None` for the zone of the system, which may change.
     zone: Option<TimeZone>,
 }
 

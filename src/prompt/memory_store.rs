@@ -23,9 +23,9 @@ const MAX_DAYS: u32 = 366;
 
 /// Long-term memory and daily notes, in files of a workspace.
 ///
-/// Long-term memory is `memory/MEMORY.md`, and the notes of a day are
-/// `memory/YYYYMM/YYYYMMDD.md`, by the local calendar. A file that is missing is empty. Of a long
-/// one, the first 256 KiB are read; bytes that are not UTF-8 are replaced. Clones share it.
+/// Long-term memory is `memory/MEMORY.md`, and the notes of a day are `memory/YYYYMM/YYYYMMDD.md`,
+/// by the local calendar. A missing file counts as empty. The first 256 KiB of a long file are
+/// read; bytes that are not UTF-8 are replaced. Clones share it.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};

@@ -28,9 +28,9 @@ macro_rules! connection_methods {
                 self
             }
 
-            /// Sets the limits, prices and capabilities, replacing those of the built-in table. The
-            /// output limit is then sent with every request that sets none; the context window is
-            /// not sent.
+            /// Sets the limits, prices and capabilities, instead of the values of the built-in
+            /// table. The output limit is then sent with every request that sets none; the context
+            /// window is not sent.
             #[must_use]
             pub fn with_profile(mut self, profile: crate::model::ModelProfile) -> Self {
                 self.connection.profile = profile;

@@ -199,7 +199,7 @@ impl Calls {
         at
     }
 
-    /// Returns the call that a piece belongs to; `None` if it begins a new one.
+    /// Returns the call that a piece belongs to; `None` if it begins a new call.
     fn find(&mut self, piece: &Piece<'_>, max_values: usize) -> Option<usize> {
         let Piece {
             index, id, name, ..

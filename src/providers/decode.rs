@@ -22,8 +22,9 @@ use super::http::{ByteStream, Secrets};
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 
-/// The time to wait for the end of the body once the answer is complete. A connection whose
-/// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
+/// The time to wait for the end of the body once the answer is complete. A connection whose body
+/// was read to its end goes back to the pool; a connection whose body the server keeps open is
+/// dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
 /// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`].

@@ -25,11 +25,11 @@ use crate::model::{
 /// [`ModelEvent::Restart`] discards it first.
 ///
 /// Every request starts with the first model. If all fail, the last error is returned, or the first
-/// error if only that one is retryable. The id and the profile are those of the first model;
-/// [`ModelRequest::model`] applies only to it. The usage of any other model is recorded under that
-/// model, at its price. A budget reserves the cost of the most expensive model, so the price of
-/// each model must be known if there is a budget in USD. If a model fails in the middle of an
-/// answer, the next one is called only if the budget covers both.
+/// error if only the first is retryable. The id and the profile come from the first model;
+/// [`ModelRequest::model`] applies only to the first model. The usage of any other model is
+/// recorded under that model, at its price. A budget reserves the cost of the most expensive model,
+/// so the price of each model must be known if there is a budget in USD. If a model fails in the
+/// middle of an answer, the next one is called only if the budget covers both.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};

@@ -9,14 +9,14 @@ use super::sse::SseDecoder;
 /// The number of bytes kept of a stream's beginning to recognize its framing.
 pub(super) const OPENING: usize = 800;
 
-/// The maximum ratio of the size of a JSON document to that of the answer in it.
+/// The maximum ratio of the size of a JSON document to the size of the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
 /// The size that a document may always have, regardless of the limit of the answer; the answer in
 /// it is still limited.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
-/// The maximum ratio of the ignored bytes of a stream to those of the largest answer.
+/// The maximum ratio of the ignored bytes of a stream to the bytes of the largest answer.
 const IGNORED_FACTOR: usize = 64;
 /// The number of ignored bytes that a stream may always have: a day of pings takes a few MiB.
 const FEW_IGNORED: usize = 64 * 1024 * 1024;

@@ -9,8 +9,8 @@ use crate::model::HostedTool;
 use super::json::write;
 
 /// Returns the encoded list of tools with the hosted tools of `provider` appended, and a warning
-/// about those of other providers, which are omitted. Without a provider, all hosted tools are
-/// omitted. Without any tool, the list is empty text, like `tools`.
+/// about hosted tools of other providers, which are omitted. Without a provider, all hosted tools
+/// are omitted. Without any tool, the list is empty text, like `tools`.
 pub(super) fn with_hosted<'a>(
     tools: &'a [u8],
     hosted: &[HostedTool],

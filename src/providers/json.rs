@@ -49,7 +49,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// The fields of a JSON object, as they are, without those of these names.
+/// Returns the fields of a JSON object, unchanged, without the fields with these names.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub(crate) fn insert(out: &mut Vec<u8>, offset: usize, piece: &str) {
     out.extend_from_slice(&end);
 }
 
-/// The bytes that are looked through at once for one that is escaped.
+/// The number of bytes that are searched at once for a byte to escape.
 const BLOCK: usize = 32;
 
 /// Appends `text` as a JSON string. NUL, which some servers refuse, becomes U+FFFD.
@@ -161,7 +161,8 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
     }
 }
 
-/// The text of a JSON string, also of one that was cut between the halves of a surrogate pair.
+/// Returns the text of a JSON string, even if the string was cut between the halves of a surrogate
+/// pair.
 pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
     match serde_json::from_str::<Str<'_>>(json) {
         Ok(text) => Ok(text.0),
@@ -240,8 +241,8 @@ pub(crate) fn write_call_identifier(out: &mut Vec<u8>, id: &str) -> Result<()> {
     write(out, &*call_identifier(id))
 }
 
-/// The id of a call as an [`identifier`]. One that has to be changed ends in six digits of a hash,
-/// so that two ids that differ stay different, and has at most 64 characters.
+/// Returns the id of a call as an [`identifier`]. An id that has to be changed ends in six digits
+/// of a hash, so that different ids stay different, and has at most 64 characters.
 fn call_identifier(id: &str) -> Cow<'_, str> {
     const MAX_START: usize = 64 - "_123456".len();
     if is_identifier(id) {

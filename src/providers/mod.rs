@@ -12,7 +12,10 @@
 //!
 //! | models | type | beyond text, tools, images and structured output | not supported |
 //! |---|---|---|---|
-//! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the form that each model takes, kept valid where a model binds it to its conversation; citations; web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1 hour; token counts | audio, batches |
+//! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the
+//! form that each model takes, kept valid where a model binds it to its conversation; citations;
+//! web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1
+//! hour; token counts | audio, batches |
 //! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF and other documents; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
 //! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server and the model take them; token counts of llama.cpp | other token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |
@@ -20,7 +23,7 @@
 //!
 //! Every decoder is tested with recorded and documented streams: whole, split at every byte and
 //! truncated after every byte. The requests of whole conversations are sent to test servers that
-//! refuse what the real ones refuse: thinking after another conversation, reasoning without its
+//! refuse what the real servers refuse: thinking after another conversation, reasoning without its
 //! item, missing signatures. The requests to OpenAI, Anthropic and Google and their answers are
 //! compared with the types and clients of the official SDKs. A history written by any of these
 //! models is valid for any other. No test sends requests to the providers' own servers unless a key
@@ -47,9 +50,9 @@
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
 //!
-//! Strict servers are test servers that refuse what the real one refuses, according to its
-//! documentation or to reports of its users. Later system messages, which are those inside a
-//! history, become user messages where the templates of models accept none.
+//! Strict servers are test servers that refuse what the real server refuses, according to its
+//! documentation or to reports of its users. Later system messages, that is system messages inside
+//! a history, become user messages where the templates of models accept none.
 //!
 //! An image, a document or a recording in a new input that the API or the model does not accept is
 //! an error before sending. In older messages and in results of tools, a text replaces it: for an

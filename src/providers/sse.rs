@@ -4,7 +4,7 @@
 //!
 //! This decoder exists because the available libraries allocate every event, do not limit its size
 //! and drop an unterminated last event. It borrows events from the chunk that they arrived in and
-//! copies only those that span two chunks or have several `data` lines.
+//! copies only events that span two chunks or have several `data` lines.
 
 use std::ops::Range;
 
@@ -73,8 +73,8 @@ impl SseDecoder {
         Self::default()
     }
 
-    /// Adds the next chunk. All events of the previous chunk must have been taken; the rest of it
-    /// is discarded.
+    /// Adds the next chunk. All events of the previous chunk must have been taken; the remaining
+    /// bytes are discarded.
     pub fn feed(&mut self, chunk: impl Into<Bytes>) {
         self.buffer.feed(chunk.into());
     }
@@ -167,7 +167,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Moves lines from the chunk to the unfinished event until the blank one that ends it.
+    /// Moves lines from the chunk to the unfinished event until the blank line that ends the event.
     fn finish_rest(&mut self) -> Result<bool> {
         while let Some(end) = memchr2(b'\n', b'\r', self.buffer.ahead()) {
             let ahead = self.buffer.ahead();

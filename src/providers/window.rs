@@ -23,7 +23,7 @@ fn listed<'a>(models: &'a Value, model: &str) -> Option<&'a Value> {
 }
 
 /// Reads the window from vLLM's `/v1/models`. Other servers often report the size that the model
-/// was trained with there, not the one that they use.
+/// was trained with there, not the size that they use.
 pub(super) fn of_models(models: &Value, model: &str) -> Option<u64> {
     plausible(&listed(models, model)?["max_model_len"])
 }
@@ -45,8 +45,8 @@ pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
     plausible(&own["context_length"])
 }
 
-/// Reads the window of a model from Ollama's `/api/show`: `wanted`, or else that of its model file,
-/// or else `default`, limited to the model's maximum.
+/// Reads the window of a model from Ollama's `/api/show`: `wanted`, or else the window in its model
+/// file, or else `default`, limited to the model's maximum.
 pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Option<u64> {
     let info = shown["model_info"].as_object()?;
     let mut lengths = info.iter();

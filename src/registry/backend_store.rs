@@ -23,8 +23,8 @@ type Key = (Arc<str>, Arc<str>);
 /// The backends of users: one for each agent and user. Clones are the same store.
 ///
 /// A [`Registry`](super::Registry) that drops an agent removes its backend from the store, too,
-/// unless the files are in memory. The folder or the container stays, and is that of the agent that
-/// is made in its place. A store has 1,024 backends with files in memory, 8 MiB each.
+/// unless the files are in memory. The folder or the container stays, and the agent that replaces
+/// the dropped one uses it. A store has 1,024 backends with files in memory, 8 MiB each.
 #[derive(Clone, Default)]
 pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
 
@@ -66,11 +66,11 @@ impl BackendStore {
         Self::default()
     }
 
-    /// Starts a backend for a user, replacing the one that the user had for the agent. Relative
+    /// Starts a backend for a user and replaces the user's existing backend for the agent. Relative
     /// paths begin at `folder`, or at the working directory of the process.
     ///
-    /// The files of a `local` backend are in `workdir/users/USER`, those of a container in
-    /// `agentcore-AGENT.USER`, or in `NAME.USER_nLENGTH` if the configuration has a name, with the
+    /// The files of a `local` backend are in `workdir/users/USER`. A container is named
+    /// `agentcore-AGENT.USER`, or `NAME.USER_nLENGTH` if the configuration has a name, with the
     /// length of this name in bytes. Such a container stays when the process ends, and is used
     /// again.
     ///

@@ -16,8 +16,8 @@ const BUFFER: usize = 16;
 /// Events such as `tools_changed` or `container_status:USER`, for clients that watch a registry.
 /// Clones are the same bus.
 ///
-/// A client has room for 16 events: one that arrives while there is none is dropped for this
-/// client, and the publisher does not wait.
+/// A client has room for 16 events. An event that arrives while there is no room is dropped for
+/// this client; the publisher does not wait.
 ///
 /// ```
 /// use agentcore::registry::EventBus;

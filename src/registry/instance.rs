@@ -105,15 +105,15 @@ impl Instance {
     /// Enables and disables hooks, for runs that begin from now on. Hooks that are named neither
     /// here nor in an earlier call are as in the template.
     ///
-    /// This is for programs and admins: it may switch on what the template has off, and switch off
-    /// any hook of a builder, also one that guards it. Choices of users belong into
+    /// This is for programs and admins: it may enable hooks that the template disables, and disable
+    /// any hook of a builder, even a hook that guards the agent. For choices of users, use
     /// [`set_hooks_as_user`](Self::set_hooks_as_user).
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that
-    /// cannot be switched, such as `permissions`, and for one that is both enabled and disabled.
-    /// Returns the errors of [`AgentBuilder::build`]. Nothing is changed after an error.
+    /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, that cannot be
+    /// switched, such as `permissions`, or that is both enabled and disabled. Returns the errors of
+    /// [`AgentBuilder::build`]. Nothing is changed after an error.
     pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
         let _change = self.changes.lock().await;
         for name in enable.iter().chain(disable) {
@@ -167,7 +167,7 @@ impl Instance {
         }
     }
 
-    /// Returns `true` if the instance differs from a new one: its hooks were switched, or its
+    /// Returns `true` if the instance differs from a new instance: its hooks were switched, or its
     /// backend was moved.
     pub(super) fn has_overrides(&self) -> bool {
         let current = read(&self.current);
@@ -195,8 +195,8 @@ impl Instance {
         }
     }
 
-    /// Sets the engine of the user's container: `remote` is the one at `url`, `local` that of the
-    /// template. A container is started there for the user; the earlier one stays.
+    /// Sets the engine of the user's container: `remote` is the engine at `url`, `local` the
+    /// template's engine. A container is started there for the user; the earlier container stays.
     ///
     /// # Errors
     ///
@@ -358,8 +358,8 @@ pub(super) async fn start_workspace(
     config.open_workspace(backend).await
 }
 
-/// Returns the backend of a user for the description of an agent: one that is in use, or a folder.
-/// Files in memory and a container that are not in use are replaced by no files.
+/// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
+/// the files are in memory or in a container and not in use, the backend has no files.
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
     backends: &BackendStore,

@@ -24,8 +24,8 @@ pub(super) type Key = (Arc<str>, Arc<str>);
 /// The place of an instance, empty until it is made.
 pub(super) type Cell = Arc<OnceCell<Arc<Instance>>>;
 
-/// The instances of a registry. Those that can be made again are dropped an hour after their last
-/// use, and, while there are more than 1,024, those first that were not used for the longest time.
+/// The instances of a registry. Instances that can be made again are dropped an hour after their
+/// last use and, while there are more than 1,024, the least recently used first.
 #[derive(Default)]
 pub(super) struct Instances {
     entries: HashMap<Key, Entry>,
@@ -98,7 +98,8 @@ impl Instances {
 }
 
 impl Entry {
-    /// Returns `true` if the instance is referenced here alone, and a new one would be the same.
+    /// Returns `true` if the instance is referenced only here, and a new instance would be the
+    /// same.
     fn is_unused(&self) -> bool {
         Arc::strong_count(&self.cell) == 1
             && self.cell.get().is_none_or(|instance| {

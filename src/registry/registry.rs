@@ -27,10 +27,10 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 
 /// Templates of agents, and an agent of each template for each user. Clones share one registry.
 ///
-/// An [`Instance`] that the program does not hold is dropped an hour after its last
+/// An [`Instance`] to which the program has no handle is dropped an hour after its last
 /// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
-/// used one first; the next call makes it again. One whose hooks were switched or whose backend was
-/// moved is kept.
+/// used instance first; the next call makes it again. An instance whose hooks were switched or
+/// whose backend was moved is not dropped.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -63,8 +63,8 @@ impl Registry {
         }))
     }
 
-    /// Sets the store of the agents whose configuration names none, and of those whose builder has
-    /// none. Defaults to a [`ThreadStore`]. Instances that exist keep theirs.
+    /// Sets the store of the agents whose configuration or builder has none. Defaults to a
+    /// [`ThreadStore`]. Existing instances keep their store.
     #[must_use]
     pub fn store(self, store: impl SessionStore) -> Self {
         *write(&self.0.default_store) = Arc::new(store);
@@ -72,7 +72,7 @@ impl Registry {
     }
 
     /// Sets the function that makes a model from its name. Defaults to
-    /// [`providers::resolve`](crate::providers::resolve). Instances that exist keep their models.
+    /// [`providers::resolve`](crate::providers::resolve). Existing instances keep their models.
     #[must_use]
     pub fn models<M: Model>(
         self,
@@ -85,7 +85,7 @@ impl Registry {
     }
 
     /// Sets a function that completes the builder of every agent, of configurations and of
-    /// builders: limits and settings of the program. Instances that exist stay as they are.
+    /// builders: limits and settings of the program. Existing instances are not changed.
     ///
     /// ```
     /// use agentcore::registry::Registry;
@@ -123,8 +123,8 @@ impl Registry {
     }
 
     /// Returns the events for clients that watch the registry: `agents_changed`, `tools_changed`,
-    /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
-    /// program that changes the [`tools`](Self::tools).
+    /// `hooks_changed:AGENT` and `container_status:USER`. If your program changes the
+    /// [`tools`](Self::tools), it has to publish the events about tools.
     pub fn events(&self) -> &EventBus {
         &self.0.events
     }
@@ -151,8 +151,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a template, replacing the one with the same id if there is one. The instances of the
-    /// earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new ones.
+    /// Adds a template and replaces the template with the same id, if there is one. The instances
+    /// of the earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new
+    /// ones.
     ///
     /// # Errors
     ///
@@ -179,10 +180,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks that the tools which configurations name exist: those of this crate, and those that
-    /// are registered for all users. Logs a warning for each permission rule that matches no tool.
-    /// A server that starts logs an unknown tool as a warning, because tools may be registered
-    /// later; until then, it is an error of [`get_or_clone`](Self::get_or_clone).
+    /// Checks that the tools that configurations name exist, as tools of this crate or as tools
+    /// that are registered for all users. Logs a warning for each permission rule that matches no
+    /// tool. A server that starts logs an unknown tool as a warning, because tools may be
+    /// registered later; until then, it is an error of [`get_or_clone`](Self::get_or_clone).
     ///
     /// ```
     /// use agentcore::config::Config;
@@ -198,8 +199,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its place in the
-    /// file.
+    /// Returns [`ErrorKind::Config`] for the first tool that does not exist, with its position in
+    /// the file.
     pub fn check_tools(&self) -> Result<()> {
         let parts = read(&self.0.parts).clone();
         let registered = self.0.tools.common_names();
@@ -306,8 +307,8 @@ impl Registry {
         self.store_of(&self.template(agent)?).await
     }
 
-    /// Returns the agent of a user, to be described: the one that exists, or one that is not kept,
-    /// runs nothing and has no files in a container or in memory.
+    /// Returns the agent of a user, to be described: the existing instance, or a temporary instance
+    /// that runs nothing and has no files in a container or in memory.
     pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         let template = self.template(agent)?;
@@ -421,7 +422,7 @@ impl Registry {
     }
 }
 
-/// Checks a template, and gives an agent without a name that of its id.
+/// Checks a template, and names an agent without a name after its id.
 fn checked(id: &str, mut template: Template) -> Result<Template> {
     check_agent_id(id).map_err(|text| Error::new(ErrorKind::InvalidRequest, text))?;
     if let Template::Config(config) = &mut template {

@@ -30,9 +30,9 @@ type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 /// Tools that are registered while agents run: for all users, or for one. Clones are the same
 /// store.
 ///
-/// The agents of a [`Registry`](super::Registry) have the tools for all and those of their user,
-/// whether or not their configuration names them. A tool that is registered or removed has effect
-/// in the next turn of every run.
+/// The agents of a [`Registry`](super::Registry) have the tools for all users and the tools of
+/// their own user, whether or not their configuration names them. A tool that is registered or
+/// removed has effect in the next turn of every run.
 ///
 /// ```
 /// use agentcore::registry::ToolStore;
@@ -71,7 +71,7 @@ impl ToolStore {
         Self::default()
     }
 
-    /// Registers a tool for all users, replacing the one of the same name if there is one.
+    /// Registers a tool for all users and replaces the tool of the same name, if there is one.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl ToolStore {
     ///
     /// Returns the same errors as [`register`](Self::register), [`ErrorKind::Conflict`] also if a
     /// tool for all users has the name, and [`ErrorKind::InvalidRequest`] if the user has 128
-    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if those of
-    /// all tools of the user would have more than 1 MiB.
+    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if the
+    /// descriptions and parameters of all tools of the user would have more than 1 MiB.
     pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         let name = tool.name();
@@ -140,7 +140,8 @@ impl ToolStore {
         is_removed
     }
 
-    /// Returns the tools of a user: those for all and the user's own, sorted by name.
+    /// Returns the tools of a user: the tools for all users and the user's own tools, sorted by
+    /// name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();
@@ -190,7 +191,7 @@ fn size_of(tool: &dyn Tool) -> usize {
     escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
 }
 
-/// Checks that a user may have one more tool, which replaces the one of the same name.
+/// Checks that a user may have one more tool, which replaces a tool of the same name.
 fn check_room(tools: &SizedTools, name: &str, size: usize) -> Result<()> {
     if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
         return Err(invalid(format!(

@@ -27,10 +27,10 @@ pub enum ExitReason {
     /// [`AgentBuilder`](crate::AgentBuilder), or what a parent run had left.
     MaxBudget,
     /// The time limit of the run was reached: `max_duration` of the
-    /// [`AgentBuilder`](crate::AgentBuilder), or that of a parent run. On the wire its subtype and
-    /// terminal reason are those of `MaxBudget`.
+    /// [`AgentBuilder`](crate::AgentBuilder), or the time limit of a parent run. On the wire it has
+    /// the subtype and the terminal reason of `MaxBudget`.
     MaxDuration,
-    /// The answer did not match the schema that was asked for, not even after
+    /// The answer did not match the requested schema, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
     /// The run was stopped by [`RunHandle::interrupt`](crate::RunHandle::interrupt) or by a

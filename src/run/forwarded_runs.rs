@@ -30,9 +30,9 @@ impl ForwardedRuns {
         lock(&self.runs).entry(session_id).or_default().task = task;
     }
 
-    /// Returns the message of a run within the call `call_id` as one of the run that made the call:
-    /// a stream has one `init` and one `result`, so those of children are the start and the end of
-    /// a task.
+    /// Converts a message of the child run within the call `call_id` to a message of the run that
+    /// made the call. A stream has one `init` and one `result`, so the `init` and `result` of
+    /// children become the start and the end of a task.
     pub(crate) fn forward(&self, call_id: &Arc<str>, message: SdkMessage) -> SdkMessage {
         let message = self.translated(call_id, message);
         self.open_tasks.record(&message);
@@ -86,7 +86,7 @@ impl ForwardedRun {
         self.task.id.as_ref().unwrap_or(&envelope.session_id)
     }
 
-    /// Returns the call that began the run: the one whose child it is, unless set.
+    /// Returns the call that began the run: the call of its task, or else its parent call.
     fn call_id(&self, envelope: &Envelope) -> Option<Arc<str>> {
         let call_id = self.task.tool_use_id.as_ref();
         call_id.or(envelope.parent_tool_use_id.as_ref()).cloned()

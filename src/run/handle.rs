@@ -62,10 +62,10 @@ impl RunHandle {
         self.0.steer(message)
     }
 
-    /// Like [`steer`](Self::steer), for a message that may be sent more than once: one whose `id`
-    /// the session already has, as a message or as the [input](crate::Session::input_id) of a run,
-    /// is not added again. Returns `false` when the run has ended and the message will not be read,
-    /// and `true` otherwise, also for a message that was sent before.
+    /// Like [`steer`](Self::steer), for a message that may be sent more than once. A message whose
+    /// `id` the session already has, as a message or as the [input](crate::Session::input_id) of a
+    /// run, is not added again. Returns `false` if the run has ended and the message will not be
+    /// read, and `true` otherwise, even for a message that was sent before.
     ///
     /// The message is an input of the session: a later run with the same `input_id` returns the
     /// answer that followed it. If there was none, it continues the conversation.
@@ -122,7 +122,8 @@ impl RunHandle {
         lock(&self.0.control).mode = Some(mode);
     }
 
-    /// Returns a [`Responder`], which answers the run's questions while it is held.
+    /// Returns a [`Responder`] to answer the run's questions. The run waits for answers until the
+    /// responder is dropped.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.0)
     }

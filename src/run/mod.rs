@@ -4,7 +4,8 @@
 //! advances only while it is polled.
 //!
 //! * [`RunHandle`] interrupts and steers a run from any thread.
-//! * [`Responder`] answers the questions of a run, which waits for the answers while one is held.
+//! * [`Responder`] answers the questions of a run, which waits for the answers as long as a
+//!   responder exists.
 //! * [`RunContext`] gives hooks access to the run.
 
 mod attempts;

@@ -33,7 +33,7 @@ enum Fit {
 }
 
 impl Budget {
-    /// Reserves the worst case of a call. `clock` is that of the run that makes the call.
+    /// Reserves the worst case of a call. `clock` is the clock of the run that makes the call.
     ///
     /// If it does not fit although a part of the budget is left, waits until other calls of the
     /// tree are settled. If there are none, or the runs that make them are not polled, reserves the

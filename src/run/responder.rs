@@ -47,8 +47,8 @@ impl Drop for QuestionGuard {
 ///
 /// While one is alive, a call that needs permission sends a
 /// [`PermissionRequest`](crate::sdk::PermissionRequest) and waits; when the last is dropped, open
-/// questions count as unanswered. Clones answer the same questions. If you hold one and do not
-/// answer, the run waits; drop it, or set
+/// questions count as unanswered. Clones answer the same questions. If you do not drop the
+/// responder and do not answer, the run waits; drop it, or set
 /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout).
 ///
 /// ```

@@ -40,13 +40,13 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 ///
 /// A `Run` can be awaited but is not a `Future`: pass [`finish`](Self::finish) to functions that
 /// require one, such as `tokio::spawn` and `futures::join!`. [`next`](Self::next) needs no import;
-/// the other combinators are those of `futures::StreamExt`.
+/// for the other combinators, import `futures::StreamExt`.
 ///
 /// # Cancel safety
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
 /// cancels everything in it: the request, the tools, the subagents. Everything appended to the
-/// session before stays, and the next run on it answers the calls that were left open.
+/// session before stays, and the next run on it answers the calls without a result.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -127,7 +127,8 @@ impl Run {
         RunHandle::new(self.shared.clone())
     }
 
-    /// Returns a [`Responder`], which answers the run's questions while it is held.
+    /// Returns a [`Responder`] to answer the run's questions. The run waits for answers until the
+    /// responder is dropped.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.shared)
     }

@@ -158,8 +158,8 @@ impl Shared {
         !control.closed
     }
 
-    /// Completes when a message to the model has arrived since the last call, perhaps one that a
-    /// turn has read, or after [`end_wait`](Self::end_wait).
+    /// Completes when a message to the model has arrived since the last call, even if a turn has
+    /// read it, or after [`end_wait`](Self::end_wait).
     pub(crate) async fn steered(&self) {
         self.steer_notify.notified().await;
     }
@@ -219,7 +219,7 @@ impl Shared {
         self.stop_signal.within_grace(grace, future)
     }
 
-    /// Records the end of the run, and wakes those that wait for it.
+    /// Records the end of the run, and wakes the tasks that wait for the end.
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
         *lock(&self.end) = Some(Box::new((exit, state)));
         self.mark_ended();

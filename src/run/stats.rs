@@ -41,7 +41,7 @@ pub struct ModelStats {
 }
 
 impl ModelStats {
-    /// Adds this usage of a model to those of all models.
+    /// Adds this usage to the usage of `model` in `models`.
     pub(crate) fn add_to(self, models: &mut BTreeMap<Arc<str>, Self>, model: &Arc<str>) {
         let Some(entry) = models.get_mut(model) else {
             models.insert(model.clone(), self);

@@ -6,8 +6,8 @@ use crate::util::byte_pool::BytePool;
 
 use super::parent_call::MAX_DEPTH;
 
-/// The maximum number of hooks that may wrap one call, including those of the parent runs. Each
-/// takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
+/// The maximum number of hooks that may wrap one call, including the hooks of parent runs. Each
+/// hook takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
 const MAX_WRAPPING_HOOKS: usize = 96;
 
 /// The largest event has 16 MiB; an answer that is one document, 32 MiB.

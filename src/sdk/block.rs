@@ -25,7 +25,7 @@ pub(super) struct Block<'a> {
     annotations: Option<&'a Annotations>,
 }
 
-/// Returns the parts as content blocks, without those that have no such form: blocks of other
+/// Returns the parts as content blocks. Parts that have no such form are omitted: blocks of other
 /// providers and files that were uploaded to them, recordings, and empty texts, which the API
 /// refuses.
 pub(super) fn blocks(parts: &[Part]) -> impl Iterator<Item = Block<'_>> {

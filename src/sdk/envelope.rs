@@ -29,8 +29,8 @@ pub struct Envelope {
     /// The tool call it happened in, for messages of a subagent.
     #[serde(default)]
     pub parent_tool_use_id: Option<Arc<str>>,
-    /// Fields this crate does not interpret, written back as they were read. Those inside of a
-    /// known field are kept under its name.
+    /// Fields this crate does not interpret, written back as they were read. Unknown fields inside
+    /// a known field are stored under the name of the known field.
     #[serde(skip)]
     pub extra: Map<String, Value>,
 }

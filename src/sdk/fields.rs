@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, SerializeMap};
 use serde_json::{Map, Value};
 
-/// Writes one object: known fields first, then those of `extra`.
+/// Writes one object: known fields first, then the fields of `extra`.
 ///
 /// A key that is both known and in `extra` is written once: what `extra` has inside of it is
 /// merged into what is known.

@@ -53,7 +53,7 @@ pub enum SdkMessage {
     Unknown(Box<UnknownMessage>),
 }
 
-/// A message of an unknown type, kept whole.
+/// A message of an unknown type, with all its fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnknownMessage {
@@ -61,7 +61,7 @@ pub struct UnknownMessage {
     pub envelope: Envelope,
     /// The `type`.
     pub kind: Arc<str>,
-    /// The whole message, which is what is written.
+    /// The whole message, which is written unchanged.
     pub raw: Arc<RawValue>,
 }
 

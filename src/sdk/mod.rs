@@ -6,10 +6,10 @@
 //!
 //! # JSON
 //!
-//! One message is one flat object on one line, `type` first. Names and nesting are those of the
-//! declared types of `@anthropic-ai/claude-agent-sdk` 0.3.330. Additions of later versions survive
-//! a round trip: an unknown type is an [`UnknownMessage`], an unknown subtype a
-//! [`SystemKind::Unknown`], an unknown field stays in [`Envelope::extra`].
+//! One message is one flat object on one line, `type` first. Names and nesting follow the declared
+//! types of `@anthropic-ai/claude-agent-sdk` 0.3.330. Additions of later versions survive a round
+//! trip: an unknown type is an [`UnknownMessage`], an unknown subtype a [`SystemKind::Unknown`], an
+//! unknown field stays in [`Envelope::extra`].
 //!
 //! Extensions, which other readers skip: the type `permission_request`, the subtypes
 //! `state_changed` and `stream_restart`, and the fields `seq`, `attempt` (of `stream_event`) and

@@ -294,7 +294,7 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
-    /// The subject; a later one with the same key replaces it.
+    /// The subject. A later notice with the same key replaces this notice.
     pub key: Arc<str>,
     /// The text.
     pub text: String,

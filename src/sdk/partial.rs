@@ -210,7 +210,7 @@ impl Serialize for ApiStreamEvent {
     }
 }
 
-/// The usage of a `message_delta`, where a count replaces the one of `message_start`: unreported
+/// The usage of a `message_delta`, where a count replaces the count of `message_start`: unreported
 /// counts must be absent.
 #[derive(serde::Serialize)]
 struct ReportedUsage {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 /// The payload of a [`ToolProgress`](super::ToolProgress), which is read as a JSON value.
 ///
-/// That of a call's start and of its end is made when it is first read: every call has both, and
-/// most readers take neither.
+/// The payloads of a call's start and end are made when they are first read: every call has both,
+/// and most readers read neither.
 #[derive(Clone)]
 pub struct ProgressData(Payload);
 

@@ -49,7 +49,7 @@ pub struct ResultMessage {
     pub duration_api_ms: u64,
     /// True if it did not succeed.
     pub is_error: bool,
-    /// The number of turns: model calls, not counting those that were repeated.
+    /// The number of turns: model calls, without repeated calls.
     pub num_turns: u32,
     /// The last text of the model.
     pub result: Option<String>,
@@ -63,8 +63,8 @@ pub struct ResultMessage {
     pub total_cost_usd: Option<f64>,
     /// The tokens of this run, without subagents.
     pub usage: Usage,
-    /// Tokens and costs of this run by model, subagents included; from other emitters, those of the
-    /// session so far.
+    /// Tokens and costs of this run by model, subagents included. Other emitters report the tokens
+    /// and costs of the session so far.
     pub model_usage: BTreeMap<Arc<str>, ModelUsage>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,
@@ -129,7 +129,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// Creates the tokens of `usage`, and what they cost.
+    /// Creates the usage with the tokens of `usage` and their cost.
     pub fn new(usage: Usage, cost_usd: Option<f64>) -> Self {
         Self {
             input_tokens: usage.input_tokens,

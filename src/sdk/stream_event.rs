@@ -18,7 +18,8 @@ use super::system::SystemKind;
 
 /// One event for a client that displays an agent's work.
 ///
-/// Not what `SdkMessage::Partial` holds (that is [`sdk::PartialEvent`](super::PartialEvent)).
+/// Not to be confused with the content of `SdkMessage::Partial`, which is a
+/// [`sdk::PartialEvent`](super::PartialEvent).
 ///
 /// Absent fields are not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -113,7 +114,7 @@ impl StreamEvent {
 
 /// Turns the messages of one run into [`StreamEvent`]s.
 ///
-/// Every start has its end, also when the run is interrupted; both have the same name. Without
+/// Every start has its end, even if the run is interrupted; both have the same name. Without
 /// partial messages each answer is one delta. Messages of subagents are omitted, except their
 /// questions, unless [asked for](Self::with_subagents): the call that runs one is an ordinary tool
 /// call.

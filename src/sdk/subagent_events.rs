@@ -15,7 +15,7 @@ const MAX_RUNNING: usize = 1_000;
 /// Turns the messages of subagents into events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubagentEvents {
-    /// The names of those in progress, by the call that started them.
+    /// The names of the subagents in progress, by the call that started them.
     names: BTreeMap<Arc<str>, Arc<str>>,
     /// The calls whose subagents have emitted text of the answer in progress.
     streamed: BTreeSet<Arc<str>>,

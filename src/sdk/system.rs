@@ -94,7 +94,7 @@ pub enum SystemKind {
     Unknown {
         /// The subtype.
         subtype: Arc<str>,
-        /// Its fields, without those of the envelope.
+        /// Its fields, without the fields of the envelope.
         fields: Map<String, Value>,
     },
 }
@@ -121,7 +121,7 @@ impl SystemKind {
         }
     }
 
-    /// Returns the fields on the wire, without those of the envelope.
+    /// Returns the fields on the wire, without the fields of the envelope.
     fn fields(&self) -> serde_json::Result<Value> {
         use serde_json::to_value;
         match self {

@@ -19,10 +19,10 @@ pub struct UserEvent {
     pub envelope: Envelope,
     /// One user message, or the tool results of a turn: together one message on the wire.
     pub messages: Vec<Arc<Message>>,
-    /// The tools' data for programs; the model does not see it. From a run, an object with
-    /// `tool_use_id` and the present ones of `details`, `display`, `silent` and `is_async`, when
-    /// the message holds one result; when it holds several, an array of such objects, of those
-    /// results that have any.
+    /// The tools' data for programs; the model does not see it. If a run emitted the message and it
+    /// has one result, this is an object with `tool_use_id` and the fields `details`, `display`,
+    /// `silent` and `is_async` that are present. If it has several results, this is an array of
+    /// such objects, for the results with such fields.
     pub tool_use_result: Option<Value>,
     /// True if the program made the message, rather than a person.
     pub is_synthetic: bool,

@@ -77,7 +77,7 @@ pub(super) struct Operation {
     pub(super) status: u16,
     pub(super) reply: Reply,
     pub(super) parameters: Vec<Parameter>,
-    /// The statuses of errors beyond those of all routes, with their causes.
+    /// The statuses of errors in addition to the errors of all routes, with their causes.
     pub(super) errors: Vec<(u16, &'static str)>,
     pub(super) is_admin: bool,
     pub(super) is_public: bool,
@@ -157,7 +157,7 @@ impl Operation {
         self
     }
 
-    /// Makes the parameter that was added last one that must be present.
+    /// Makes the parameter that was added last a required one.
     pub(super) fn required(mut self) -> Self {
         if let Some(parameter) = self.parameters.last_mut() {
             parameter.is_required = true;
@@ -177,7 +177,7 @@ impl Operation {
         self
     }
 
-    /// Adds an error beyond those of all routes.
+    /// Adds an error to the errors of all routes.
     pub(super) fn fails(mut self, status: u16, cause: &'static str) -> Self {
         self.errors.push((status, cause));
         self

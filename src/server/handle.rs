@@ -72,9 +72,9 @@ impl ServerHandle {
     /// Ends all runs and streams within `limit`. All later requests are answered with 503.
     ///
     /// Calls with open questions wait for a later decision, other runs are interrupted, and all
-    /// states are stored. Runs that take longer are dropped: their threads keep what was stored by
-    /// then. Call this before the connections are closed, for example in the future passed to
-    /// `with_graceful_shutdown`. [`Server::serve`](super::Server::serve) does so itself.
+    /// states are stored. Runs that take longer are dropped: their threads have the messages that
+    /// were stored by then. Call this before the connections are closed, for example in the future
+    /// passed to `with_graceful_shutdown`. [`Server::serve`](super::Server::serve) calls it itself.
     ///
     /// # Cancel safety
     ///

@@ -23,7 +23,7 @@ pub struct ServerLimits {
     /// The maximum size of a request's body, in bytes. Defaults to 1 MiB.
     pub body_bytes: usize,
     /// The maximum size of the body of an upload, in bytes. Defaults to 32 MiB. At most sixteen
-    /// uploads are read at once, and two of one user; further ones are a 429.
+    /// uploads are read at once, and two of one user; further uploads get a 429.
     pub upload_bytes: usize,
     /// The maximum nesting depth of JSON in a body. Defaults to 128.
     pub json_depth: usize,
@@ -35,8 +35,8 @@ pub struct ServerLimits {
     /// and for each piece of a body. Defaults to 10 seconds. A whole body has 60 seconds, and one
     /// more second for each 64 KiB.
     pub header_timeout: Duration,
-    /// The maximum number of concurrent connections; further ones wait until one ends. Defaults to
-    /// 4,096.
+    /// The maximum number of concurrent connections; further connections wait until one ends.
+    /// Defaults to 4,096.
     pub connections: usize,
     /// The limits of runs, their logs and their readers.
     pub runs: RunLimits,

@@ -65,7 +65,7 @@
 //!
 //! Threads belong to a user, not to an agent: agents that share a store ([`Server::store`],
 //! `sessions` of a configuration) share the threads of each user, and the list of each agent
-//! includes those of all. A run of another agent continues the same conversation with its own tools
+//! includes all threads. A run of another agent continues the same conversation with its own tools
 //! and permissions. Only the agent that asked about a call can resume it; any other answers 409.
 //!
 //! # Stopping and reconnecting
@@ -101,16 +101,17 @@
 //! {"thread_id": "th_1", "decisions": [{"id": "pending_1", "args_hash": "9f0a", "decision": "allow"}]}
 //! ```
 //!
-//! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
+//! The other keys of a decision are the keys of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
 //! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
 //! and in a thread only if its last run was cut off, such as by the end of its process.
 //!
 //! # Security
 //!
-//! * Every request except those for the page and `/healthz` needs the token ([`Server::token`]) or
-//!   a user of the application's login ([`Server::users`]). A request reaches only the threads,
-//!   runs, questions, traces, files and tools of its own user; those of others are a 404.
+//! * Every request except for the page and `/healthz` needs the token ([`Server::token`]) or a user
+//!   of the application's login ([`Server::users`]). A request reaches only the threads, runs,
+//!   questions, traces, files and tools of its own user; the server answers 404 for objects of
+//!   other users.
 //! * Requests to a foreign host, or from a page of a foreign origin, are a 403, so that no other
 //!   site reaches the server through a browser ([`Server::allow_host`], [`Server::allow_origin`]).
 //! * Bodies, headers, connections, runs and streams are limited ([`ServerLimits`]).

@@ -167,10 +167,10 @@ impl Server {
         Ok(self)
     }
 
-    /// Adds a tool for every agent and user, also for agents of a configuration whose list
+    /// Adds a tool for every agent and user, including agents of a configuration whose list
     /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
-    /// such as `deny: [deploy]`, keeps an agent from calling it. A name that is invalid or taken is
-    /// an error of [`router`](Self::router).
+    /// such as `deny: [deploy]`, prevents an agent from calling it. A name that is invalid or taken
+    /// is an error of [`router`](Self::router).
     ///
     /// A program with an `agents.yaml` and a tool in Rust:
     ///
@@ -265,8 +265,8 @@ impl Server {
         self
     }
 
-    /// Adds models that a thread may change to, in addition to those of the agents: names as in
-    /// [`providers::resolve`](crate::providers::resolve).
+    /// Adds models that a thread may change to, in addition to the models of the agents: names as
+    /// in [`providers::resolve`](crate::providers::resolve).
     pub fn models<M: Into<String>>(mut self, names: impl IntoIterator<Item = M>) -> Self {
         self.models.extend(names.into_iter().map(Into::into));
         self

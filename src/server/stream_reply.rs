@@ -20,7 +20,7 @@ pub(super) const THREAD_ID: HeaderName = HeaderName::from_static("x-thread-id");
 
 /// Returns the response with the stream of a run.
 pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration) -> Response {
-    // Ids chosen by clients are checked, and those of the server are hexadecimal.
+    // Ids chosen by clients are checked, and ids of the server are hexadecimal.
     let thread_id = HeaderValue::from_str(reader.thread_id());
     // JSON lines have no comments.
     let comment = match format {

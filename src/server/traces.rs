@@ -38,8 +38,8 @@ impl TraceLog {
             let oldest = traces.iter().position(is_of_user);
             oldest.and_then(|index| traces.remove(index));
         } else if traces.len() >= IN_ALL {
-            // Removed from the user with the most traces, so that no user can evict those of all
-            // others.
+            // Removed from the user with the most traces, so that no user can evict the traces of
+            // all others.
             let oldest = Self::busiest(&traces);
             oldest.and_then(|index| traces.remove(index));
         }

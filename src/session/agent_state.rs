@@ -38,11 +38,11 @@ pub(crate) fn changed_files<'a>(
     removed.chain(written_files.map(|(path, content)| (path, Some(content))))
 }
 
-/// The state of one conversation: what hooks read and change, and what a store keeps.
+/// The state of one conversation: the data that hooks read and change, and that a store saves.
 ///
 /// JSON: `thread_id`, `user_id?`, `title?`, `cwd?`, `parent?`, `messages`, `todos?`, `files?`,
-/// `compaction?`, `pending?`, `inputs?`, `infos?`; the rest belongs to one run and is not written.
-/// A clone costs a few pointers.
+/// `compaction?`, `pending?`, `inputs?`, `infos?`; the other fields belong to one run and are not
+/// saved. A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;
@@ -70,7 +70,7 @@ pub struct AgentState {
     /// The working directory of the agent that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
-    /// The session whose run began it, if it is that of a subagent.
+    /// The session whose run began this session, if a subagent has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
     /// The whole history.
@@ -148,7 +148,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the part that a store keeps: all but the fields of one run.
+    /// Returns the part that a store saves: all but the fields of one run.
     #[must_use]
     pub fn stored(&self) -> Self {
         Self {
@@ -174,8 +174,8 @@ impl AgentState {
         self.tools.push(Arc::new(tool));
     }
 
-    /// Returns the metadata of the assistant message at this position of the history, where it is
-    /// known: of answers that a run stored, and not of those that a hook has moved or changed.
+    /// Returns the metadata of the assistant message at this position of the history, if it is
+    /// known: for answers that a run stored and that no hook has moved or changed.
     pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
         self.infos.get(message).map(|info| &**info)
     }
@@ -230,8 +230,8 @@ impl AgentState {
         self.values.adopt(&given.values, &live.values);
     }
 
-    /// Drops the compaction when the messages it replaces are no longer those of `before`; returns
-    /// `true` if it was dropped.
+    /// Drops the compaction if the messages that it replaces differ from the messages in `before`.
+    /// Returns `true` if it was dropped.
     pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
         let covered_count = self
             .compaction
@@ -320,7 +320,8 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 pub struct PendingCall {
     /// The id that a decision names. Used once.
     pub id: Arc<str>,
-    /// The session it waits in. It is not asked about in a fork, so that it cannot run twice.
+    /// The session it waits in. A fork does not ask about the call, so that the call cannot run
+    /// twice.
     pub session_id: Arc<str>,
     /// The name of the agent that has asked. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -364,7 +365,7 @@ impl PendingCall {
         }
     }
 
-    /// Returns `true` if the call is still the one the question was about.
+    /// Returns `true` if the call has not changed since the question.
     pub(crate) fn is_intact(&self) -> bool {
         *self.args_hash == *args_hash(&self.call)
     }

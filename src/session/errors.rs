@@ -11,8 +11,8 @@ impl Error {
         Self::new(ErrorKind::SessionBusy, text)
     }
 
-    /// Creates an [`ErrorKind::Conflict`]: the writer of the session `id` was replaced, and what it
-    /// was to write is not stored.
+    /// Creates an [`ErrorKind::Conflict`]: the writer of the session `id` was replaced, and its
+    /// write was not stored.
     pub fn session_taken_over(id: &str) -> Self {
         let text = format!("session {id:?} was taken over by another run; nothing was written");
         Self::new(ErrorKind::Conflict, text)

@@ -33,8 +33,8 @@ pub struct SessionInfo {
     pub user_id: Option<Arc<str>>,
     /// The working directory it began in.
     pub cwd: Option<Arc<str>>,
-    /// The session whose run began it, if it is that of a subagent. Stores that keep logs leave out
-    /// one of more than 4,096 bytes.
+    /// The session whose run began this session, if a subagent has it. Stores with logs omit an id
+    /// of more than 4,096 bytes.
     pub parent: Option<Arc<str>>,
     /// The reason it cannot be read, if it cannot; the other fields are then guesses.
     pub problem: Option<Arc<str>>,
@@ -76,7 +76,8 @@ impl SessionInfo {
         info
     }
 
-    /// Returns `true` if the last write is at least `age` ago. One without a time never was.
+    /// Returns `true` if the last write is at least `age` ago. Returns `false` if its time is not
+    /// known.
     pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed >= age)

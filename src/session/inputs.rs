@@ -222,7 +222,7 @@ impl Inputs {
         }
     }
 
-    /// Adds those of the inputs `ids` that are not known, each of which consists of these messages.
+    /// Adds the unknown ids among `ids` as inputs that each consist of these messages.
     pub(crate) fn begin_unknown(&mut self, ids: &[Arc<str>], messages: &Range<usize>) {
         let known_ids = self.0.iter().map(|input| input.id.clone());
         let mut known_ids: HashSet<_> = known_ids.collect();

@@ -171,8 +171,8 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     Ok(serde_json::to_string(&export)?)
 }
 
-/// The default maximum memory of an import's values, as estimated from its text: twice that of a
-/// session at the limits of a default store, because an estimate may be twice the real size.
+/// The default maximum memory of an import's values, as estimated from its text: twice the memory
+/// of a session at the limits of a default store, because an estimate may be twice the real size.
 pub(super) const MAX_IMPORT: usize = 2 * (256 * 1024 * 1024 / 3);
 
 /// The number of characters to which an error about an import is cut: it may quote the text.

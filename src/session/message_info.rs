@@ -17,8 +17,8 @@ use crate::util::lenient::or_default;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MessageInfo {
-    /// The `uuid` under which the run showed it; of one that joined an earlier answer, that of the
-    /// last part.
+    /// The `uuid` under which the run showed the answer. If several answers were joined, it is the
+    /// `uuid` of the last one.
     #[serde(default)]
     pub uuid: Uuid,
     /// The provider's id of the response; may be empty.

@@ -1,8 +1,8 @@
-//! The state of a session, and the stores that keep it.
+//! The state of a session, and the stores for sessions.
 //!
-//! [`AgentState`] is one conversation. A [`SessionStore`] keeps such states; [`ThreadStore`] does
+//! [`AgentState`] is one conversation. A [`SessionStore`] stores such states; [`ThreadStore`] does
 //! so in memory, by default for an hour after the last access. The others each have a feature:
-//! `JsonlStore` (`jsonl`) keeps sessions in files, `SqliteStore` (`sqlite`) in one database,
+//! `JsonlStore` (`jsonl`) stores sessions in files, `SqliteStore` (`sqlite`) in one database,
 //! `PostgresStore` (`postgres`) and `RedisStore` (`redis`) on a server, where any machine can
 //! continue them. `LogStore` (`session-log`) makes a durable store of any storage that can append.
 

@@ -9,8 +9,8 @@ use crate::message::Message;
 /// Lists of up to this many calls are searched, and stay in order.
 const SEARCHED: usize = 64;
 
-/// The positions of calls in the lists of a session: those that have started, and the results of
-/// those that have ended.
+/// The positions of calls in the lists of a session: the calls that have started, and the results
+/// of the calls that have ended.
 ///
 /// The lists are public, so an index is rebuilt when its list has changed since.
 #[derive(Clone, Debug, Default)]
@@ -121,7 +121,7 @@ impl Index {
 
         self.positions = HashMap::with_capacity(list.len());
 
-        // Of several entries with one id, the first is kept.
+        // If several entries have the same id, the first is kept.
         list.retain(|item| {
             let position = self.positions.len();
             let Some(Entry::Vacant(entry)) = item.id().map(|id| self.positions.entry(id.clone()))

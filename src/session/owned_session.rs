@@ -56,7 +56,7 @@ impl OwnedSession<'_> {
         self.store.fork_at(self.id, new_id, messages).await
     }
 
-    /// Removes the session, and those of its subagents. Returns `false` if it did not exist.
+    /// Removes the session and the sessions of its subagents. Returns `false` if it did not exist.
     pub(crate) async fn delete(&self) -> Result<bool> {
         if self.owner.is_some() && self.state().await?.is_none() {
             return Ok(false);

@@ -19,7 +19,7 @@ use super::message_info::MessageInfo;
 /// A change of a stored session, which [`StoredSession::apply`](super::StoredSession::apply)
 /// applies.
 ///
-/// JSON: `{"kind": .., "data": ..}`, which a store may keep as it is.
+/// JSON: `{"kind": .., "data": ..}`, which a store may save unchanged.
 ///
 /// ```
 /// use agentcore::Message;
@@ -57,8 +57,8 @@ pub enum Record {
         /// The call's id.
         call_id: Arc<str>,
     },
-    /// A call of several ended while others are in progress. Its message is added when all have
-    /// ended, and takes the place of this. Kind `ended`.
+    /// One of several calls ended while other calls are in progress. Its message is added when all
+    /// calls have ended, and replaces this record. Kind `ended`.
     ToolEnded {
         /// The result, a [`Message::Tool`].
         result: Arc<Message>,
@@ -70,7 +70,8 @@ pub enum Record {
         /// The caller's id.
         id: Arc<str>,
     },
-    /// The known inputs and their positions, those added with messages among them. Kind `inputs`.
+    /// The known inputs and their positions, including inputs that were added with messages. Kind
+    /// `inputs`.
     Inputs {
         /// The difference from those before.
         change: InputsChange,
@@ -83,7 +84,7 @@ pub enum Record {
         title: Option<Arc<str>>,
         /// The working directory of the agent that began it.
         cwd: Option<Arc<str>>,
-        /// The session whose run began it, if it is that of a subagent.
+        /// The session whose run began this session, if a subagent has it.
         parent: Option<Arc<str>>,
     },
     /// Replaces the task list. Kind `todos`.

@@ -30,18 +30,18 @@ use super::stored::StoredSession;
 ///   an id that it cannot store, with the same error, but must not confuse two ids.
 /// * The stored part of an [`AgentState`] is everything that serde writes of it. A loaded state has
 ///   the id that it is stored under as its `thread_id`, regardless of the value that was saved.
-/// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
-///   written is as durable as the store can make it. Both refuse a lease that is no longer the
+/// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, the
+///   written data is as durable as the store can make it. Both refuse a lease that is no longer the
 ///   session's newest with [`ErrorKind::Conflict`].
 /// * A session that was leased but never written does not exist. An append of no records writes
 ///   nothing.
-/// * The tokens of leases grow, also when the session was removed in between or the store was
+/// * The tokens of leases grow, even if the session was removed in between or the store was
 ///   reopened.
 /// * Every future may be dropped at any time: a write is then done as a whole or not at all, and a
 ///   lease is released, at the latest when the session is leased again. A run that was stopped, by
 ///   an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
-/// A whole store, which keeps the records as texts:
+/// A whole store, which saves the records as texts:
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -164,9 +164,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Returns all sessions, those of subagents among them ([`SessionInfo::parent`]), the most
-    /// recently written first. The durable stores return the newest 100,000 at most, and 32 MiB of
-    /// their texts.
+    /// Returns all sessions, including the sessions of subagents ([`SessionInfo::parent`]), the
+    /// most recently written first. The durable stores return the newest 100,000 at most, and 32
+    /// MiB of their texts.
     ///
     /// # Errors
     ///
@@ -178,21 +178,21 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while a run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while a run has leased it.
     async fn delete(&self, id: &str) -> Result<bool>;
 
     /// Takes the right to write the session, which need not exist yet.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionBusy`] while another run holds it.
+    /// Returns [`ErrorKind::SessionBusy`] while another run has leased it.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
-    /// Returns `true` while a run holds the session, in this process or in another one. The session
-    /// need not exist. The answer may be out of date on arrival.
+    /// Returns `true` while a run has leased the session, in this process or in another one. The
+    /// session need not exist. The answer may be out of date on arrival.
     ///
-    /// The provided method takes the lease for a moment, in which a run that begins is refused. A
-    /// store should implement it without a lease, as those of this crate do.
+    /// The provided method takes the lease for a moment, in which a run that begins is refused.
+    /// Implement it without a lease if you can, as the stores of this crate do.
     ///
     /// ```
     /// use agentcore::{SessionStore, ThreadStore};
@@ -275,9 +275,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Copies the session's first `messages` messages to the new id, to continue from there again.
     ///
     /// A cut between a call and its results moves after the results. A summary that covers more
-    /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
-    /// that keep a log, the task list and the files are those at the time of the last message kept;
-    /// in others, the current ones. The copy has no ids of inputs.
+    /// messages than are copied, and questions about calls that are not copied, are dropped. In
+    /// stores with a log, the copy has the task list and the files as they were at the last copied
+    /// message; in other stores, the current task list and files. The copy has no ids of inputs.
     ///
     /// # Errors
     ///
@@ -288,8 +288,8 @@ pub trait SessionStore: Send + Sync + 'static {
         self.create(to, cut(from, session, messages)?).await
     }
 
-    /// Returns a page of the list of sessions, the most recently written first. Those of subagents
-    /// are omitted.
+    /// Returns a page of the list of sessions, the most recently written first. Sessions of
+    /// subagents are omitted.
     ///
     /// The provided method lists all sessions. A store with an index of them should implement it.
     ///
@@ -325,7 +325,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Returns the most recently written session of this working directory. Sessions that cannot be
-    /// read and those of subagents are skipped.
+    /// read and sessions of subagents are skipped.
     ///
     /// # Errors
     ///
@@ -340,8 +340,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run holds, or that cannot be read, stays. The durable stores look at 32 MiB
-    /// of ids in one call.
+    /// A session that a run has leased, or that cannot be read, stays. The durable stores look at
+    /// 32 MiB of ids in one call.
     ///
     /// # Errors
     ///

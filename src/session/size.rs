@@ -15,7 +15,7 @@ use super::message_info::MessageInfo;
 use super::record::Record;
 use super::stored::StoredSession;
 
-/// The overhead of a shared value: its counters, and that of the allocator.
+/// The overhead of a shared value: its counters, and the overhead of the allocator.
 const SHARED: usize = 32;
 
 /// The overhead of an entry in a map.
@@ -30,14 +30,14 @@ const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
 /// The memory of a session, in bytes. Replaced and removed items do not count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionSize {
-    /// That of each message.
+    /// The memory of each message.
     messages: Vec<usize>,
     message_bytes: usize,
     info_bytes: usize,
-    /// That of calls that have started or ended, until all have.
+    /// The memory of calls that have started or ended, until all have ended.
     open_call_bytes: usize,
     input_id_bytes: usize,
-    /// That of the inputs, and their number.
+    /// The memory of the inputs, followed by their number.
     input_bytes: usize,
     input_count: usize,
     todo_bytes: usize,
@@ -225,8 +225,8 @@ impl SessionSize {
     }
 }
 
-/// Returns the number of bytes that a record adds at most, the old ones of what it replaces not
-/// subtracted.
+/// Returns the maximum number of bytes that a record adds, without subtracting the bytes that it
+/// replaces.
 pub(super) fn added_size(record: &Record) -> usize {
     match record {
         Record::Message { message, input_id } => {

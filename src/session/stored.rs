@@ -15,8 +15,8 @@ use super::record::Record;
 /// A session as a store returns it.
 ///
 /// As JSON, it is its [`AgentState`] with `started`, `ended`, `input_ids` and the first text of the
-/// user. Its damage is not written. A store can keep it as a snapshot of its own: after what it
-/// reads, [`apply`](Self::apply) continues as after the session itself.
+/// user. Its damage is not written. A store can save it as a snapshot of its own: after reading it,
+/// [`apply`](Self::apply) continues as after the session itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoredSession {
@@ -29,7 +29,7 @@ pub struct StoredSession {
     /// lists are in no particular order.
     pub ended: Vec<Arc<Message>>,
     /// The caller's ids of the inputs that were appended since the state was last saved, of which
-    /// about 1,000 of the newest are kept. Those before are in the state.
+    /// about 1,000 of the newest are kept. Earlier ids are in the state.
     pub input_ids: Vec<Arc<str>>,
     /// The parts that could not be read. A run reports them once, in a warning.
     pub damage: Vec<Damage>,
@@ -263,9 +263,9 @@ fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Rec
     }
 }
 
-/// Returns the change of the pending calls. Where some calls were removed and nothing else changed,
-/// and they are fewer than those that stay, it names only them: calls that are answered one by one
-/// are not all written again with each answer.
+/// Returns the change of the pending calls. If some calls were removed, nothing else changed, and
+/// fewer calls were removed than stay, the record names only the removed calls. So not all pending
+/// calls are written again each time that one of them is answered.
 fn changed_pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Record> {
     if before == now {
         return None;

@@ -33,7 +33,7 @@ const MAX_RATIO: usize = 1_024;
 /// The nesting of the line of a record.
 pub(super) const RECORD: usize = 0;
 
-/// The nesting of an element of a snapshot, which is that of a message in a record.
+/// The nesting of an element of a snapshot, which equals the nesting of a message in a record.
 #[cfg(any(test, feature = "session-log"))]
 pub(super) const ELEMENT: usize = 2;
 
@@ -91,7 +91,7 @@ struct Counter<'a> {
     /// True if the next scalar is a new value.
     is_new: bool,
     last: Last,
-    /// True if the last name may be that of arguments as a text, which are read as JSON again.
+    /// True if the last name may belong to arguments in text form, which are parsed as JSON again.
     names_arguments: bool,
     memory: usize,
     longest_copy: usize,

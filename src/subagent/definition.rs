@@ -21,13 +21,13 @@ pub struct SubagentDefinition {
     pub description: String,
     /// The system prompt.
     pub prompt: String,
-    /// The names of its tools, in any case. If empty, it has all tools of the calling run except
-    /// those that start agents.
+    /// The names of its tools, in any case. If empty, the subagent has all tools of the calling run
+    /// except tools that start agents.
     pub tools: Vec<String>,
     /// The names of tools it does not have, in any case. They take precedence over
     /// [`tools`](Self::tools).
     pub disallowed_tools: Vec<String>,
-    /// Its model: `inherit`, `provider:name`, or an alias. `None` for that of the calling run.
+    /// Its model: `inherit`, `provider:name`, or an alias. `None` for the model of the calling run.
     pub model: Option<String>,
     /// The maximum number of its turns. `None` for the default of
     /// [`AgentBuilder::max_turns`](crate::AgentBuilder::max_turns).

@@ -73,8 +73,8 @@ impl Handoffs {
     /// Continues the conversation of a session with the agent that has it. Nothing happens until
     /// the run is polled or awaited.
     ///
-    /// An empty input, [`Messages::new`], lets that agent continue with the history as it is, such
-    /// as after a process has ended between two runs.
+    /// An empty input, [`Messages::new`], lets that agent continue with the stored history, such as
+    /// after a process has ended between two runs.
     pub fn run(&self, session_id: impl Into<Arc<str>>, input: impl Into<Messages>) -> HandoffRun {
         let session = self.0.agents[0].session(session_id);
         HandoffRun::new(self.clone(), session, input.into())
@@ -97,7 +97,7 @@ impl Handoffs {
         self.0.agents.iter().find(|agent| agent.name() == name)
     }
 
-    /// Returns the agents, the one that begins first.
+    /// Returns the agents. The first one begins conversations.
     #[cfg(feature = "gateway")]
     pub(crate) fn agents(&self) -> &[Agent] {
         &self.0.agents

@@ -25,11 +25,11 @@ use super::handoff_hook::{HandoffCount, new_owner_of};
 /// A run of a group of agents: a stream of messages, or, awaited, its output.
 ///
 /// It consists of one run for each agent that has the conversation in turn. Each begins with a
-/// `system/init` that names its model and tools. There is one `result`, the last message: that of
-/// the last run, with turns, times, usage, cost and denials of all of them. The output is that of
-/// the last run with the same sums; an error is that of the last run alone. A session that cannot
-/// be loaded, or not within [`max_duration`](crate::AgentBuilder::max_duration) of the first agent,
-/// ends the stream with a `result` and no `system/init`.
+/// `system/init` that names its model and tools. There is one `result`, the last message: the last
+/// run's `result` with the turns, times, usage, cost and denials of all runs. The output is the
+/// last run's output with the same sums; an error is the last run's error alone. A session that
+/// cannot be loaded, or not within [`max_duration`](crate::AgentBuilder::max_duration) of the first
+/// agent, ends the stream with a `result` and no `system/init`.
 ///
 /// Lazy as a [`Run`] is. Dropping it cancels the run in progress; a handoff that was stored stays.
 #[must_use = "a run does nothing unless it is polled or awaited"]
@@ -112,7 +112,8 @@ impl HandoffRun {
         StreamExt::next(self)
     }
 
-    /// Returns a [`Responder`], which answers the questions of all agents while it is held.
+    /// Returns a [`Responder`] to answer the questions of all agents. The run waits for answers
+    /// until the responder is dropped.
     pub fn responder(&mut self) -> Responder {
         let responder = Responder::of_slot(&mut self.questions);
         if let Step::Run(run) = &self.step {
@@ -183,7 +184,7 @@ impl HandoffRun {
         self.step = Step::Run(Box::new(run));
     }
 
-    /// Ends a run: begins that of the next agent, or returns the last message, if there is one.
+    /// Ends a run. Begins the run of the next agent, or returns the last message, if there is one.
     fn end(&mut self, output: Result<RunOutput>) -> Option<SdkMessage> {
         let mut result = self.result.take();
         if let Some((result, earlier)) = result.as_mut().zip(self.earlier.take()) {
@@ -282,7 +283,7 @@ async fn load(
     })
 }
 
-/// Adds the figures of an earlier run to those of a later one.
+/// Adds the figures of an earlier run to the figures of a later run.
 fn add(later: &mut ResultMessage, earlier: ResultMessage) {
     later.duration_ms += earlier.duration_ms;
     later.duration_api_ms += earlier.duration_api_ms;

@@ -85,13 +85,13 @@ impl Names {
 
 impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
-    /// returns warnings about those that are omitted.
+    /// returns warnings about omitted files.
     ///
     /// A file has front matter, which is YAML between two lines `---`, with `name` and
     /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
     /// between), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
-    /// text after it is the system prompt. A broken file, and one whose name is registered already,
-    /// causes a warning. A folder that does not exist has no files.
+    /// text after it is the system prompt. A broken file, or a file whose name is registered
+    /// already, causes a warning. A folder that does not exist has no files.
     ///
     /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
     /// `disallowed_tools`, the file is omitted, because without the key its subagent would have
@@ -205,7 +205,7 @@ impl SubagentRegistry {
 ///
 /// # Errors
 ///
-/// Returns an error if a key may be a misspelling of one that limits the tools.
+/// Returns an error if a key may be a misspelling of a key that limits the tools.
 fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, String> {
     let is_read = |key: &&String| KEYS.contains(&key.as_str()) || ALIASES.contains(&key.as_str());
     let unknown_keys = keys.keys().filter(|key| !is_read(key));

@@ -1,7 +1,7 @@
 //! Subagents: agents that a run starts by their type.
 //!
-//! A [`SubagentDefinition`] describes one type, and a [`SubagentRegistry`] holds those that a run
-//! may start. The tools of [`tools::task`](crate::tools::task) and
+//! A [`SubagentDefinition`] describes one type, and a [`SubagentRegistry`] contains the types that
+//! a run may start. The tools of [`tools::task`](crate::tools::task) and
 //! [`tools::delegate`](crate::tools::delegate) start them.
 //!
 //! A subagent works for its caller. The agents of [`Handoffs`] hand the whole conversation over to

@@ -63,7 +63,7 @@ impl FunctionModel {
         })
     }
 
-    /// Answers with the stream that `f` makes, as it is. `f` may wait, and may fail.
+    /// Answers with the stream that `f` makes, unchanged. `f` may wait, and may fail.
     ///
     /// A whole answer begins with `Start` and ends with `Stop`, such as one of a slow model:
     ///
@@ -97,7 +97,7 @@ impl FunctionModel {
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     ///
-    /// One that fails:
+    /// A model that fails:
     ///
     /// ```
     /// use agentcore::testing::FunctionModel;

@@ -10,7 +10,7 @@ use crate::tool::Asking;
 use crate::tools::ask::{Choice, Chosen, Interactor};
 use crate::util::sync::lock;
 
-/// An [`Interactor`] that gives prepared answers in order and keeps what it was asked. Clones share
+/// An [`Interactor`] that gives prepared answers in order and records the questions. Clones share
 /// both. A question fails when the answers are used up, or when the next one does not fit.
 ///
 /// ```

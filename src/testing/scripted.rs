@@ -22,9 +22,9 @@ use super::script::Step;
 /// A model that follows a script, strictly: each call takes the next step, a call without a step
 /// fails, and so does a step without a call.
 ///
-/// Text streams word by word, ids count up (`call_1`, `call_2`, ...), and every request is kept.
-/// Clones are handles to the same script: give one to the agent and keep one. To call the model
-/// directly, write `Model::call(&model, request)`, since [`call`](Self::call) adds a step.
+/// Text streams word by word, ids count up (`call_1`, `call_2`, ...), and every request is
+/// recorded. Clones are handles to the same script: give one to the agent and keep one. To call the
+/// model directly, write `Model::call(&model, request)`, since [`call`](Self::call) adds a step.
 ///
 /// # Panics
 ///
@@ -180,7 +180,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Returns every request so far, those that failed included.
+    /// Returns every request so far, including failed requests.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
     }
@@ -190,7 +190,7 @@ impl ScriptedModel {
         self.script().steps.len()
     }
 
-    /// Keeps the drop of the last handle from panicking, even if steps are unused.
+    /// Prevents the drop of the last handle from panicking, even if steps are unused.
     pub fn allow_unused(&self) {
         self.script().checked = true;
     }

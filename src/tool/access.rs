@@ -51,7 +51,7 @@ pub enum Access {
     Write(Arc<str>),
     /// Fetches an address.
     Url(Arc<str>),
-    /// Starts the agent of that name: a subagent, or one that takes over the conversation.
+    /// Starts the agent of that name: a subagent, or an agent that takes over the conversation.
     Agent(Arc<str>),
 }
 

@@ -187,8 +187,8 @@ impl ToolContext {
         self.ask_for(question.into(), AnswerForm::Text).await
     }
 
-    /// Asks a question with answers to pick from, whose answer is an [`Answer::Reply`] with the
-    /// positions of those that were picked, or another text; otherwise like [`ask`](Self::ask).
+    /// Asks a question with answers to pick from. The answer is an [`Answer::Reply`] with the
+    /// positions of the picked answers, or with another text. Otherwise like [`ask`](Self::ask).
     pub async fn ask_for_choice(&self, question: impl Into<String>, choices: Choices) -> Answer {
         self.ask_for(question.into(), AnswerForm::Choice(choices))
             .await

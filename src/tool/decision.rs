@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The verdict on a tool call, weakest first: of several the strongest counts.
+/// The verdict on a tool call, weakest first. If there are several, the strongest applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -119,7 +119,7 @@ impl ToolDecision {
         Self::of(Verdict::Stop(reason.into()))
     }
 
-    /// Sets the arguments that replace those of the call.
+    /// Sets the arguments that replace the arguments of the call.
     pub fn with_args(mut self, args: Value) -> Self {
         self.args = Some(args);
         self

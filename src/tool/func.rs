@@ -230,8 +230,8 @@ mod typed {
         ///
         /// A field's doc comment becomes its description. A type without fields, such as `()`,
         /// makes a tool without arguments. For arguments that do not match the type, the model
-        /// reads an error that names the place. For progress, state or cancellation use
-        /// [`typed_with_context`](Self::typed_with_context).
+        /// reads an error that names the position of the mismatch. For progress, state or
+        /// cancellation use [`typed_with_context`](Self::typed_with_context).
         ///
         /// The derive needs the name `schemars` in scope, as below, or
         /// `#[schemars(crate = "agentcore::schemars")]` on the type.

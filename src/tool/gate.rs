@@ -30,7 +30,7 @@ pub enum PermissionMode {
     Plan,
     /// Edits inside the workspace need no question.
     AcceptEdits,
-    /// No call needs a question. Deny rules still hold.
+    /// No call needs a question. Deny rules still apply.
     BypassPermissions,
     /// Calls that would need a question are denied.
     DontAsk,
@@ -172,9 +172,9 @@ pub trait PermissionGate: Send + Sync + 'static {
         None
     }
 
-    /// Compares the gate with the tools of an agent, when the agent is built. `names` are those of
-    /// its own tools and of the tools its hooks announce. `has_sources` is `true` if the agent has
-    /// [sources](super::ToolSource), whose tools are not known at that time.
+    /// Compares the gate with the tools of an agent when the agent is built. `names` are the names
+    /// of the agent's own tools and of the tools that its hooks announce. `has_sources` is `true`
+    /// if the agent has [sources](super::ToolSource), whose tools are not known at that time.
     ///
     /// # Errors
     ///
@@ -215,10 +215,11 @@ pub enum Answer {
     Allow,
     /// Yes, and the same again in this session.
     AllowForSession,
-    /// Yes, this once, with these arguments instead. They are checked as those of any call: the
-    /// schema, the hooks, the mode and the gate may refuse them, but ask no further question. The
-    /// history keeps what the model asked for. In answer to a question of a tool
-    /// ([`ToolContext::ask`](crate::ToolContext::ask)), the tool interprets them.
+    /// Yes, this once, with these arguments instead. The arguments are checked like the arguments
+    /// of any call: the schema, the hooks, the mode and the gate may refuse them, but ask no
+    /// further question. The history still has the arguments that the model wrote. If this answers
+    /// a question of a tool ([`ToolContext::ask`](crate::ToolContext::ask)), the tool interprets
+    /// the arguments.
     Edit(Value),
     /// No, and the model reads why, up to 10,000 characters.
     Deny(String),

@@ -170,8 +170,8 @@ impl HttpTool {
         self
     }
 
-    /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
-    /// on its own, when its session continues.
+    /// Marks the tool's calls as safe to repeat. A call whose result was lost in a crash then runs
+    /// again automatically when its session continues.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;

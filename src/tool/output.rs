@@ -65,7 +65,7 @@ impl ToolOutput {
         self
     }
 
-    /// Marks the output as that of work that continues.
+    /// Marks the output as a report on work that continues in the background.
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.is_async = true;
@@ -121,8 +121,8 @@ impl From<Content> for ToolOutput {
 }
 
 impl From<Value> for ToolOutput {
-    /// A string as itself, anything else as JSON text. One nested deeper than 100 levels is an
-    /// error.
+    /// Converts a string to itself, and any other value to JSON text. A value nested deeper than
+    /// 100 levels is an error.
     fn from(value: Value) -> Self {
         match value {
             Value::String(text) => Self::new(text),

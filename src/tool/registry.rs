@@ -68,7 +68,7 @@ impl ToolRegistry {
         self.replace(tool).map(drop)
     }
 
-    /// Adds a tool, replacing the one of the same name, which is returned if there is one.
+    /// Adds a tool. Replaces and returns the existing tool of the same name, if there is one.
     ///
     /// # Errors
     ///
@@ -84,12 +84,12 @@ impl ToolRegistry {
         self.inner().tools.remove(name)
     }
 
-    /// Returns the tool of that name, also when it is disabled.
+    /// Returns the tool of that name, even if it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.0.tools.get(name).cloned()
     }
 
-    /// Marks a name as one that may run without a question.
+    /// Marks a name as the name of a tool that may run without a question.
     pub fn allow(&mut self, name: impl Into<Arc<str>>) {
         self.inner().allowed.insert(name.into());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The number of grants of one session. Further ones have no effect.
 const PER_SESSION: usize = 256;
-/// The number of sessions with grants. One more takes the place of the oldest.
+/// The maximum number of sessions with grants. A further session replaces the oldest.
 const SESSIONS: usize = 1024;
 
 /// The grants of all sessions, in memory.
@@ -26,7 +26,7 @@ impl<T> Default for SessionGrants<T> {
 }
 
 impl<T: Eq + Hash> SessionGrants<T> {
-    /// Adds grants to those of a session.
+    /// Adds grants to a session.
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
         if !self.sessions.contains_key(session) {
             if self.order.len() >= SESSIONS

@@ -11,8 +11,8 @@ use super::tool::Tool;
 /// A source of tools that may change them during a run: a server that others register tools with,
 /// or a peer that offers its own.
 ///
-/// The loop asks before each turn, so a tool that appears is callable in the next turn and one that
-/// disappears is no longer offered. A call that is already running keeps its tool.
+/// The loop reads the tools before each turn, so a new tool is callable in the next turn and a
+/// removed tool is no longer offered. A call in progress still runs its tool to the end.
 ///
 /// ```
 /// use std::sync::Arc;

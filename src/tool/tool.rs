@@ -96,8 +96,8 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// Only a call of an idempotent tool may be repeated by a hook, and only such a call is
     /// executed again when its session continues after a run that ended before the call's result
-    /// was stored. A call that had not begun is not executed then, except that of a read-only tool,
-    /// whose start is not stored.
+    /// was stored. A call that had not begun is not executed then, unless its tool is read-only,
+    /// because the start of such a call is not stored.
     fn is_idempotent(&self) -> bool {
         false
     }

@@ -56,7 +56,8 @@ impl TurnTools {
         tools.extend(agent_tools.iter().map(|tool| (Origin::Agent, tool.clone())));
         tools.extend(source_tools.map(|tool| (Origin::Source, tool)));
 
-        // The sort is stable: of several tools with one name, the first in the order above is kept.
+        // The sort is stable: if several tools have the same name, the first in the order above is
+        // kept.
         tools.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
         tools.dedup_by(|(hidden, tool), (kept, other)| {
             let is_double = tool.name() == other.name();
@@ -91,7 +92,7 @@ impl TurnTools {
         if is_same { earlier.clone() } else { self }
     }
 
-    /// Returns the tool of that name, also when it is disabled.
+    /// Returns the tool of that name, even if it is disabled.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let tools = &self.0.tools;
         let index = tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
@@ -112,12 +113,12 @@ impl TurnTools {
         self.0.disabled.contains(name)
     }
 
-    /// Returns the names that can be called, sorted: those in the model's request.
+    /// Returns the names that can be called, sorted. These are the names in the model's request.
     pub fn names(&self) -> Vec<&str> {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
-    /// Returns the names of the agents that calls can start, those of each tool.
+    /// Returns the names of the agents that calls of each tool can start.
     pub(crate) fn agents(&self) -> impl Iterator<Item = Arc<str>> {
         self.enabled().flat_map(|tool| tool.agents())
     }

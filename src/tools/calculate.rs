@@ -18,7 +18,7 @@ use super::{formula, fraction};
 const LIMIT: Duration = Duration::from_millis(800);
 /// The maximum length of an expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
-/// The maximum length of a result, in characters; a longer one is cut in the middle.
+/// The maximum length of a result, in characters; a longer result is cut in the middle.
 const MAX_RESULT: usize = 2_000;
 /// The prefix that fend puts before an inexact result.
 const APPROXIMATE: &str = "approx. ";

@@ -13,7 +13,7 @@ const STACK: usize = 64 * 1024 * 1024;
 
 /// Runs `f` on a new thread. Returns `None` if it panicked.
 ///
-/// Dropping the future cancels the token passed to `f`. That does not stop the thread: `f` must
+/// Dropping the future cancels the token passed to `f`, but does not stop the thread: `f` must
 /// check the token within a bounded amount of work.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use similar::{DiffOp, TextDiff};
 
 /// The number of lines shown around a change.
 const CONTEXT: usize = 3;
-/// The time limit of a diff; one that would take longer is coarser.
+/// The time limit of a diff. A diff that would take longer is coarser.
 const TIME: Duration = Duration::from_millis(500);
 /// The maximum number of bytes compared, from the first changed line to the last.
 const MAX_BYTES: usize = 1024 * 1024;

@@ -15,9 +15,9 @@ use super::diff;
 
 /// The maximum number of line numbers in an error.
 const MAX_LINES_NAMED: usize = 20;
-/// The maximum length of a diff in the text for the model, in characters; a longer one is cut.
+/// The maximum length of a diff in the text for the model, in characters; a longer diff is cut.
 const MAX_DIFF_CHARS: usize = 10_000;
-/// The maximum length of a diff in the details, which are stored, in characters; a longer one is
+/// The maximum length of a diff in the details, which are stored, in characters; a longer diff is
 /// cut.
 const MAX_DETAILS_CHARS: usize = 30_000;
 /// The maximum size of a file after an edit, in bytes, unless it was larger before.

@@ -57,9 +57,10 @@ pub fn request_user_input() -> FuncTool {
 /// `request_user_approval`: asks the user to approve what the question describes, and returns
 /// `approved`, or the reply.
 ///
-/// A denial is an error with its reason. The question is answered as that of
-/// [`request_user_input`]; a parked one is answered by [`Decision::allow`](crate::Decision::allow),
-/// [`deny`](crate::Decision::deny) or [`reply`](crate::Decision::reply).
+/// A denial is an error with its reason. The question is answered like a question of
+/// [`request_user_input`]; a parked question is answered by
+/// [`Decision::allow`](crate::Decision::allow), [`deny`](crate::Decision::deny) or
+/// [`reply`](crate::Decision::reply).
 pub fn request_user_approval() -> FuncTool {
     let description = "Asks the user to approve what the question describes. Ask before steps that \
         cannot be undone.";

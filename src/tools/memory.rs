@@ -8,7 +8,7 @@ use crate::error::BoxError;
 use crate::prompt::MemoryStore;
 use crate::tool::{Access, FuncTool, SideEffect};
 
-/// Returns the tools with which the model keeps its memory: `read_memory`,
+/// Returns the tools with which the model reads and writes its memory: `read_memory`,
 /// `write_long_term_memory` and `append_daily_note`.
 ///
 /// ```

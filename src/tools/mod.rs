@@ -2,7 +2,7 @@
 //!
 //! The tools for files, search and the shell work on a [`Backend`](crate::backend::Backend). They
 //! come in three sets, which differ in names and in details of arguments and output (feature
-//! `tools`): `coding` has the names of Claude Code, and `wick` and `picoclaw` have those of the
+//! `tools`): `coding` has the names of Claude Code, and `wick` and `picoclaw` have the names of the
 //! agents `wick` and `picoclaw`, for prompts written for these agents.
 //!
 //! | work | `coding` | `wick` | `picoclaw` |
@@ -49,8 +49,8 @@
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
-//! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature
-//! `time`).
+//! responder. `memory` returns the tools with which the model reads and writes a `MemoryStore`
+//! (feature `time`).
 //!
 //! In listings and search results, a path that has control or invisible characters, or begins with
 //! a quote, is shown as a JSON string; any other is shown unchanged.

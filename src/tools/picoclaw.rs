@@ -1,4 +1,4 @@
-//! `append_file`, `list_dir` and `exec`. The other tools of the set are those of
+//! `append_file`, `list_dir` and `exec`. The other tools of the set are the same as in
 //! [`wick`](super::wick).
 
 use std::sync::Arc;

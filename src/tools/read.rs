@@ -14,7 +14,7 @@ use super::args::{Args, PATH};
 
 /// The default number of lines shown.
 const MAX_LINES: usize = 2_000;
-/// The maximum length of a line, in characters; a longer one is cut.
+/// The maximum length of a line, in characters; a longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 /// The maximum number of bytes shown at once, regardless of the number of lines.
 const MAX_SHOWN: usize = 256 * 1024;

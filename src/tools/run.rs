@@ -13,15 +13,15 @@ use crate::util::text;
 /// The style in which a tool shows the output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// The maximum length of the output, in characters; a longer one is cut in the middle.
+    /// The maximum length of the output, in characters; a longer output is cut in the middle.
     pub(super) max_chars: usize,
     /// The text for a command without output.
     pub(super) nothing: &'static str,
     pub(super) stderr: Stderr,
 }
 
-/// The time of a call beyond that of its command: the tool ends the command and shows its output,
-/// so the engine's own limit must not expire first.
+/// The time that a call has in addition to the time limit of its command: the tool ends the command
+/// and shows its output, so the engine's own limit must not expire first.
 const MARGIN: Duration = Duration::from_secs(15);
 
 /// Returns the time limit of a call whose command may run for `limit`.

@@ -50,7 +50,7 @@ pub struct EventRecord {
     pub metadata: Value,
 }
 
-/// A recorder that keeps spans and events in memory, for tests and debugging. Clones share them.
+/// A recorder that stores spans and events in memory, for tests and debugging. Clones share them.
 /// The memory is not limited: a long-running process must [`clear`](MemoryRecorder::clear) it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with their starts and durations in seconds
@@ -84,7 +84,7 @@ struct Trace {
     /// The time of the first span or event.
     zero: Option<Instant>,
     /// The id of the first span. Clearing the records increases it, so that a span that ends later
-    /// does not change a new one.
+    /// does not change a new span.
     first_id: u64,
     spans: Vec<SpanRecord>,
     events: Vec<EventRecord>,

@@ -6,7 +6,7 @@
 //! Registered secrets are redacted in everything that it receives; see [`Secret`](crate::Secret).
 //! [`TracingHook`](crate::hooks::TracingHook) records the spans; the loop itself records none.
 //!
-//! * [`MemoryRecorder`] keeps them, and prints them as a tree.
+//! * [`MemoryRecorder`] stores them, and prints them as a tree.
 //! * `OtelRecorder` (feature `otel`) sends them to OpenTelemetry.
 
 mod memory;

@@ -17,7 +17,7 @@ const MAX_VALUE: usize = 60;
 const RUN_ID: &str = "run_id";
 
 /// Writes one line for each span: its start, its duration, its name, indented below its parent's,
-/// and its attributes, except texts that are equal to those of its parent and the random ids of
+/// and its attributes, except texts that are equal to its parent's texts and the random ids of
 /// runs. A span without a parent in `spans` is not indented.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();

@@ -29,7 +29,8 @@ where
 /// The bytes of a text from which on work on it is moved to a thread for blocking work.
 pub(crate) const LARGE_TEXT: usize = 256 * 1024;
 
-/// Runs `work` on a text of `len` bytes: a long one on a thread for blocking work.
+/// Runs `work` on a text of `len` bytes. If the text is long, runs it on a thread for blocking
+/// work.
 pub(crate) async fn blocking_if_large<T, F>(len: usize, work: F) -> Result<T>
 where
     T: Send + 'static,

@@ -4,7 +4,7 @@ use reqwest::Response;
 
 use super::large;
 
-/// A body up to this size grows as it arrives; a larger one gets all its memory at once.
+/// A body up to this size grows as it arrives; a larger body gets all its memory at once.
 const GROWING: usize = 1024 * 1024;
 
 /// The start of a body.

@@ -35,8 +35,8 @@ pub(crate) fn is_public(header: &str) -> bool {
     names.any(|name| name.eq_ignore_ascii_case(header))
 }
 
-/// The secrets in a header that a user has set: none of one that is [public](is_public), and a
-/// short value only where the name is that of a secret.
+/// Returns the secrets in a header that a user has set. A [public](is_public) header has none, and
+/// a short value is a secret only if the name is the name of a secret.
 pub(crate) fn of_named_header(name: &str, value: &str) -> Vec<Secret> {
     if is_public(name) {
         return Vec::new();

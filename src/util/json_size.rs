@@ -116,8 +116,8 @@ fn added_len(words: &[[u8; WORD]]) -> usize {
     escapes + 4 * (controls - short_escapes(words))
 }
 
-/// The number of control characters with a short escape in at most [`MAX_WORDS`] words: those from
-/// 8 to 13 but for 11.
+/// The number of control characters with a short escape in at most [`MAX_WORDS`] words: the
+/// characters 8 to 13 except 11.
 fn short_escapes(words: &[[u8; WORD]]) -> usize {
     let mut short_escapes = 0;
     for word in words {
@@ -199,7 +199,8 @@ impl JsonSize {
         size
     }
 
-    /// Measures a value without others in it. One that has others is pushed onto `stack`.
+    /// Measures a value without other values in it. A value that contains others is pushed onto
+    /// `stack`.
     fn visit<'a>(&mut self, value: &'a Value, stack: &mut Vec<&'a Value>) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => self.add(4, 0),

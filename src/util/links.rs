@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 /// cycle.
 pub(crate) const MAX_LINKS: usize = 40;
 
-/// Follows all links of an absolute path, also one whose target is missing: a write creates it.
-/// `None` after too many links.
+/// Follows all links of an absolute path, even a link whose target is missing, because a write
+/// creates the target. Returns `None` after too many links.
 ///
 /// `read_link` returns the target of a link, and `None` for what exists and is none. Everything
 /// below a missing component is missing as well, so it is not looked up. The stack does not grow
@@ -66,7 +66,7 @@ pub(crate) fn follow_links(
     Ok(Some(real_path))
 }
 
-/// Adds the components of a path to those that are to be followed, the first one last.
+/// Adds the components of a path to the components that are to be followed, the first one last.
 fn push_components(pending: &mut Vec<OsString>, path: &Path) {
     let components = path.components().rev();
     pending.extend(components.map(|component| component.as_os_str().to_owned()));

@@ -8,8 +8,8 @@ use super::text::head_tail;
 /// The number of characters that are shown of each end of a long path.
 const END_CHARS: usize = 200;
 
-/// `path` for an error: the root as `.`, a long one with its middle omitted. A long one is redacted
-/// before it is cut; a short one is redacted with its error.
+/// Returns `path` for an error: the root as `.`, a long path with its middle omitted. A long path
+/// is redacted before it is cut; a short path is redacted with its error.
 pub(crate) fn short_path(path: &str) -> Cow<'_, str> {
     let shorten = |path: &str| {
         let marker = |omitted| format!("... ({omitted} characters left out) ...");

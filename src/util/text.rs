@@ -90,7 +90,7 @@ pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
 /// Returns the first `head_chars` and the last `tail_chars` characters of `text`, with a marker
 /// between them that gets the number of omitted ones.
 ///
-/// A text that fits into both together is returned as it is.
+/// A text that fits into both together is returned unchanged.
 ///
 /// ```
 /// use agentcore::text::head_tail;
@@ -121,9 +121,9 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
-/// that of all of the result, and `max_bytes` the limit that the note names. Bytes are those in
-/// JSON. Returns `true` if it was cut.
+/// Cuts `text` to `room` bytes, including the note about the cut, and frees the remaining memory.
+/// `size` is the size of the whole result, and `max_bytes` the limit that the note names. Sizes are
+/// in bytes of JSON. Returns `true` if the text was cut.
 pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
     let len = escaped_len(text);
     if len <= room {
@@ -138,8 +138,8 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     true
 }
 
-/// The same for a text that is a whole result; what is cut off is not copied. `size` is that of a
-/// whole of which `text` may be the start alone.
+/// Like [`cut_bytes`] for a text that is a whole result, without copying the part that is cut off.
+/// `size` is the size of the whole result, of which `text` may be only the start.
 #[cfg_attr(not(feature = "tools"), expect(dead_code))]
 pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     // A character more than fits, so that it is cut.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Values(BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Values {
-    /// Inserts a value and returns the one of the same type it replaced.
+    /// Inserts a value and returns the replaced value of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<Arc<T>> {
         let old = self.0.insert(TypeId::of::<T>(), Arc::new(value))?;
         old.downcast().ok()

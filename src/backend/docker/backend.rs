@@ -39,8 +39,8 @@ const TRIES: usize = 8;
 
 /// A folder of a container as a workspace, driven through the `docker` program.
 ///
-/// The container is what confines commands; the folder is what paths are held to. It is run with
-/// [`run`](Self::run) or found with [`attach`](Self::attach).
+/// The container confines commands; the folder confines paths. Use [`run`](Self::run) to start a
+/// container, and [`attach`](Self::attach) to use an existing one.
 ///
 /// ```no_run
 /// use agentcore::backend::{Backend, Command, DockerBackend};
@@ -61,13 +61,13 @@ const TRIES: usize = 8;
 ///
 /// # The container
 ///
-/// By default a new one has no network, no capabilities, 2 GiB of memory and 512 processes, gains
-/// no privileges, and waits until it is stopped. The disk space of its files is not limited, and
-/// one that was attached to has the limits it was made with. It is removed with the last clone of
-/// the backend, without being waited for; [`remove_container`](Self::remove_container) waits. If
-/// this process is killed, it stays: `docker ps --filter label=agentcore` finds it. The image must
-/// have `sh`, `setsid`, `stat`, `xargs` and the usual small tools, as all those with coreutils or
-/// busybox do.
+/// By default a new container has no network, no capabilities, 2 GiB of memory and 512 processes,
+/// gains no privileges, and waits until it is stopped. The disk space of its files is not limited.
+/// A container that the backend attached to has the limits with which it was created. The container
+/// is removed with the last clone of the backend, without waiting; use
+/// [`remove_container`](Self::remove_container) to wait. If this process is killed, the container
+/// stays: `docker ps --filter label=agentcore` finds it. The image must have `sh`, `setsid`,
+/// `stat`, `xargs` and the usual small tools, as every image with coreutils or busybox has.
 ///
 /// # Files
 ///
@@ -173,8 +173,8 @@ impl DockerBackend {
         self.inner.container.tell("restart").await
     }
 
-    /// Removes the container with its files, also one that was attached to or is to stay. It is not
-    /// an error if the container no longer exists.
+    /// Removes the container with its files, even if the backend attached to it or
+    /// [`keep`](DockerBuilder::keep) is set. It is not an error if the container no longer exists.
     ///
     /// # Errors
     ///

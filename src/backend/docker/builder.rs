@@ -78,13 +78,14 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets another engine than that of the environment, such as `ssh://user@host`.
+    /// Sets the Docker engine, such as `ssh://user@host`. Defaults to the engine of the
+    /// environment.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.cli.host = Some(host.into());
         self
     }
 
-    /// Sets another program than `docker`, one that takes the same arguments.
+    /// Sets the program to call, which must take the arguments of `docker`. Defaults to `docker`.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.cli.program = program.into();
         self
@@ -106,8 +107,8 @@ impl DockerBuilder {
     /// Defaults to none.
     ///
     /// Without them, `root` in the container is an ordinary user who owns the files of `root`: it
-    /// cannot read or write the files of others, change owners, become another user or bind a port
-    /// below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
+    /// cannot read or write the files of other users, change owners, become another user or bind a
+    /// port below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
     /// `["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]`. `ALL` gives every capability.
     pub fn capabilities<C: Into<String>>(mut self, names: impl IntoIterator<Item = C>) -> Self {
         self.capabilities.extend(names.into_iter().map(Into::into));
@@ -152,8 +153,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets whether the container stays when the backend is dropped. A new one does not by default;
-    /// one that was attached to always does.
+    /// Sets whether the container stays when the backend is dropped. By default a new container is
+    /// removed. A container that the backend attached to always stays.
     pub fn keep(mut self, keep: bool) -> Self {
         self.keep = keep || self.image.is_none();
         self
@@ -171,8 +172,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
-    /// its end. Defaults to 256 KiB.
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to 256 KiB.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.limits.max_output = Some(bytes);
         self
@@ -191,8 +192,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Starts the container, or the one attached to if it is stopped, and waits until it runs.
-    /// An image that is not there yet is pulled.
+    /// Starts a new container, or the attached container if it is stopped, and waits until it runs.
+    /// A missing image is pulled.
     ///
     /// # Errors
     ///
@@ -328,7 +329,7 @@ impl DockerBuilder {
     }
 }
 
-/// Checks that a shell accepts the name as that of a variable.
+/// Checks that a shell accepts the name of a variable.
 pub(super) fn check_variable(name: &str) -> Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
@@ -353,7 +354,7 @@ fn quoted(field: &str) -> String {
 }
 
 impl fmt::Debug for DockerBuilder {
-    /// Of the variables their names only: a value may be a secret.
+    /// Prints only the names of the variables, because a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DockerBuilder")
             .field("cli", &self.cli)

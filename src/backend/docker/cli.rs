@@ -29,11 +29,12 @@ const PASSED_ON: [&str; 9] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The maximum length of the program's error text, in bytes; a longer one is cut.
+/// The maximum length of the program's error text, in bytes; a longer text is cut.
 pub(super) const MAX_ERROR: u64 = 8 * 1024;
 
-/// The bytes that may follow the last one that is kept, such as the report about an image that is
-/// pulled. A program that writes on would be read until the time of the call is over.
+/// The maximum number of bytes to read after the last byte that is kept, such as the progress
+/// report of a pulled image. Without a maximum, a program that never stops writing would be read
+/// until the call times out.
 const MAX_IGNORED: u64 = 1024 * 1024;
 
 /// The program, and the engine it connects to.

@@ -37,7 +37,7 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// Runs a new container, or finds the one to attach to.
+    /// Runs a new container, or finds the container to attach to.
     pub(super) async fn open(builder: &DockerBuilder) -> Result<Self> {
         let mut container = Self {
             cli: builder.cli.clone(),

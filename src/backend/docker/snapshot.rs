@@ -57,7 +57,7 @@ impl Snapshot {
         })
     }
 
-    /// Reads a file, and those of its folder that follow it.
+    /// Reads a file and the files that follow it in its folder.
     async fn read_on(&self, path: &str) -> Result<Option<Bytes>> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let Some(entries) = self.folders.get(folder) else {

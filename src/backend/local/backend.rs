@@ -36,12 +36,12 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// # Files
 ///
 /// No path leaves the root: not by `..`, not by an absolute path and not by a symbolic link, even
-/// one that is created during the call. A link to another place below the root is followed. FIFOs,
-/// sockets and devices are refused at once. Hard links to files elsewhere look like any file: do
-/// not let other users create them.
+/// if the link is created during the call. A link to another path below the root is followed.
+/// FIFOs, sockets and devices are refused at once. Hard links to files elsewhere look like any
+/// file: do not let other users create them.
 ///
-/// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
-/// Writes of this process to one path take turns.
+/// A write is atomic and durable (see [`Backend::write`]) and preserves the mode of the file that
+/// it replaces. Writes of this process to one path take turns.
 ///
 /// # Commands
 ///
@@ -64,10 +64,10 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   this process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in
 ///   most desktop sessions), all of a command is in one, and the kernel ends it at once, however it
 ///   forks; see [`with_cgroups`](Self::with_cgroups).
-/// * On Linux without a cgroup, the processes of the machine are searched for those of the command,
-///   for two seconds in the call and for a minute after it: by the variable `AGENTCORE_COMMAND` in
-///   their environment, by their session and parents, and by the pipes of the command that they
-///   hold.
+/// * On Linux without a cgroup, the processes of the command are searched for among all processes
+///   of the machine, for two seconds in the call and for a minute after it. They are recognized by
+///   the variable `AGENTCORE_COMMAND` in their environment, by their session and parents, and by
+///   the pipes of the command that they have open.
 /// * If this process is killed, a watcher process ends the group, and the cgroup as well unless a
 ///   `Sandbox` denies it access.
 ///
@@ -81,8 +81,7 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   a cgroup.
 /// * A command that ends its watcher may outlive this process.
 ///
-/// A command that must not be able to do any of this belongs in a container, such as that of a
-/// `DockerBackend`.
+/// A command that must not be able to do any of this belongs in a container: use a `DockerBackend`.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -147,9 +146,9 @@ impl LocalBackend {
         self
     }
 
-    /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start
-    /// and half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is
-    /// set, instead of what their own limit allows.
+    /// Sets how many bytes of each stream of a command are captured, half from its start and half
+    /// from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is set,
+    /// instead of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {

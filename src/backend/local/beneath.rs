@@ -1,9 +1,9 @@
 //! The opening of a path so that it cannot leave the root, regardless of concurrent changes.
 //!
 //! On Linux the kernel resolves the path (`openat2` with `RESOLVE_BENEATH`). It refuses every
-//! absolute symbolic link, also one that stays inside. Those, and kernels without `openat2`, take
-//! the second way: one folder after the other is opened without following links, and links are
-//! read and resolved here. No step depends on a check made before it.
+//! absolute symbolic link, even a link that stays inside. For such links, and on kernels without
+//! `openat2`, the path is resolved here: one folder after the other is opened without following
+//! links, and links are read and resolved. No step depends on a check made before it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -116,8 +116,8 @@ fn open_by_steps(
     )
 }
 
-/// Puts the parts of a path before those that are left, in reverse. A slash at its end stays as
-/// a `.`, which only a folder has.
+/// Puts the parts of a path before the remaining parts, in reverse. A slash at its end stays as a
+/// `.`, which only a folder has.
 fn push(rest: &mut Vec<OsString>, path: &OsStr) {
     let bytes = path.as_bytes();
     if bytes.ends_with(b"/") {

@@ -33,7 +33,7 @@ const HARMLESS: OFlags = OFlags::CLOEXEC
 #[derive(Debug)]
 pub(super) struct Root {
     dir: OwnedFd,
-    /// The path as it was given, made absolute: the one the agent sees.
+    /// The path as it was given, made absolute, which the agent sees.
     displayed_path: String,
     /// All names by which absolute paths may begin: as given, and without symbolic links.
     names: Vec<PathBuf>,

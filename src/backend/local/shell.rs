@@ -72,7 +72,7 @@ pub(super) struct Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// Of the variables their names only: a value may be a secret.
+    /// Prints only the names of the variables, because a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Settings");
         debug
@@ -228,8 +228,8 @@ fn pipe_output(
     Ok(Some(reader))
 }
 
-/// The evidence by which the processes of a just started command are recognized. `pipe` is one it
-/// writes to in addition to those of the child.
+/// Returns the evidence by which the processes of a just started command are recognized. `pipe` is
+/// a pipe that the command writes to in addition to the pipes of the child.
 fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence> {
     let pipes = [
         child.stdin.as_ref().and_then(PipeEnd::reader),

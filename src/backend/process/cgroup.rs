@@ -40,7 +40,7 @@ pub(in super::super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Creates a cgroup below that of this process; `None` where that is not possible.
+    /// Creates a cgroup below the cgroup of this process. Returns `None` if that is not possible.
     pub(in super::super) fn new() -> Option<Self> {
         if IS_REFUSED.load(Ordering::Relaxed) {
             return None;
@@ -89,8 +89,9 @@ impl Cgroup {
         &self.path
     }
 
-    /// Moves a child of this process into it, one that was not waited for; returns whether it has
-    /// been moved. Blocks, for some milliseconds where the kernel has to wait for its processors.
+    /// Moves a child of this process that was not waited for into the cgroup. Returns `true` if the
+    /// child was moved. Blocks, for some milliseconds where the kernel has to wait for its
+    /// processors.
     pub(in super::super) fn admit(&self, child: u32) -> bool {
         let result = fs::write(self.path.join("cgroup.procs"), child.to_string());
         if let Err(error) = &result {
@@ -189,7 +190,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Removes a cgroup and those in it; returns whether it was removed.
+/// Removes a cgroup and the cgroups in it. Returns `true` if it was removed.
 fn remove(path: &Path, depth: usize) -> bool {
     if let (Ok(entries), 1..) = (fs::read_dir(path), depth) {
         let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

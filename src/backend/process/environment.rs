@@ -19,8 +19,8 @@ const SET: [(&str, &str); 3] = [
 /// contain one, whose configuration names programs to run.
 const SAFE_REPOSITORIES: (&str, &str) = ("safe.bareRepository", "explicit");
 
-/// Returns the environment of a command: harmless variables of this process's own, then those of
-/// the maps, the later ones winning.
+/// Returns the environment of a command: harmless variables of this process, then the variables of
+/// the maps. If several maps have a name, the last map's variable is used.
 ///
 /// Variables that are not known to be harmless are excluded, keys and tokens among them, and so are
 /// variables that make programs run other code (`LD_PRELOAD`, `BASH_ENV`, `GIT_*`, `NODE_OPTIONS`).

@@ -16,8 +16,8 @@ use super::strays::Strays;
 /// is free to begin it.
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// All processes a command started that did not leave for a group of their own, and its strays:
-/// those that did. Dropping it kills them, without waiting.
+/// All processes that a command started: the processes in its group, and its strays, which moved to
+/// a group of their own. Dropping it kills them, without waiting.
 #[derive(Debug)]
 pub(in super::super) struct Group {
     leader: Option<Pid>,
@@ -68,8 +68,8 @@ impl Group {
         }
     }
 
-    /// Kills the remaining processes, and those that left the group. Waits for the end, up to a
-    /// short limit.
+    /// Kills the remaining processes and the processes that left the group. Waits for their end, up
+    /// to a short limit.
     pub(super) async fn end_all(self: &Arc<Self>) {
         let strays = lock(&self.strays).take();
         if let Some(strays) = strays {
@@ -81,8 +81,8 @@ impl Group {
         self.end();
     }
 
-    /// Kills the remaining processes, and has those that left the group killed, without waiting for
-    /// it.
+    /// Kills the remaining processes, and lets the processes that left the group be killed, without
+    /// waiting.
     pub(super) fn abandon(&self) {
         self.end();
         let strays = lock(&self.strays).take();

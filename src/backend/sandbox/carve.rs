@@ -31,8 +31,8 @@ mod linux {
     const MAX_ENTRIES: usize = 4096;
 
     /// Calls `allow` with the files and folders that together are `root` without the denied paths,
-    /// which are real paths; with `root` itself if none lies there. A folder is open while those in
-    /// it are allowed, and no others are: the process may open few files.
+    /// which are real paths; with `root` itself if none lies there. A folder is open only while the
+    /// paths in it are allowed, because the process may open few files.
     pub(in super::super) fn carve<E: From<io::Error>>(
         root: &Path,
         denied: &[PathBuf],

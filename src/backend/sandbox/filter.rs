@@ -20,7 +20,7 @@ const TYPE: u64 = 0xf;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = std::result::Result<T, seccompiler::BackendError>;
 
-/// Returns `true` if this kernel has filters. Leaves one that allows everything.
+/// Returns `true` if this kernel has filters. Installs a filter that allows everything.
 pub(super) fn probe() -> bool {
     program(Rules::new()).is_ok_and(|program| apply_filter(&program).is_ok())
 }

@@ -130,7 +130,7 @@ fn parts(
     ]
 }
 
-/// Allows a path, without the denied ones that lie there.
+/// Allows a path without the denied paths in it.
 fn add_path(
     mut ruleset: RulesetCreated,
     path: &Path,

@@ -77,8 +77,8 @@ const MACHINE: [&str; 9] = [
 /// access, enforced by the Linux kernel: files and TCP ports by Landlock, other sockets by a
 /// seccomp filter. No privileges are needed, and nothing has to be installed.
 ///
-/// It holds for a command and everything it starts, in the background and as a daemon too, and
-/// cannot be lifted again.
+/// It applies to a command and all processes that it starts, even in the background and as a
+/// daemon, and cannot be lifted again.
 ///
 /// ```
 /// use agentcore::backend::Sandbox;
@@ -268,7 +268,7 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether denied paths are withheld from commands also in folders that they may write.
+    /// Sets whether denied paths are also withheld from commands in folders that they may write.
     /// Defaults to `false`, because it restricts a command in every folder between the allowed one
     /// and a denied path: if the path must not be read, the command cannot read files there that
     /// did not exist when it started; if it must not be written, the command can neither create nor
@@ -279,8 +279,8 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether commands run also when the kernel cannot enforce all that is requested. They do
-    /// not by default.
+    /// Sets whether commands run even if the kernel cannot enforce all restrictions that are
+    /// requested. They do not by default.
     #[must_use]
     pub fn best_effort(mut self, yes: bool) -> Self {
         self.best_effort = yes;

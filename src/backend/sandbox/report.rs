@@ -12,15 +12,15 @@ const TCP: u32 = 4;
 /// The oldest version that supports abstract Unix sockets and signals.
 const SCOPES: u32 = 6;
 
-/// One thing a [`Sandbox`] keeps commands from.
+/// A kind of access that a [`Sandbox`] prevents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SandboxLimit {
-    /// Files and folders other than those allowed, and the memory of processes outside.
+    /// Access to files and folders that are not allowed, and to the memory of processes outside.
     Files,
     /// The truncation of files that may not be written.
     Truncation,
-    /// TCP ports other than those allowed.
+    /// Access to TCP ports that are not allowed.
     Tcp,
     /// UDP, Unix, raw and all other sockets that are not allowed.
     Sockets,
@@ -28,7 +28,7 @@ pub enum SandboxLimit {
     AbstractSockets,
     /// Signals to processes outside.
     Signals,
-    /// The keys the kernel holds for the user.
+    /// The keys that the kernel stores for the user.
     Keyrings,
 }
 

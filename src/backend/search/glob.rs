@@ -16,7 +16,7 @@ use super::walk::Filter;
 /// A [`GlobQuery`] taken apart.
 #[derive(Debug)]
 pub(in super::super) struct Globber {
-    /// The folder to search: that of the query and the literal start of the pattern.
+    /// The folder to search: the folder of the query with the literal start of the pattern.
     pub(super) base: String,
     /// True if it is no error when that folder is missing, for the pattern names a part of it.
     pub(super) base_may_be_missing: bool,

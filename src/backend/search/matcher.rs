@@ -31,7 +31,8 @@ impl Interruptible<'_> {
         Ok(self.regex.find(haystack)?)
     }
 
-    /// `first` with the matches after it that begin on the line on which the one before ends.
+    /// Returns `first` with the matches after it that begin on the line on which the previous match
+    /// ends.
     fn merged(&self, haystack: &[u8], first: Match) -> io::Result<Match> {
         let mut group = first;
         let mut line_end = end_of_line(haystack, first);

@@ -36,7 +36,7 @@ pub struct GlobQuery {
     pub any_depth: bool,
     /// The maximum number of files to return.
     pub limit: usize,
-    /// The filter for files that may be found; the others do not count against the limit.
+    /// The filter for files that may be found; other files do not count against the limit.
     pub filter: PathFilter,
 }
 
@@ -95,8 +95,8 @@ pub struct GlobMatches {
 
 /// The lines that match a regular expression, in the syntax of the regex crate.
 ///
-/// The searched files are those of [`GlobQuery`]; binary files, that is those with a NUL byte, are
-/// omitted. A file that is named as `path` is always searched.
+/// The same files as by [`GlobQuery`] are searched, without binary files: files with a NUL byte. A
+/// file that is named as `path` is always searched.
 ///
 /// ```
 /// use agentcore::backend::{Backend, GrepQuery, MemoryBackend};
@@ -120,7 +120,7 @@ pub struct GrepQuery {
     /// The file or folder to search; `None` means the root.
     pub path: Option<String>,
     /// A pattern files must match, as in a `.gitignore`: without a slash it is matched at any
-    /// depth, with `!` in front it excludes. The limits are those of [`GlobQuery::pattern`].
+    /// depth, with `!` in front it excludes. It has the same limits as [`GlobQuery::pattern`].
     pub glob: Option<String>,
     /// The name of one of ripgrep's file types, such as `rust` or `py`.
     pub file_type: Option<String>,

@@ -10,7 +10,7 @@ use crate::util::Cancellation;
 use super::super::entry::DirEntry;
 use super::pattern;
 
-/// The ignore files of a folder, the one that decides last first.
+/// The ignore files of a folder. The rules of the first file take precedence.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 /// The weight of a line with wildcards compared with a line without: most need an expression of
 /// their own.
@@ -51,9 +51,9 @@ impl Rules {
     }
 
     /// Creates the rules of `dir` with the contents of its ignore files, in the order of
-    /// [`files`](Self::files). A line that cannot be understood is omitted, as git does; so are a
-    /// line over the limits of a pattern and the lines over those of a folder. When `cancellation`
-    /// is cancelled, the lines that are left are omitted, too.
+    /// [`files`](Self::files). A line that cannot be parsed is omitted, as git does. A line over
+    /// the limits of a pattern and the lines over the limits of a folder are omitted as well. When
+    /// `cancellation` is cancelled, the remaining lines are omitted, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,

@@ -8,7 +8,7 @@ use crate::util::text;
 
 use super::query::{GrepFile, GrepLine, GrepMode};
 
-/// The maximum length of a line, in characters; a longer one is cut.
+/// The maximum length of a line, in characters; a longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 
 /// About the memory of a line without its text, which counts as bytes of text: lines may be empty.

@@ -15,8 +15,8 @@ use super::rules::{Rules, absolute};
 const MAX_ENTRIES: usize = 2_000_000;
 /// The maximum depth of folders; deeper ones are not entered.
 const MAX_DEPTH: usize = 512;
-/// The maximum weight of the lines of ignore files that apply in a folder, its own and those of its
-/// parents. A folder with more is not entered.
+/// The maximum weight of the lines of all ignore files that apply in a folder: its own files and
+/// its parents' files. A folder with more is not entered.
 const MAX_WEIGHT: usize = 48 * 1024;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.

@@ -1,4 +1,4 @@
-//! Parsing the text of a configuration into values with their places.
+//! Parsing the text of a configuration into values with their positions.
 
 mod deserializer;
 mod fault;

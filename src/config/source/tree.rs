@@ -13,7 +13,7 @@ use super::fault::Fault;
 /// The maximum size of a text, in bytes.
 pub(in crate::config) const MAX_BYTES: usize = 1024 * 1024;
 
-/// The maximum number of scalars, lists and other parts of a text, including those of expanded
+/// The maximum number of scalars, lists and other parts of a text, including the parts of expanded
 /// aliases.
 const MAX_EVENTS: usize = 50_000;
 
@@ -85,9 +85,9 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// Returns the place of the value at `path`: keys and indexes of lists, separated by dots. A
-    /// value with a key is located at its key. If the value does not exist, returns the place of
-    /// the innermost one that does.
+    /// Returns the position of the value at `path`: keys and indexes of lists, separated by dots. A
+    /// value with a key is located at its key. If the value does not exist, returns the position of
+    /// the innermost value of the path that exists.
     pub(in crate::config) fn locate(&self, path: &str) -> Place {
         let mut place = self.place;
         let mut node = self;

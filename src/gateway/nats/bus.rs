@@ -23,10 +23,10 @@ const GATEWAY: &str = "gateway";
 /// A bus on a NATS server with JetStream, which gateways on several machines share. It needs
 /// nats-server 2.9 or later.
 ///
-/// A killed gateway loses no message: what it had not acknowledged is delivered to another one
-/// after the [`ack_wait`](NatsOptions::ack_wait), and its sessions, which have to be in a store
-/// that all gateways share, such as `PostgresStore` or `RedisStore`, continue from what was stored.
-/// A task of [`spawn`](super::super::spawn) ends with its process.
+/// A killed gateway loses no message: messages that it has not acknowledged are delivered to
+/// another gateway after the [`ack_wait`](NatsOptions::ack_wait), and its sessions continue from
+/// their stored state. The sessions have to be in a store that all gateways share, such as
+/// `PostgresStore` or `RedisStore`. A task of [`spawn`](super::super::spawn) ends with its process.
 ///
 /// ```no_run
 /// use agentcore::AgentBuilder;
@@ -51,16 +51,16 @@ const GATEWAY: &str = "gateway";
 ///
 /// # Order
 ///
-/// A message is delivered if all earlier ones of its subject that are not acknowledged are in
-/// progress in the same process. Any other is given back to the server for a quarter of a second,
-/// so that the messages of a session are one machine's at a time. Each delivery therefore costs a
-/// look at the stream.
+/// A message is delivered if all earlier messages of its subject that are not acknowledged are in
+/// progress in the same process. Any other message is given back to the server for a quarter of a
+/// second, so that one machine at a time processes the messages of a session. Each delivery
+/// therefore costs a look at the stream.
 ///
 /// # Redelivery
 ///
 /// The server drops a message whose id was published within the last ten minutes. Acknowledgements
-/// wait for the server's confirmation. A bus requests 16 messages at once; when nothing is consumed
-/// from it any longer, those that had arrived are delivered to others after the
+/// wait for the server's confirmation. A bus requests 16 messages at once. If you stop consuming,
+/// the messages that have arrived are delivered to other consumers after the
 /// [`ack_wait`](NatsOptions::ack_wait).
 ///
 /// # Limits
@@ -69,9 +69,9 @@ const GATEWAY: &str = "gateway";
 /// longer one is refused with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 ///
 /// A NATS server is trusted with the memory of this process: the client buffers a message of any
-/// length that the server announces. It takes no connection of others, and reports the bytes that
-/// it has received only once it is connected, so that nothing here can bound it. Connect only to
-/// servers of your own, with `tls://` where others may answer in their place.
+/// length that the server announces. The client takes no existing connection, and reports the bytes
+/// that it has received only once it is connected, so that this crate cannot limit them. Connect
+/// only to servers of your own, with `tls://` where another machine could answer instead.
 ///
 /// `nats://USER:PASSWORD@HOST:PORT` names a user, and `tls://` requires TLS; a server is trusted by
 /// the certificates of the system. No password is part of an error or of `Debug`. Clones share the

@@ -7,7 +7,7 @@ use crate::util::hash::fnv1a;
 /// The maximum length, in bytes, of a channel's name that is used unchanged in a subject. A server
 /// accepts names of 255 bytes.
 const MAX_TOKEN: usize = 160;
-/// The part of a longer one that stays.
+/// The part of a longer name that is kept.
 const HEAD: usize = 100;
 
 /// The subject token of a session: sessions whose hashes are the same share an order.
@@ -15,8 +15,8 @@ pub(super) fn session_token(key: &str) -> String {
     format!("{:016x}", fnv1a([key.as_bytes()]))
 }
 
-/// The subject token of a channel, which is also the name of its consumer. A long one ends in a
-/// hash.
+/// The subject token of a channel, which is also the name of its consumer. The token of a long name
+/// ends in a hash.
 pub(super) fn channel_token(channel: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let mut token = escaped(channel, '=', is_plain);

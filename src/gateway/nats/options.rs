@@ -65,15 +65,15 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the bytes of messages of each direction that the server keeps. Defaults to 1 GiB.
-    /// Publishing waits for space. Streams that exist already keep their limits.
+    /// Sets the maximum bytes of messages that the server stores for each direction. Defaults to 1
+    /// GiB. Publishing waits for space. Streams that exist already keep their limits.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the number of servers of a cluster that keep each message, at most 5. Defaults to 1.
+    /// Sets the number of servers of a cluster that store each message, at most 5. Defaults to 1.
     /// Streams that exist already keep theirs.
     #[must_use]
     pub fn replicas(mut self, count: usize) -> Self {

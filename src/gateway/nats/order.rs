@@ -15,7 +15,7 @@ pub(super) struct Order(HashMap<Arc<str>, Line>);
 struct Line {
     /// The sequence numbers of the messages in progress.
     in_progress: BTreeSet<u64>,
-    /// Those of messages that were given back meanwhile.
+    /// The sequence numbers of messages that were given back meanwhile.
     given_back: BTreeSet<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Order {
         };
         line.in_progress.remove(&number);
         if line.in_progress.is_empty() {
-            // The first message of the subject is then the only one that is delivered.
+            // Without an entry, only the first message of the subject is delivered.
             self.0.remove(subject);
         }
     }

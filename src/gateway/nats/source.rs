@@ -134,7 +134,7 @@ impl Source {
         let mut pull = self.pull.lock().await;
         loop {
             if self.state.is_closed.load(Ordering::Acquire) {
-                // For those that wait for the lock.
+                // Wakes the next task that waits for the lock.
                 self.state.change.notify_one();
                 return Ok(None);
             }
@@ -286,7 +286,8 @@ impl Source {
         }
     }
 
-    /// The delivery of a message. `None` for one that cannot be read, which is not delivered again.
+    /// Returns the delivery of a message. Returns `None` for a message that cannot be read, which
+    /// is not delivered again.
     async fn delivery<M: DeserializeOwned>(
         &self,
         message: Message,

@@ -11,14 +11,14 @@ use super::super::turn::Turn;
 
 pub(in crate::gateway) const NAME: &str = "message";
 
-/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default that of the
-/// conversation.
+/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default to the chat of
+/// the conversation.
 ///
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
 /// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,
 /// so that a call that is repeated after an interruption sends it once; from another session than
 /// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. It writes to channels that the
-/// gateway serves: those in which a person wrote, and
+/// gateway serves: channels in which a person wrote, and
 /// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool
 /// to its agents. Outside the runs of a gateway, each call fails.
 pub fn message() -> FuncTool {

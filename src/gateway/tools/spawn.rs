@@ -16,7 +16,7 @@ use super::super::waiting_tasks::SpawnedTask;
 use super::subagent::{SubagentTask, agent_tool, child_session};
 
 const NAME: &str = "spawn";
-/// The maximum number of tasks in a row, each begun in the turn about the end of the one before.
+/// The maximum number of tasks in a row, each begun in the turn about the end of the previous task.
 const MAX_CHAIN: u32 = 8;
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 200;
@@ -29,7 +29,7 @@ const MAX_LABEL: usize = 200;
 /// message of the channel `system`; [`DeliveryPolicy`](super::super::DeliveryPolicy) sets its use.
 /// A conversation has at most 16 tasks that have not ended, and a gateway as many as
 /// [`GatewayBuilder::max_tasks`](super::super::GatewayBuilder::max_tasks). At most 8 tasks follow
-/// each other, each begun in the turn about the end of the one before, until a person writes. A
+/// each other, each begun in the turn about the end of the previous task, until a person writes. A
 /// call beyond these limits fails. A gateway adds this tool to its agents. Outside the runs of a
 /// gateway, each call fails.
 pub fn spawn() -> FuncTool {
@@ -112,8 +112,8 @@ pub(in crate::gateway) fn resume_task(task: SpawnedTask, decision: Decision) {
     });
 }
 
-/// Runs a task to its end, and reports it in the channel `system`. One that waits for an answer is
-/// kept until there is one.
+/// Runs a task to its end, and reports it in the channel `system`. A task that waits for an answer
+/// is kept until the answer arrives.
 async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
     let shared = task.turn.shared.clone();
     let run = ServedRun::Agent(Box::new(run));

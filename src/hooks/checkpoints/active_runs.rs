@@ -99,7 +99,7 @@ impl ActiveRuns {
             .then_some(run)
     }
 
-    /// Runs `work` as a part of the run, or of the one it is a child of.
+    /// Runs `work` as a part of the run, or of the parent run if it is a child.
     pub(super) async fn scope<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
         let run = self.outermost(cx);
         let outer = SCOPE.try_with(Arc::clone).ok();

@@ -300,8 +300,8 @@ impl FileCheckpoints {
         Ok((prior_state, content))
     }
 
-    /// Returns the content of a file, also of one that the backend does not read at once; `None` if
-    /// it has grown over the limit meanwhile.
+    /// Returns the content of a file, even if the backend does not read it at once. Returns `None`
+    /// if the file has grown over the limit meanwhile.
     pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
         let backend = &self.inner.backend;
         match backend.read(path).await {

@@ -32,8 +32,8 @@ const MAX_CAPTURES: usize = 2;
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
 /// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that tracks after which
-/// message a change is made. Give it to the agent as both, and give the agent's tools this backend,
-/// not the one inside:
+/// message a change is made. Give it to the agent as both, and give this backend to the agent's
+/// tools, not the inner backend:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -67,13 +67,13 @@ const MAX_CAPTURES: usize = 2;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// # What is kept
+/// # What is stored
 ///
 /// Before the first change of a file after a message: its content and mode, or the fact that it did
 /// not exist; and again before it is changed if it was changed from outside meanwhile. With
 /// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
-/// outlives the process; if it cannot be kept, the change is refused. With [`new`](Self::new) it is
-/// kept in memory. A session has at most 100,000 records of changes, after which changes are
+/// outlives the process; if it cannot be stored, the change is refused. With [`new`](Self::new) it
+/// is stored in memory. A session has at most 100,000 records of changes, after which changes are
 /// refused, and so they are while another process has its file locked.
 ///
 /// A message is named by its position in the session's history, as
@@ -81,33 +81,35 @@ const MAX_CAPTURES: usize = 2;
 /// take files and conversation to the same moment. Changes by subagents belong to the message that
 /// their parent works on. When the history is replaced, as by a hook that shortens it, positions
 /// are counted from then on, and rewinding goes back to that moment at most. Add this hook after
-/// those that do so: it looks at the history they leave.
+/// hooks that replace the history, because it has to see the history as they change it.
 ///
 /// # Workspaces
 ///
-/// Each file is kept with the workspace it belongs to: the path of the [root](Backend::root), links
-/// in it followed where it is a folder of this machine. A session that is used in several of them
-/// may keep its checkpoints in one folder. Rewinding touches the files of the workspace it is used
-/// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
+/// Each file is stored with the workspace it belongs to: the path of the [root](Backend::root),
+/// with links resolved if the root is a folder of this machine. A session that is used in several
+/// workspaces may have its checkpoints in one folder. Rewinding changes the files of the workspace
+/// in which it is used, and reports files of other workspaces as
+/// [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
-/// A workspace that was moved is another one, and containers with the same root are the same: give
-/// each its own folder. Checkpoints of older versions of this crate do not name their workspace;
-/// they count as those of the workspace that they are used in.
+/// A workspace that was moved counts as another workspace, and containers with the same root count
+/// as the same workspace: give each container its own folder of checkpoints. Checkpoints of older
+/// versions of this crate do not name their workspace; they count as checkpoints of the workspace
+/// in which they are used.
 ///
-/// # What is not kept
+/// # What is not stored
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
 /// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
 ///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
-///   symbolic links that are removed. They are reported as not kept.
-/// * Folders: those that were created remain, empty, and no file is restored in the place of one.
-///   Those that are made again have the mode of new folders.
-/// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
-///   reports none ([`Metadata::mode`](crate::backend::Metadata::mode)): it is then restored with
-///   that of new files.
-/// * Changes outside runs, such as those of the program itself. A write from a task that a tool
+///   symbolic links that are removed. They are reported as not stored.
+/// * Folders: created folders remain, empty, and a file is not restored if a folder has its path.
+///   Folders that are created again have the mode of new folders.
+/// * The owner, group, times and extended attributes of a file, and its mode if the backend reports
+///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
+///   mode of new files.
+/// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
 /// Two names of one file, through links, are one file where the backend can resolve them
@@ -115,25 +117,27 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # Privacy
 ///
-/// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
-/// owner alone, and the folder must not be inside the workspace. A file that is not readable for
-/// all users is never readable for more users while it is rewound.
+/// Whole files are stored, with any secrets in them. The folder and its files are accessible to
+/// their owner alone, and the folder must not be inside the workspace. A file that is not readable
+/// for all users is never readable for more users while it is rewound.
 ///
 /// # Damage
 ///
-/// Every function that reads damaged checkpoints fails. When another checkpoint is to be kept, the
-/// damaged ones are put aside under a name that ends in `.damaged`, and new ones are begun. If only
-/// the end of the last record is missing, the records before it are read, and [`Rewind::damage`],
-/// the next run and the log warn of the incomplete one: its change may never have been made,
-/// because the process ended first. The incomplete record is put aside in the same way.
+/// Every function that reads damaged checkpoints fails. When the next checkpoint is stored, the
+/// damaged checkpoints are put aside under a name that ends in `.damaged`, and new ones are begun.
+/// If only the end of the last record is missing, the records before it are read, and
+/// [`Rewind::damage`], the next run and the log warn of the incomplete one: its change may never
+/// have been made, because the process ended first. The incomplete record is put aside in the same
+/// way.
 ///
 /// [`Rewind::damage`]: crate::hooks::Rewind::damage
 ///
 /// # Removal
 ///
-/// Nothing is removed automatically: a session that is deleted or pruned leaves its checkpoints
-/// behind. [`prune`](Self::prune) removes checkpoints by age. [`forget`](Self::forget) removes
-/// those of one session; after a whole store was pruned, call it for each session that is gone:
+/// Nothing is removed automatically: the checkpoints of a session that is deleted or pruned remain.
+/// Use [`prune`](Self::prune) to remove checkpoints by age, and [`forget`](Self::forget) to remove
+/// the checkpoints of one session. After a whole store was pruned, call `forget` for each removed
+/// session:
 ///
 /// ```
 /// use agentcore::SessionStore;
@@ -247,24 +251,24 @@ impl FileCheckpoints {
         }
     }
 
-    /// Sets the size of the largest file whose content is kept, in bytes. Defaults to 32 MiB.
+    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.limits.file = bytes;
         self
     }
 
-    /// Sets the size of the checkpoints of a session, in bytes, with which contents of files are no
-    /// longer kept. Defaults to 512 MiB.
+    /// Sets the size of the checkpoints of a session, in bytes, beyond which contents of files are
+    /// no longer stored. Defaults to 512 MiB.
     #[must_use]
     pub fn max_session_size(mut self, bytes: u64) -> Self {
         self.limits.session = bytes;
         self
     }
 
-    /// Sets the size of the folder of checkpoints, in bytes, with which contents of files are no
-    /// longer kept. Defaults to 4 GiB. What other processes add to the folder counts when this one
-    /// has added 64 MiB.
+    /// Sets the size of the folder of checkpoints, in bytes, beyond which contents of files are no
+    /// longer stored. Defaults to 4 GiB. Bytes that other processes add to the folder are counted
+    /// when this process has added 64 MiB.
     #[must_use]
     pub fn max_total_size(mut self, bytes: u64) -> Self {
         self.limits.total = bytes;
@@ -381,7 +385,7 @@ impl FileCheckpoints {
     }
 
     /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for
-    /// how many. The age of those in memory is not known, so they stay.
+    /// how many. The age of checkpoints in memory is not known, so they stay.
     ///
     /// # Errors
     ///

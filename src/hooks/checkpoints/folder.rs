@@ -136,7 +136,7 @@ impl Folder {
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
             let is_own = entry.file_name().to_str().and_then(id_of).is_some();
-            // One that was removed meanwhile has none.
+            // A file that was removed meanwhile has no metadata.
             if let (true, Ok(metadata)) = (is_own, entry.metadata()) {
                 size = size.saturating_add(metadata.len());
             }
@@ -352,7 +352,7 @@ fn lock_within(path: &Path, create: bool, wait: Duration) -> io::Result<Option<F
     }
 }
 
-/// Returns `true` if the file is the one with this name.
+/// Returns `true` if `path` names this file.
 fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {
@@ -369,7 +369,7 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside_path)
 }
 
-/// Copies the end of a file, which the caller has locked, into a new one.
+/// Copies the end of a file, which the caller has locked, into a new file.
 fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
     let aside_path = aside_path(path);
     let mut copy = options().create_new(true).open(&aside_path)?;

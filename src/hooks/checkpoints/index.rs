@@ -38,7 +38,7 @@ pub(super) struct SessionIndex {
 struct Entry {
     /// The number of replacements of the history before the entry.
     replacements: usize,
-    /// Its root is that of another workspace, or none.
+    /// The change. Its root is the root of another workspace, or `None`.
     record: ChangeRecord,
     start: u64,
     content_offset: u64,
@@ -68,7 +68,7 @@ pub(super) struct MessageChanges {
 
 /// The content to which a file is restored.
 pub(super) struct Target {
-    /// Of another workspace.
+    /// The root of the file's workspace, if that is another workspace.
     pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
     pub(super) before: PriorState,

@@ -18,11 +18,11 @@ const RECOUNT: u64 = 64 * MIB;
 /// The limits in bytes of the contents that are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Of a file.
+    /// The limit of a file.
     pub(super) file: u64,
-    /// Of the records of a session, with the contents in them.
+    /// The limit of the records of a session, with the contents in them.
     pub(super) session: u64,
-    /// Of the records of all sessions of a folder.
+    /// The limit of the records of all sessions of a folder.
     pub(super) total: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct FolderTotal(Mutex<Totals>);
 #[cfg(unix)]
 #[derive(Debug, Default)]
 struct Totals {
-    /// The bytes of the files, and those that were reserved.
+    /// The bytes of the files, and the reserved bytes.
     bytes: Option<u64>,
     /// The bytes that were reserved or refused since they were counted.
     since: u64,
@@ -118,8 +118,8 @@ impl Totals {
 
 #[cfg(unix)]
 impl FolderTotal {
-    /// Reserves `len` bytes that are about to be written; `None` if there are more than `max` then.
-    /// Those that call this side by side get no more than `max` together.
+    /// Reserves `len` bytes that are about to be written. Returns `None` if the total would exceed
+    /// `max`. Concurrent callers get no more than `max` together.
     pub(super) fn reserve(
         &self,
         len: u64,

@@ -2,8 +2,8 @@
 //!
 //! For each session an append-only list of [`ChangeRecord`](record::ChangeRecord)s is stored
 //! (`storage`): the state of a file before its first change after a message, and the fingerprint of
-//! each new content, which distinguishes the session's own changes from those of others. `index` is
-//! the list in memory, `capture` adds to it, `backend` calls it before every change, `hook` and
+//! each new content, which distinguishes the session's own changes from changes by others. `index`
+//! is the list in memory, `capture` adds to it, `backend` calls it before every change, `hook` and
 //! `active_runs` know the current message, `rewind` restores.
 
 mod active_runs;

@@ -58,7 +58,7 @@ impl Fingerprinter {
     }
 }
 
-/// The content of a path: none, or that of a file.
+/// The content of a path: none, or the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileContent {

@@ -22,9 +22,9 @@ pub struct Checkpoint {
 pub enum RewindMode {
     /// Nothing is changed; the report lists what would be.
     DryRun,
-    /// Files that were changed from outside stay as they are and are reported.
+    /// Files that were changed from outside are left unchanged and reported.
     SkipChanged,
-    /// Those files are rewound as well, and the changes from outside are lost.
+    /// Files with changes from outside are rewound as well, and these changes are lost.
     Overwrite,
 }
 
@@ -45,7 +45,7 @@ pub struct Rewind {
 impl Rewind {
     /// Returns `true` if every recorded change is undone. It is not known of files of other
     /// workspaces, nor of a record that was lost: [`damage`](Self::damage) is set until the next
-    /// run puts the rest of that record aside.
+    /// run puts the remainder of that record aside.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         self.damage.is_none() && changes.all(|change| change.outcome == RewindOutcome::Done)
@@ -112,7 +112,7 @@ pub enum RewindOutcome {
     Conflict,
     /// It was left alone, because it belongs to another workspace that the session was used in.
     Elsewhere,
-    /// It cannot be rewound, because its earlier state was not kept, for this reason.
+    /// It cannot be rewound, because its earlier state was not stored, for this reason.
     NotKept(String),
     /// Rewinding it failed, for this reason.
     Failed(String),

@@ -47,18 +47,17 @@ impl FileCheckpoints {
     /// to what they were before that message. Doing so twice changes nothing more. In a session
     /// that has changed no file there is nothing to do.
     ///
-    /// Each file is rewound on its own; one that cannot be rewound is reported, and does not keep
-    /// the others from it. Rewinding is a change like any other and is kept as well: it is possible
-    /// to rewind to a later message later, and `usize::MAX` undoes rewinding since the last
-    /// message. The conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at)
-    /// takes it back.
+    /// Each file is rewound on its own. A file that cannot be rewound is reported, and the other
+    /// files are rewound. Rewinding is recorded like any other change, so you can rewind to a later
+    /// message afterwards; `usize::MAX` undoes all rewinding since the last message. The
+    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
     ///
     /// # Errors
     ///
-    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; hold
-    /// the session's lease to keep other processes from running it. Returns [`Io`](ErrorKind::Io)
-    /// if the folder of the checkpoints cannot be read, and [`Corrupt`](ErrorKind::Corrupt) if they
-    /// are damaged.
+    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; take
+    /// the session's lease to prevent other processes from running it. Returns
+    /// [`Io`](ErrorKind::Io) if the folder of the checkpoints cannot be read, and
+    /// [`Corrupt`](ErrorKind::Corrupt) if they are damaged.
     ///
     /// # Cancel safety
     ///

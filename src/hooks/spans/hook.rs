@@ -43,8 +43,8 @@ const MAX_ARGS: usize = 16 * 1024;
 /// unless [enabled](Self::with_content). Export one of the two, not both.
 ///
 /// A child run's spans are inside the tool call it runs in. Without a recorder and without a
-/// subscriber the hook does nothing. Add it first: as the outermost hook it sees what all others
-/// do.
+/// subscriber the hook does nothing. Add it first: as the outermost hook it sees the actions of all
+/// other hooks.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;
@@ -92,7 +92,7 @@ impl TracingHook {
     }
 
     /// Sets whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms)
-    /// around those of its calls.
+    /// around the spans of its calls.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self

@@ -8,8 +8,8 @@ use crate::util::sync::lock;
 
 use super::span::{Pair, Place};
 
-/// The open spans of a run, stored in its values: child runs look up their parent span here, also
-/// those that are polled elsewhere.
+/// The open spans of a run, stored in its values: child runs look up their parent span here, even
+/// if they are polled elsewhere.
 #[derive(Default)]
 pub(super) struct Open {
     /// The span of the run itself, where there is one.

@@ -73,8 +73,8 @@ impl Pair {
     }
 }
 
-/// Returns the parent of a `tracing` span: the run's own, else the one that is current, where the
-/// run is polled inside one, else the place that the run remembers.
+/// Returns the parent of a `tracing` span: the span of `place` if `place.own`, else the current
+/// span inside which the run is polled. If that span does not exist, returns the other one.
 fn parent(place: &Place) -> Option<Id> {
     let own_span_id = || place.span.as_ref().and_then(Span::id);
     let current_id = || Span::current().id();

@@ -62,9 +62,9 @@ pub(super) async fn fit(
     }
 }
 
-/// Cuts the longest results, all to one length below `limit`, the longest that saves enough.
-/// Halving the length makes the same cut turn after turn. `message_tokens` are those of each
-/// message.
+/// Cuts the longest results, all to one length below `limit`: the greatest length that saves
+/// enough. Because the length is halved, every turn makes the same cut. `message_tokens` has the
+/// tokens of each message.
 fn shorten_results(
     request: &mut ModelRequest,
     message_tokens: &[u64],

@@ -21,14 +21,14 @@ use super::summarize::Summarizer;
 
 /// Replaces old messages with a summary when the context window fills up.
 ///
-/// When a request would fill more than 85 % of the window (what the provider reported for the last
-/// one, and an estimate of what was added since), a model is asked to summarize the old messages in
-/// at most 2,000 words. The last tenth of the messages, and at least two, stay word for word. The
-/// same happens when a provider reports that the prompt is too long, and when
+/// When a request would fill more than 85 % of the window (the count that the provider reported for
+/// the last request, plus an estimate of the messages added since), a model is asked to summarize
+/// the old messages in at most 2,000 words. The last tenth of the messages, and at least two, stay
+/// word for word. The same happens when a provider reports that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
 ///
-/// * The store keeps the whole history. The summary is stored next to it, so that neither the next
-///   turn nor a resumed session pays for it again; the next summary replaces it.
+/// * The store still has the whole history. The summary is stored next to it, so that neither the
+///   next turn nor a resumed session pays for it again; the next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarized away, and the system prompt is not part of the summary.
 /// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
@@ -39,12 +39,13 @@ use super::summarize::Summarizer;
 ///   when the history has grown by a twentieth, when a model finds the prompt too long, and on
 ///   request.
 /// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
-///   of the messages that were kept.
+///   of the messages that stay in the prompt.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
-///   its middle omitted. The length of the request is judged by what the provider reported for the
-///   last one as well.
+///   its middle omitted. The count that the provider reported for the last request is also used to
+///   estimate the length of the request.
 ///
-/// Add it last: as the hook nearest to the model it sees the request as the others leave it.
+/// Add it last: as the hook nearest to the model it sees the request with the changes of all other
+/// hooks.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -105,8 +106,8 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to that
-    /// of the run's model, or 128,000 for an unknown model.
+    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to the
+    /// context window of the run's model, or to 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self

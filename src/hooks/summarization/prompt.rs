@@ -85,8 +85,9 @@ fn find(text: &str, tag: &str) -> Option<usize> {
         .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }
 
-/// Returns the summary in an answer: what is in the tags, or, from a model that forgot them, the
-/// whole answer; from one that was cut off, all it wrote. At most `max_words` words.
+/// Returns the summary in an answer: the text in the tags, or the whole answer if the model forgot
+/// the tags. If the answer was cut off, it is all text after the opening tag. Has at most
+/// `max_words` words.
 pub(super) fn summary(answer: &str, max_words: usize) -> String {
     let tagged_text = extract_summary(answer);
     let text = match find(answer, OPEN) {

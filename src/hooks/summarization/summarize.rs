@@ -32,8 +32,9 @@ pub(crate) struct Summarizer<'a> {
 }
 
 impl Summarizer<'_> {
-    /// One summary of `before` and all messages. Where they do not fit into the summarizer's own
-    /// window it reads them piece by piece, each with the summary of those before.
+    /// Returns one summary of `before` and all messages. If they do not fit into the summarizer's
+    /// own window, it reads them piece by piece, each piece with the summary of the previous
+    /// pieces.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Summarizer<'_> {
         summary.ok_or_else(empty)
     }
 
-    /// One summary of two, of which the first is that of the earlier messages.
+    /// Merges two summaries into one. `first` is the summary of the earlier messages.
     ///
     /// # Errors
     ///

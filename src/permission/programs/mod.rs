@@ -1,7 +1,7 @@
 //! A model of programs: their operands and their options.
 //!
-//! A program without a row is not modeled. What stands in its words may be the name of another
-//! program, or of a file.
+//! A program without a row is not modeled. The words of a program may name another program or a
+//! file.
 
 mod aliases;
 mod arguments;

@@ -7,11 +7,11 @@ use super::super::shell::Word;
 use super::arguments::Arguments;
 use super::{builders, git, readers, wrappers, writers};
 
-/// A program, or subcommands of one: what its words are.
+/// A program, or subcommands of a program, and the meaning of its words.
 ///
-/// A row is `names | dash | operands | options`. Names are those of programs, or after a colon
-/// those of subcommands; `name:` alone has the options before a subcommand. Dash is `H`, `W` or `X`
-/// for [`Dash`]. Operands are kinds in their order, the last one for all that follow:
+/// A row is `names | dash | operands | options`. Names are names of programs or, after a colon, of
+/// subcommands; `name:` alone has the options before a subcommand. Dash is `H`, `W` or `X` for
+/// [`Dash`]. Operands are kinds in their order, the last one for all that follow:
 ///
 /// | operand | |
 /// |---|---|
@@ -47,8 +47,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
 /// changed), `word` (the letters are one option).
 ///
-/// Kinds of values are `text`, which is not examined, and those that `shell/options.rs` and the
-/// code of the languages look at.
+/// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
+/// code of the languages examine.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,
@@ -255,7 +255,8 @@ impl Program {
             .map(|(_, entry)| *entry)
     }
 
-    /// The first option that begins with `name`, which is at least one letter of a long one.
+    /// Returns the first option that begins with `name`, which is at least one letter of a long
+    /// option.
     pub(super) fn abbreviated(&self, name: &str) -> Option<Entry> {
         let is_part = name.len() > 2 && name.starts_with("--");
         let mut options = self.options.iter().filter(|_| is_part);

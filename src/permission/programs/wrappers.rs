@@ -1,5 +1,5 @@
-//! Programs that run the command in their words. Options are those of coreutils 9, util-linux 2.38,
-//! sudo 1.9, findutils 4.9, strace 6 and moreutils.
+//! Programs that run the command in their words. The options are taken from coreutils 9, util-linux
+//! 2.38, sudo 1.9, findutils 4.9, strace 6 and moreutils.
 
 pub(super) const ROWS: &str = "\
 xargs gxargs | X | command | -0prtxo -dELnPsa:text -I:marker -J:marker -R:text -i?marker --null --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --arg-file:text --delimiter:text --max-lines?text --max-args:text --max-procs:text --max-chars:text --replace?marker!braces -l?text

@@ -29,8 +29,8 @@ pub(crate) struct Analysis {
     pub(crate) functions: Vec<String>,
     /// Names of functions that are certainly defined for the commands after them.
     pub(crate) certain_functions: Vec<String>,
-    /// The characters examined, those of nested scripts once for each level: a measure of the work,
-    /// which is limited for any command.
+    /// The number of characters examined, where characters of nested scripts count once for each
+    /// level. It measures the work, which is limited for any command.
     pub(crate) steps: usize,
     /// The values of variables, where the script assigns nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,
@@ -75,7 +75,7 @@ impl Analysis {
         commands.filter(|command| !command.guessed && !command.transparent)
     }
 
-    /// Resolves each folder that it changes to from the one before it.
+    /// Resolves each folder that the command changes to against the folder before it.
     pub(super) fn follow_changes(&mut self) {
         let mut folder = Word::default();
         let paths = self.paths.iter_mut();
@@ -219,8 +219,8 @@ impl SimpleCommand {
         first.is_some_and(|first| first == name)
     }
 
-    /// The command that rules to allow have to name for this one at `index`, and the number of its
-    /// words before those of this one.
+    /// Returns the index of the command that rules to allow must name for the command at `index`,
+    /// and the number of its words before the words of the command at `index`.
     pub(super) fn named_by(&self, index: usize) -> (usize, usize) {
         self.runner.unwrap_or((index, 0))
     }
@@ -265,7 +265,8 @@ pub(crate) enum Reason {
     BashOnly(&'static str),
     /// It is longer, deeper or larger than what the analyzer reads.
     Limit(&'static str),
-    /// It holds a control character, or one that is invisible or changes the text's direction.
+    /// It contains a control character, an invisible character, or a character that changes the
+    /// direction of the text.
     Character(char),
     /// The program's name is only known when the shell runs.
     DynamicCommand(String),

@@ -8,7 +8,7 @@ use super::shells::{run_word, run_words};
 use super::simple::exports;
 use super::word::{Part, Word};
 
-/// Looks at a builtin; `false` if `name` is none of those that matter.
+/// Examines a builtin. Returns `false` if `name` is no builtin that matters.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
     let args = &command.argv[1..];
     if matches!(

@@ -11,7 +11,7 @@ use crate::backend::Shell;
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
 /// The maximum nesting depth of substitutions, groups and scripts in words.
 pub(super) const MAX_DEPTH: usize = 40;
-/// The maximum number of characters examined; those of nested scripts count each time.
+/// The maximum number of characters examined; characters of nested scripts count each time.
 pub(super) const MAX_WORK: usize = 16 * MAX_LENGTH;
 /// The maximum number of simple commands of one analysis.
 pub(super) const MAX_COMMANDS: usize = 8 * 1024;
@@ -114,7 +114,7 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
-        // A `cd` in a group or a substitution may not be that of the commands behind it.
+        // A `cd` in a group or a substitution may not apply to the commands after it.
         self.is_chain =
             self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
         let functions = &self.found.certain_functions;
@@ -140,7 +140,8 @@ impl Context {
         commands.any(|command| !command.is("mkdir"))
     }
 
-    /// Notes that the shell variable `name` gets `value`. `exported` is for one that programs see.
+    /// Notes that the shell variable `name` gets `value`. `exported` is `true` if programs see the
+    /// variable.
     pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
         if !is_harmless(name, value) && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));

@@ -19,7 +19,7 @@ const SYSTEM: [&str; 8] = [
     "/run/current-system/sw/bin/",
 ];
 
-/// Looks at every command, those it finds on the way included.
+/// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
     loop {

@@ -2,9 +2,9 @@
 //!
 //! [`analyse`] reads a command as bash 5.2 does and lists every simple command in it, wherever it
 //! hides. For another shell, what that may read differently is noted as opaque. It fails closed:
-//! what it does not understand is noted as opaque, and no rule allows an opaque command. It always
-//! returns, in time linear in the length of the command: length, depth, work and the number of
-//! commands are limited, and reaching a limit is a reason as well.
+//! parts that it does not understand are noted as opaque, and no rule allows an opaque command. It
+//! always returns, in time linear in the length of the command: length, depth, work and the number
+//! of commands are limited, and reaching a limit is a reason as well.
 //!
 //! It is not a sandbox. It cannot know what a program does when it runs, or what a script file
 //! contains.

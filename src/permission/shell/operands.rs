@@ -121,7 +121,7 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
     words[1] = dashed;
     let prefix = letters.literal_prefix();
     if let Some(at) = prefix.find('f').filter(|at| at + 1 < prefix.len()) {
-        // Letters follow the one whose value is the next word.
+        // Letters follow the letter whose value is the next word.
         words[1] = Word::from_text(format!("-{}{}f", &prefix[..at], &prefix[at + 1..]));
     }
 

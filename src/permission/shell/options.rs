@@ -61,7 +61,7 @@ pub(super) fn options(
     }
 }
 
-/// Returns `true` if an option may be one whose value holds the names of files.
+/// Returns `true` if the value of an option may contain the names of files.
 fn is_list_of_files(option: &str) -> bool {
     let mut names = ["--file", "--filelist", "--files-from", "--files0-from"].iter();
     option.contains("-from") || option.len() > 2 && names.any(|name| name.starts_with(option))

@@ -63,7 +63,7 @@ fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
     openings.map(move |(at, _)| (text(at.checked_sub(2)), text(at.checked_sub(1))))
 }
 
-/// Returns `true` if a word before a parenthesis is no function, or one that is known.
+/// Returns `true` if a word before a parenthesis is no function, or a known function.
 fn is_plain_call(word: &str) -> bool {
     const KNOWN: &str = "select from where and or not in any all exists as on over using values \
          partition by set join when then else case having union intersect except distinct with \

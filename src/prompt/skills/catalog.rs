@@ -23,7 +23,7 @@ pub(super) struct FrontMatter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skill {
-    /// The name: that of the front matter, or of the folder.
+    /// The name in the front matter, or else of the folder.
     pub name: String,
     /// The description, on one line; it may be empty.
     pub description: String,

@@ -84,8 +84,8 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
 }
 
 impl Search {
-    /// Reads the skill of a folder that a link leads to. The folder is not listed: many links may
-    /// lead to one that is large.
+    /// Reads the skill of a folder that a link leads to. The folder is not listed, because many
+    /// links may lead to a large folder.
     async fn follow(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
         // Links to files, broken links and links out of the workspace have no such file.
         let Ok(metadata) = backend.stat(&join(folder, FILE)).await else {
@@ -139,7 +139,7 @@ impl Search {
             return;
         }
 
-        // Those that are still visited, and the one at which the search ends.
+        // The folders that are still visited, and the folder at which the search ends.
         let room = (MAX_FOLDERS + 1).saturating_sub(self.folders);
         let folders: Vec<_> = folder_entries
             .take(room)

@@ -201,7 +201,7 @@ fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&fields).ok()
 }
 
-/// Returns the arguments of a finished call: those of its deltas, or of its beginning.
+/// Returns the arguments of a finished call, from its deltas or else from its beginning.
 pub(super) fn written_args(json: String, input: Option<String>) -> String {
     match input {
         Some(input) if json.is_empty() => input,

@@ -197,7 +197,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// The piece that [`State::piece`] found, or one that stands in its place.
+    /// Adds the piece that [`State::piece`] found, or a piece that replaces it.
     fn piece(&mut self, index: u32, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
         let state = self.open_block(index)?;
         if text.is_empty() {
@@ -268,7 +268,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// Gives the doubtful calls out: all of them, or those that were surely not cut off.
+    /// Emits the calls that may be cut off. If `cut_off`, emits only the calls that are certainly
+    /// complete.
     fn settle_calls(&mut self, cut_off: bool, out: &mut Events) {
         for call in self.doubtful.drain(..) {
             if !(cut_off && may_be_cut_off(&call)) {
@@ -339,7 +340,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// Reads an event. One of a kind that is not known may have any form.
+    /// Reads an event. An event of an unknown kind may have any form.
     fn parse<'a>(&self, data: &'a str) -> Result<Option<Event<'a>>> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),

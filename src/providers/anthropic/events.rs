@@ -89,7 +89,7 @@ impl StopDetails<'_> {
     }
 }
 
-/// A whole message, or the empty one that `message_start` announces.
+/// A whole message, or the empty message that `message_start` announces.
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]

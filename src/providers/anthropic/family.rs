@@ -18,7 +18,7 @@ pub(super) enum Off {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForcedTools {
     All,
-    /// Those without a thinking budget.
+    /// Models without a thinking budget.
     WithoutBudget,
     None,
 }

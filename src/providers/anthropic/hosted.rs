@@ -30,8 +30,7 @@ pub fn web_fetch() -> HostedTool {
     HostedTool::new(PROVIDER, tool)
 }
 
-/// Returns the tool that runs code in a sandbox, which is kept from one answer of a run to the
-/// next.
+/// Returns the tool that runs code in a sandbox. All answers of a run share the sandbox.
 pub fn code_execution() -> HostedTool {
     let tool = json!({"type": "code_execution_20260521", "name": "code_execution"});
     HostedTool::new(PROVIDER, tool)

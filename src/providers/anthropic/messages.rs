@@ -57,15 +57,16 @@ const COUNTED_FIELDS: &[&str] = &[
 /// [`Config`](crate::ErrorKind::Config) error that names the alternative:
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
-///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
-///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are omitted;
-///   with a forced tool, and after calls that were made without thinking, the budget is.
+///   `max_tokens`. A budget that leaves no room for the answer becomes half of `max_tokens`, and
+///   without room for 1,024 tokens the model does not think. With a budget, temperature and `top_k`
+///   are omitted; with a forced tool, and after calls that were made without thinking, the budget
+///   is.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
 /// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
 ///
-/// Names that are not Claude's belong to compatible servers, which get what is set. A clone is
-/// cheap.
+/// Names that are not Claude's belong to compatible servers, which get the settings unchanged. A
+/// clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     connection: Connection,
@@ -139,9 +140,10 @@ impl Anthropic {
         self
     }
 
-    /// Asks the server what the Claude model takes, which replaces what is known of its name: modes
-    /// of thinking, efforts, answers held to a schema, limits, images and the day of its end.
-    /// Unchanged where the server reports nothing. Takes ten seconds at most.
+    /// Requests the capabilities of the Claude model from the server. They replace the capabilities
+    /// that are known for its name: modes of thinking, efforts, structured output, limits, images
+    /// and the day of its end. Unchanged where the server reports nothing. Takes ten seconds at
+    /// most.
     ///
     /// # Errors
     ///
@@ -198,7 +200,7 @@ impl Anthropic {
         }
     }
 
-    /// Switches a beta feature on, in addition to the others.
+    /// Enables a beta feature, in addition to the features that are enabled already.
     #[must_use]
     pub fn beta(self, feature: impl AsRef<str>) -> Self {
         const NAME: &str = "anthropic-beta";

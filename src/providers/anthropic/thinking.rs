@@ -200,9 +200,9 @@ fn is_shown(request: &ModelRequest) -> bool {
     request.settings.show_thinking != Some(false)
 }
 
-/// The tokens that the model may spend on thinking, of those that thinking and answer have
-/// together: the requested number, or half of all if that would leave nothing for the answer.
-/// `None` when there is no room to think.
+/// Returns the tokens that the model may spend on thinking, from the `max_tokens` of thinking and
+/// answer together: the requested number, or half of `max_tokens` if the requested number would
+/// leave nothing for the answer. Returns `None` if there is no room to think.
 fn thinking_budget(requested: u32, max_tokens: u32) -> Option<u32> {
     let requested = requested.max(LEAST_BUDGET);
     let budget = if requested < max_tokens {

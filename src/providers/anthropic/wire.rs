@@ -40,19 +40,20 @@ const SEARCH_CITATION: &str = "\"web_search_result_location\"";
 /// The types of pictures, as data.
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// The types of documents, as data. Those of text are sent as text.
+/// The types of documents that are sent as data. Text documents are sent as text.
 const DOCUMENT_TYPES: &[&str] = &["application/pdf"];
 
 /// The breakpoint of a prompt cache that lives for 5 minutes.
 const CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral"}"#;
-/// The breakpoint of one that lives for 1 hour, which must stand before all others.
+/// The breakpoint of a cache entry that lives for 1 hour, which must come before all other
+/// breakpoints.
 const LONG_CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessagesWire {
-    /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of
-    /// the system prompt, and on the last block of the last message of this request and of the one
-    /// before. The API allows four.
+    /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of the
+    /// system prompt, and on the last block of the last message of this request and of the previous
+    /// request. The API allows four.
     pub(super) cache: bool,
     /// True if tools and system prompt are stored for 1 hour.
     pub(super) long_cache: bool,

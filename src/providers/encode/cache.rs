@@ -40,8 +40,8 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) warning: Option<String>,
 }
 
-/// Encodes `request`. `write` writes every field except the messages and those in `extra`, and
-/// returns the items in front of the history in the list of messages, separated by commas.
+/// Encodes `request`. `write` writes every field except the messages and the fields in `extra`, and
+/// returns the items before the history in the list of messages, separated by commas.
 ///
 /// # Errors
 ///
@@ -220,7 +220,8 @@ impl<W: Wire> Cache<W> {
         )
     }
 
-    /// The number of messages at the beginning that are equal to those of the last body.
+    /// Returns the number of messages at the beginning that are equal to the messages of the last
+    /// body.
     fn common(&self, messages: &[Arc<Message>]) -> usize {
         let former_messages = self.messages.iter().chain(&self.last.group);
         former_messages
@@ -277,7 +278,7 @@ impl<W: Wire> Cache<W> {
     }
 
     /// Returns `true` if the text is to be sent after this group: it is not an answer, and the text
-    /// differs from the one that was sent before.
+    /// differs from the text that was sent before.
     fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
         let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
         let former = self.tail.as_ref().map(|(former, _)| &**former);
@@ -330,7 +331,7 @@ impl<W: Wire> Cache<W> {
         (body, end)
     }
 
-    /// Keeps the last breakpoint in the body and removes the one before it.
+    /// Keeps the last breakpoint in the body and removes the breakpoint before it.
     fn replace_breakpoint(&mut self, mut breakpoint: usize, body: &mut Vec<u8>) {
         let len = W::BREAKPOINT.len();
         if let Some(former) = self.former_breakpoint.take() {
@@ -411,7 +412,8 @@ impl<W: Wire> Cache<W> {
             && !self.wire.depends_on_place(group)
     }
 
-    /// Drops the groups that `messages` does not begin with, and those that are longer in it.
+    /// Drops the groups that `messages` does not begin with, and groups that are longer in
+    /// `messages`.
     fn keep_common(&mut self, messages: &[Arc<Message>]) {
         let common = shared_prefix(&self.messages, messages);
         let is_whole = |end: usize| {

@@ -1,10 +1,10 @@
-//! Request bodies that continue those of the turns before.
+//! Request bodies that continue the bodies of earlier turns.
 //!
 //! The encoder stores the body that it wrote in the request's
 //! [`provider_cache`](crate::model::ModelRequest::provider_cache). The next request of the run
 //! usually has the same tools, the same system prompt and the same messages with a few more at the
-//! end. Messages are the last field of a body, so the next one is the former one, continued:
-//! nothing of it is copied once its request is over. That also makes the prefix stable to the byte,
+//! end. Messages are the last field of a body, so the next body continues the previous one: nothing
+//! of a body is copied once its request is over. That also makes the prefix stable to the byte,
 //! which providers' prompt caches need.
 
 mod cache;

@@ -119,7 +119,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Returns the text and the usage of a chunk that differs from the one before in these alone.
+    /// Returns the text and the usage of a chunk that differs from the previous chunk only in
+    /// these.
     fn repeated<'a>(&self, data: &'a str) -> Option<(Cow<'a, str>, Option<Usage>)> {
         let [text, usage] = self.repeated.values(data)?;
         Some((string(text)?, usage::read(usage).ok()?))

@@ -49,9 +49,9 @@ const COUNTED_FIELDS: &[&str] = &["contents", "systemInstruction", "tools", "gen
 ///
 /// From Gemini 3 on, [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the
 /// thinking level, before that a budget; a mode that a model does not have is an error. A seed has
-/// 31 bits. `parallel_tool_calls` has no counterpart. A field of the request's `extra` replaces
-/// that of the body, and `null` there removes it; those of `generationConfig` do so one by one. A
-/// clone is cheap.
+/// 31 bits. `parallel_tool_calls` has no counterpart. A field of the request's `extra` replaces the
+/// field of the body, and `null` removes it; the fields of `generationConfig` are replaced one by
+/// one. A clone is cheap.
 ///
 /// ```
 /// use agentcore::Model;

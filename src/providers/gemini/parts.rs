@@ -21,8 +21,8 @@ use super::raw_parts::RawParts;
 /// Joins the increments of texts and thoughts to parts.
 ///
 /// A text with a signature is never joined with another one: the server checks that it comes back
-/// with the text it came with. Thoughts are joined up to the one with a signature. A part that is
-/// neither text nor call is a block of its own, and so is an empty text with a signature.
+/// with the text it came with. Thoughts are joined up to the thought with a signature. A part that
+/// is neither text nor call is a block of its own, and so is an empty text with a signature.
 pub(super) struct Parts {
     /// Marks the blocks that only the backend of this answer accepts.
     tag: Arc<str>,
@@ -108,7 +108,7 @@ impl Parts {
         }
     }
 
-    /// Ends the open part. Sources that arrive later are those of the next text.
+    /// Ends the open part. Sources that arrive later belong to the next text.
     pub(super) fn end(&mut self, out: &mut Events) -> Result<()> {
         match std::mem::take(&mut self.open) {
             Open::Nothing => Ok(()),
@@ -118,7 +118,7 @@ impl Parts {
         }
     }
 
-    /// Adds a text, whose signature may be empty. One without either is ignored.
+    /// Adds a text, whose signature may be empty. An empty text without a signature is ignored.
     pub(super) fn push_text(
         &mut self,
         text: Cow<'_, str>,
@@ -137,7 +137,7 @@ impl Parts {
         if signature.is_empty() {
             self.open = Open::Text;
         } else {
-            // The sources so far become those of this text, the last one.
+            // The sources so far belong to this text, the last one.
             if is_behind_text {
                 out.push(ModelEvent::PartEnd);
             }

@@ -28,7 +28,7 @@ const RESULT_TYPES: &[&str] = &[
 /// A piece of content.
 pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
-    /// Media, with the type of those that have none.
+    /// Media, with the type to use if the media have none.
     Media(&'a Media, &'static str),
     /// A piece in the API's own format.
     Own(&'a RawValue),

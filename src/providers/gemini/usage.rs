@@ -7,7 +7,7 @@ use crate::usage::Usage;
 
 use super::super::lenient::{Count, Object};
 
-/// The counts so far; each report replaces the one before.
+/// The counts so far; each report replaces the previous report.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireUsage {

@@ -55,12 +55,12 @@ pub(crate) struct Endpoint {
     url: Arc<OnceLock<Result<Url, String>>>,
 }
 
-/// Addresses that have answered since their last broken connection: only to those can there be a
-/// pooled connection. One set for the process, as the pool is.
+/// Addresses that have answered since their last broken connection: there can be a pooled
+/// connection only to such an address. The process has one set, because it has one pool.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
-/// The maximum number of remembered addresses: a program may use new ones without end. A request to
-/// a forgotten address is not retried at once when its pooled connection is broken.
+/// The maximum number of remembered addresses, because a program may use new addresses without end.
+/// A request to a forgotten address is not retried at once when its pooled connection is broken.
 const MOST_ANSWERED: usize = 256;
 
 /// An answer whose status was a success.

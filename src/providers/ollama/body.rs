@@ -31,7 +31,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
         fields.put("model", model)?;
         fields.put("stream", &true)?;
 
-        // There is no choice of tools in this API; leaving them out is the one that can be made.
+        // This API has no choice of tools; the only possible choice is to omit them.
         if !sections.tools.is_empty() && request.tool_choice != ToolChoice::None {
             fields.raw("tools", sections.tools)?;
         }
@@ -46,7 +46,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
     })
 }
 
-/// Returns the sampling options, with those in `extra` over them.
+/// Returns the sampling options, where options in `extra` take precedence.
 fn options(
     request: &ModelRequest,
     defaults: &Options<'_>,

@@ -110,11 +110,12 @@ connection_methods!(Ollama);
 bearer_methods!(Ollama);
 
 impl Ollama {
-    /// Asks the server for the context window that the model has, in tokens: that of the loaded
-    /// model (`/api/ps`), else the one that it will be loaded with (`/api/show`) by
-    /// [`num_ctx`](Self::num_ctx), its own file, or the default of 4,096. A default that the server
-    /// was started with is not reported. `None` when there is neither. Takes ten seconds at most
-    /// for each of the two; changes nothing: [`context_window`](Self::context_window) sets it.
+    /// Requests the context window of the model from the server, in tokens: the window of the
+    /// loaded model (`/api/ps`), else the window with which the model will be loaded (`/api/show`),
+    /// set by [`num_ctx`](Self::num_ctx), the model file, or the default of 4,096. A default that
+    /// was set at the start of the server is not reported. Returns `None` if the server reports
+    /// neither. Takes ten seconds at most for each of the two requests. Changes nothing: use
+    /// [`context_window`](Self::context_window) to set the window.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ fn address(host: &str) -> String {
         None => rest.to_owned(),
     };
 
-    // A bare host gets Ollama's port, a URL that of its scheme.
+    // A bare host gets Ollama's port, a URL the port of its scheme.
     let has_port = rest
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.contains(']'));

@@ -16,7 +16,7 @@ pub(super) const PROVIDER: &str = "ollama";
 pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
-    /// The time of the line. That of the first one names the response, which has no id.
+    /// The time of the line. The response has no id and is named by the time of its first line.
     #[serde(borrow)]
     pub(super) created_at: Text<'a>,
     #[serde(borrow)]

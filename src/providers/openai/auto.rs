@@ -17,8 +17,8 @@ use super::model::OpenAi;
 /// A request goes to the Responses API when Chat Completions has no such model, when it has a
 /// hosted tool or the effort `max`, when it has function tools and the model reasons, which Chat
 /// Completions refuses for newer models, when it has media that only the Responses API takes, or
-/// when the answer before it came from there and the model reasons. All others, and those for
-/// models that are not OpenAI's, go to Chat Completions.
+/// when the previous answer came from the Responses API and the model reasons. All other requests,
+/// and requests for models that are not OpenAI's, go to Chat Completions.
 ///
 /// ```
 /// use agentcore::Model;

@@ -12,8 +12,8 @@ const MAX_ID: usize = 40;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The id of a call as it is sent. It depends on the id alone, so that the call and its result have
-/// the same, and a body continues the one before it.
+/// Returns the id of a call as it is sent. It depends on `id` alone, so that a call and its result
+/// have the same id, and each body continues the previous body.
 pub(super) fn sent_id(id: &str, form: CallIdForm) -> Cow<'_, str> {
     match form {
         CallIdForm::Short => id_end(id, MAX_ID).into(),

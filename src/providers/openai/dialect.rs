@@ -9,8 +9,8 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 /// form in which reasoning is sent back, and everything omitted because the server refuses it.
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
-/// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back
-/// to the dialect that they came from only.
+/// sets another one, for a server that is reached through a proxy. Reasoning and other blocks of an
+/// answer go back to the dialect that they came from only.
 ///
 /// ```
 /// use agentcore::providers::OpenAi;
@@ -64,7 +64,7 @@ constructors! {
     /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.
     groq: GROQ;
     /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the
-    /// one before it is omitted.
+    /// previous piece is omitted.
     xai: XAI;
     /// The variant of Gemini through Google's own form of the API
     /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are
@@ -124,7 +124,7 @@ impl Dialect {
     }
 }
 
-/// Sets the header of the key to that of the server at the connection's address.
+/// Sets the header of the key to the header that the server at the connection's address expects.
 pub(in crate::providers) fn with_key_form_of_address(connection: Connection) -> Connection {
     let header = Dialect::of(connection.endpoint.base()).rules().key_header;
     connection.with_key_header(header, KeyFormOrigin::Address)

@@ -19,7 +19,7 @@ const FIELD: &str = "extra_content";
 pub(super) struct ExtraContent(Option<Box<RawValue>>);
 
 impl ExtraContent {
-    /// Replaces the field. One without anything in it is ignored.
+    /// Replaces the field. An empty field is ignored.
     pub(super) fn set(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
         let former = self.0.as_deref().map(RawValue::get);
         if former != Some(raw.get()) && !says_nothing(raw) {

@@ -111,12 +111,12 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
     })
 }
 
-/// Checks the effort of a request against those of its model.
+/// Checks the effort of a request against the efforts that its model has.
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Config`] for an effort that the model does not have; the text lists those
-/// it has.
+/// Returns [`ErrorKind::Config`] for an effort that the model does not have; the text lists the
+/// efforts that it has.
 pub(in crate::providers) fn check_effort(
     request: &ModelRequest,
     model: &str,
@@ -169,8 +169,8 @@ pub(in crate::providers) fn sent_effort<'a>(
     }
 }
 
-/// Returns the sampling settings of a request, without those that the model refuses while it
-/// reasons, and the warning about them.
+/// Returns the sampling settings of a request, without settings that the model refuses while it
+/// reasons, and the warning about the removed settings.
 pub(in crate::providers) fn sampling(
     request: &ModelRequest,
     model: &str,

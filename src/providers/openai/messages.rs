@@ -144,7 +144,7 @@ impl ChatWire {
         Ok(())
     }
 
-    /// Returns the text of a result, and those instead of its images that are omitted.
+    /// Returns the text of a result, with the texts that replace its omitted images.
     fn result_text<'a>(&self, result: &'a ToolResult) -> Cow<'a, str> {
         let mut text = result.content.text();
         let parts = result.content.parts().iter();

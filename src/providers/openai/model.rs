@@ -53,8 +53,8 @@ const COUNTED_FIELDS: &[&str] = &[
 /// [`Dialect`] has. What OpenAI's own server is known to refuse is a
 /// [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop sequences,
 /// efforts that a model lacks, and models that are on the Responses API alone. A field of the
-/// request's `extra` replaces that of the body, and `null` there removes it, for servers that
-/// refuse one. A clone is cheap.
+/// request's `extra` replaces the field of the body, and `null` removes a field that a server
+/// refuses. A clone is cheap.
 ///
 /// ```
 /// use agentcore::Model;
@@ -124,8 +124,8 @@ impl OpenAi {
         self
     }
 
-    /// Sets the field of the output limit, instead of that of the dialect: OpenAI's own server
-    /// takes `max_completion_tokens`, unknown ones `max_tokens`.
+    /// Sets the field of the output limit, instead of the dialect's field. By default, OpenAI's own
+    /// server gets `max_completion_tokens`, unknown servers get `max_tokens`.
     #[must_use]
     pub fn max_tokens_field(mut self, name: impl Into<Arc<str>>) -> Self {
         self.max_tokens_field = Some(name.into());

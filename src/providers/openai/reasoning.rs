@@ -1,7 +1,7 @@
 //! The reasoning of an answer, assembled in the form in which its server accepts it back.
 //!
 //! Its block is the object of the fields that the message had. In `content`, these are the chunks
-//! of thinking, without those of text.
+//! of thinking, without the chunks of text.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -171,7 +171,8 @@ fn join_chunk(chunk: &mut Map<String, Value>, piece: Map<String, Value>) -> Coll
     }
 }
 
-/// Appends a text to the one before it and returns its length, if both are nothing but text.
+/// Appends a text to the text before it and returns its length, if both chunks consist of text
+/// alone.
 fn join_text(last: Option<&mut Value>, next: &Value) -> Option<usize> {
     let is_text = |value: &Value| {
         let fields = value.as_object();

@@ -61,9 +61,9 @@ pub(super) enum DocumentForm {
     None,
     /// A file with its data.
     File,
-    /// A file with the data of a PDF, or the id of one that OpenAI has.
+    /// A file with the data of a PDF, or the id of a PDF that OpenAI has.
     Pdf,
-    /// An address, or one that holds the data of a PDF.
+    /// An address, or an address that contains the data of a PDF.
     Address,
 }
 
@@ -81,9 +81,9 @@ pub(super) enum AudioForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputCount {
     Whole,
-    /// Without those of the reasoning, which are reported by themselves.
+    /// Without the tokens of the reasoning, which are reported separately.
     WithoutReasoning,
-    /// Perhaps without those of the reasoning. They are in the total.
+    /// Perhaps without the tokens of the reasoning, which are in the total.
     Remainder,
 }
 
@@ -223,8 +223,8 @@ pub(super) static DEEPSEEK: Rules = Rules {
     ..LENIENT
 };
 
-/// Mistral refuses fields that it does not know, those of the reasoning of others among them, and
-/// checks the order of roles.
+/// Mistral refuses unknown fields, including the fields of other providers' reasoning, and checks
+/// the order of roles.
 pub(super) static MISTRAL: Rules = Rules {
     tag: "mistral",
     hosts: &["api.mistral.ai"],

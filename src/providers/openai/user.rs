@@ -87,7 +87,7 @@ pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     takes(part, &wire)
 }
 
-/// The piece of a part of media; `None` for one that the server has no form for.
+/// Returns the piece of a part of media. Returns `None` if the server has no form for it.
 fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     match part {
         Part::Image(_) if !wire.takes_images => None,

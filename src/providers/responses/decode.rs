@@ -28,9 +28,9 @@ use super::items::{ItemState, OpenItem, StreamedText, out_of_order};
 
 /// Decodes one answer.
 ///
-/// Output items are emitted in the order of their indexes: events of the first open one at once,
-/// those of the others when the ones before have ended. A text that differs from its deltas is an
-/// error; of calls and reasoning the whole item counts.
+/// Output items are emitted in the order of their indexes: events of the first open item at once,
+/// events of other items when all earlier items have ended. A text that differs from its deltas is
+/// an error; for calls and reasoning the whole item is used.
 pub(super) struct ResponsesDecoder {
     /// The provider's name in blocks.
     tag: Arc<str>,
@@ -310,8 +310,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Ends the items that have no end of their own in the stream: with those of the response, or,
-    /// when it was cut off, as they are.
+    /// Ends the items that have no end of their own in the stream, with the items of the response
+    /// or, if the stream was cut off, unchanged.
     fn end_items(
         &mut self,
         response: &Response<'_>,

@@ -73,7 +73,7 @@ impl StreamedText {
     }
 }
 
-/// The warning about a text that is not the one of its pieces.
+/// The warning about a text that differs from its pieces.
 const DIFFERS: &str =
     "the whole text of a message is not that of its pieces; the whole one was kept";
 
@@ -216,7 +216,7 @@ impl OpenItem {
     }
 }
 
-/// The fields that are sent back with a text: those of its item, and its own.
+/// The fields that are sent back with a text: the fields of its item, and its own.
 #[derive(Serialize)]
 struct TextFields<'a> {
     item: &'a RawValue,

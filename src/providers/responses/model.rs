@@ -50,8 +50,8 @@ const COUNTED_FIELDS: &[&str] = &[
 /// of those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort)
 /// becomes the effort, [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`; the
 /// API has nothing for the other modes, for `seed` and for `top_k`. Stop sequences are an error. A
-/// field of the request's `extra` replaces that of the body, and `null` there removes it. A clone
-/// is cheap.
+/// field of the request's `extra` replaces the field of the body, and `null` removes it. A clone is
+/// cheap.
 ///
 /// ```
 /// use agentcore::Model;
@@ -86,8 +86,8 @@ impl OpenAiResponses {
     }
 
     /// Sets the provider's name in the id and in error texts. Reasoning of another provider's
-    /// answers is not sent to it. Servers without a name share one, which is not that of OpenAI's
-    /// own server.
+    /// answers is not sent to it. Servers without a name share a name that differs from the name of
+    /// OpenAI's own server.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
         self.tag = Some(format!("{}-responses", name.as_ref()).into());

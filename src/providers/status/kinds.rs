@@ -33,7 +33,7 @@ fn is_context(refusal: &Refusal) -> bool {
             "context_length_exceeded" | "exceed_context_size_error"
         )
     });
-    // The code is that of any text over its limit, such as a call's id.
+    // The code is used for any text over its limit, such as a call's id.
     let is_long_text = refusal.has_code(|code| code == "string_above_max_length")
         && contains_any(
             &refusal.message,

@@ -1,6 +1,6 @@
 //! Errors that servers send: HTTP statuses, error bodies and errors inside a stream.
 //!
-//! The words and codes are those of the Anthropic, OpenAI and Gemini API references and of the
+//! The words and codes are taken from the Anthropic, OpenAI and Gemini API references and from the
 //! sources of llama.cpp's server, vLLM and Ollama.
 
 mod errors;

@@ -39,7 +39,7 @@ pub(super) fn markup(source: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the lines of a source, trimmed, without those that are empty or comments.
+/// Returns the lines of a source, trimmed, without empty lines and comments.
 fn code_lines(source: &str) -> impl Iterator<Item = &str> {
     let mut is_comment = false;
     source.lines().map(str::trim).filter(move |line| {

@@ -1,4 +1,4 @@
-// The colours of the page: those of the system, or the ones that were chosen.
+// The colors of the page: the colors of the system, or the chosen colors.
 
 function switchTheme() {
   const { dataset } = document.documentElement;

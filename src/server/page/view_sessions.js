@@ -18,7 +18,7 @@ class SessionsView {
     if (agent !== this.app.agent.id) return;
     const fresh = new Set([removed, ...threads.map((thread) => thread.id)]);
     const isSame = this.agent === agent;
-    // Older ones that were loaded stay, unless the list is now shorter than a page.
+    // Older sessions that were loaded stay, unless the list is now shorter than a page.
     this.sessions = isSame && next ? [...threads, ...this.sessions.filter((thread) => !fresh.has(thread.id))] : threads;
     if (!isSame || !this.#next || !next) this.#next = next;
     this.agent = agent;

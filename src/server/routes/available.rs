@@ -50,7 +50,7 @@ async fn instances(
     for template in app.registry.list() {
         match app.described(&template.id, caller).await {
             Ok(instance) => instances.push(instance),
-            // One that cannot be made, as without its model, hides no other.
+            // An agent that cannot be made, for example without its model, hides no other agent.
             Err(error) => tracing::warn!(agent = template.id, %error, "an agent cannot be made"),
         }
     }

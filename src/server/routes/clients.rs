@@ -116,9 +116,9 @@ fn input_work(input: RunInput, options: &mut LaunchOptions) -> Result<Work, ApiE
     Ok(Work::Input(messages, input.input_id))
 }
 
-/// The stored position of a user's message that is to be answered again: that of its id, or that
-/// of the user's last message with the same text. What follows is removed, so that a client which
-/// holds only some of the messages gets no position by their number.
+/// Returns the stored position of a user's message that is to be answered again: the position of
+/// its id, or of the user's last message with the same text. The messages after it are removed, so
+/// a client that has only some of the messages cannot name a position by their number.
 fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usize, ApiError> {
     let mut starts = state.inputs.starts();
     if let Some((_, position)) = starts.find(|(known_id, _)| !id.is_empty() && ***known_id == *id) {

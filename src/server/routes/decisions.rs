@@ -39,7 +39,7 @@ pub(super) struct DecisionBody {
     decision: DecisionKind,
     /// The hash of the arguments that were reviewed. Not needed for a denial.
     args_hash: Option<String>,
-    /// The arguments that replace those that were asked about.
+    /// The arguments that replace the reviewed arguments.
     args: Option<Value>,
     /// The reason of a denial.
     message: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct AnswerBody {
     /// The decision about a call. `decision` is accepted as well, because `/resume` uses that key.
     #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
-    /// The arguments that replace those that were asked about.
+    /// The arguments that replace the reviewed arguments.
     args: Option<Value>,
     /// The reason of a denial.
     message: Option<String>,

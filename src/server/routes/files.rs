@@ -96,7 +96,7 @@ async fn backend_of(app: &App, caller: &Caller, agent: &str) -> Result<Arc<dyn B
     })
 }
 
-/// Turns the errors of a workspace into those of a request.
+/// Converts errors of a workspace to errors of a request.
 fn of_files(backend: &dyn Backend) -> impl FnOnce(Error) -> ApiError {
     |error| ApiError::of_files(&error, backend.root())
 }

@@ -19,9 +19,9 @@ pub(super) struct RunBody {
     /// The input: messages of the roles `user` and `system`.
     #[schemars(with = "Vec<schemas::InputMessage>")]
     messages: Option<Box<RawValue>>,
-    /// The thread to continue, or the id of a new one: 1 to 128 of the characters A-Z a-z 0-9 . _ :
-    /// -. All users of a store share its ids, and the id of another user's thread is a 404. Omit it
-    /// for a new thread with an unused id that cannot be guessed.
+    /// The thread to continue, or the id of a new thread: 1 to 128 of the characters A-Z a-z 0-9 .
+    /// _ : -. All users of a store share its ids, and the id of another user's thread is a 404.
+    /// Omit it for a new thread with an unused id that cannot be guessed.
     pub(super) thread_id: Option<String>,
     /// Set to `false` to record no trace of the run. Defaults to `true`.
     #[serde(default)]

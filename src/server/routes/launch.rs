@@ -83,7 +83,7 @@ pub(super) struct LaunchOptions {
     pub(super) message_ids: Vec<Arc<str>>,
 }
 
-/// Opens a thread of the user, or a new one.
+/// Opens an existing or new thread of the user.
 ///
 /// # Errors
 ///

@@ -42,7 +42,7 @@ impl FromRequestParts<App> for Path {
                 "id" => path.agent = value.into(),
                 "thread" => path.thread = checked_thread_id(value)?,
                 "name" => value.clone_into(&mut path.name),
-                // Those of the application that nests the router.
+                // Parameters of the application that nests the router.
                 _ => {}
             }
         }

@@ -352,7 +352,7 @@ async fn fork(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TitleBody {
-    /// The title. An empty one resets it to that of the first input.
+    /// The title. An empty title restores the title made from the first input.
     title: String,
 }
 

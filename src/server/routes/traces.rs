@@ -87,7 +87,7 @@ struct TraceReply {
     events: Vec<EventReply>,
 }
 
-/// A span and those within it.
+/// A span and the spans within it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SpanReply {
     name: String,

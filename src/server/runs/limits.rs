@@ -23,12 +23,12 @@ pub enum OnDisconnect {
 ///
 /// # Memory
 ///
-/// Readers hold little: a stream holds one message, whose bytes are limited for each user, and
-/// makes the next one once the client has read it. Runs hold more. A run holds the answer that it
-/// receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After its end, its
-/// last answer is in memory up to four times while its log is kept. Eight runs of a user whose
-/// model never stops take about 450 MB. A server with little memory needs lower limits of runs and
-/// answers.
+/// Readers need little memory: a stream buffers one message, whose bytes are limited for each user,
+/// and makes the next message once the client has read it. Runs need more. A run buffers the answer
+/// that it receives, of up to 16 MiB ([`ResponseLimits`](crate::model::ResponseLimits)). After the
+/// end of the run, its last answer is in memory up to four times until its log is removed. Eight
+/// runs of a user whose model never stops take about 450 MB. A server with little memory needs
+/// lower limits of runs and answers.
 ///
 /// ```
 /// use agentcore::server::RunLimits;
@@ -39,23 +39,24 @@ pub enum OnDisconnect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// The maximum number of runs in progress; a further one is a 429. Defaults to 64.
+    /// The maximum number of runs in progress; a further run gets a 429. Defaults to 64.
     pub runs: usize,
-    /// The maximum number of runs in progress of one user; a further one is a 429. Defaults to 8.
+    /// The maximum number of runs in progress of one user; a further run gets a 429. Defaults to 8.
     pub runs_per_user: usize,
-    /// The maximum number of open streams of one user; a further one is a 429. Defaults to 1,024.
+    /// The maximum number of open streams of one user; a further stream gets a 429. Defaults to
+    /// 1,024.
     pub readers_per_user: usize,
     /// The maximum size of the bytes that the open streams of one user have written and not sent,
     /// in addition to 64 KiB of each stream. A stream waits for space; a message that is longer, or
     /// the state of a thread, takes all of it. Defaults to 64 MiB.
     pub reader_bytes_per_user: usize,
-    /// The maximum number of messages in the log of a run; beyond it, older ones are removed.
-    /// Defaults to 10,000.
+    /// The maximum number of messages in the log of a run; beyond it, the oldest messages are
+    /// removed. Defaults to 10,000.
     pub log_messages: usize,
-    /// The maximum size of the messages in the log of a run, as JSON, in bytes; beyond it, older
-    /// ones are removed. Defaults to 4 MiB.
+    /// The maximum size of the messages in the log of a run, as JSON, in bytes; beyond it, the
+    /// oldest messages are removed. Defaults to 4 MiB.
     pub log_bytes: usize,
-    /// The time that a log is kept after the end of its run, unless another run of the thread
+    /// The time after the end of a run until its log is removed, unless another run of the thread
     /// begins. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
@@ -105,7 +106,7 @@ impl RunLimits {
         self
     }
 
-    /// Sets the time that a log is kept after the end of its run.
+    /// Sets the time after the end of a run until its log is removed.
     #[must_use]
     pub fn with_keep_log(mut self, time: Duration) -> Self {
         self.keep_log = time;

@@ -8,7 +8,7 @@ pub(crate) struct Position {
     pub(crate) run_id: Arc<str>,
     /// The sequence number of the message.
     pub(crate) seq: u64,
-    /// The index of the event among those of the message.
+    /// The index of the event among the events of the message.
     pub(crate) index: usize,
 }
 

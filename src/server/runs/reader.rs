@@ -67,8 +67,8 @@ impl fmt::Debug for Presence {
     }
 }
 
-/// A reader of a run: a cursor in its log. It holds no bytes: those of a message are made when the
-/// connection asks for them.
+/// A reader of a run: a cursor in its log. It buffers no bytes: the bytes of a message are made
+/// when the connection asks for them.
 pub(crate) struct Reader {
     run: Arc<ServerRun>,
     encoder: Encoder,

@@ -73,7 +73,7 @@ impl fmt::Display for RunRefusal {
     }
 }
 
-/// The runs in progress, and the logs of those that ended a while ago. Cheap to clone.
+/// The runs in progress, and the logs of runs that ended recently. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RunTable(Arc<Table>);
 

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limits::RunLimits;
 
-/// A shorter piece needs no space among those of the user: each stream has one of these at most.
+/// A shorter piece needs no share of the user's space: each stream has at most one such piece.
 const FREE_BYTES: usize = 64 * 1024;
 
 /// The reason a reader cannot be added.
@@ -52,7 +52,8 @@ impl UserStreams {
     }
 }
 
-/// The place of one open stream among those that a user may have. Dropping it frees the place.
+/// The permit of one open stream, out of the streams that a user may have. Dropping it returns the
+/// permit.
 #[derive(Debug)]
 pub(crate) struct ReaderPermit(Arc<UserStreams>);
 
@@ -74,7 +75,7 @@ impl ReaderPermit {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped; the stream loses its turn among those that wait.
+    /// The future may be dropped; the stream then loses its turn among the waiting streams.
     pub(crate) async fn space(&self, len: usize) -> Space {
         let mut permit = None;
         if len > FREE_BYTES {

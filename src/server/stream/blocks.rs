@@ -192,8 +192,8 @@ impl Blocks {
         is_as_streamed && (!has_texts || text_hash == self.text_hash)
     }
 
-    /// Shows the part of a call that was not streamed. Returns `false` if its arguments are not
-    /// those that were streamed.
+    /// Shows the part of a call that was not streamed. Returns `false` if its arguments differ from
+    /// the streamed arguments.
     fn finish_call<'a>(
         &mut self,
         call: &'a ToolCall,

@@ -80,7 +80,7 @@ impl StreamFormat {
         }
     }
 
-    /// Returns the other headers of the response, which keep caches and proxies from buffering
+    /// Returns the other headers of the response, which prevent caches and proxies from buffering
     /// events.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         const HEADERS: [(&str, &str); 3] = [

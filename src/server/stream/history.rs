@@ -76,8 +76,8 @@ impl History {
         self.messages.push(message);
     }
 
-    /// Moves the messages so far to those that the readers share. Drops those of subagents, but
-    /// keeps the results of their calls.
+    /// Moves the messages so far to the messages that the readers share. Drops messages of
+    /// subagents, but keeps the results of their calls.
     pub(super) fn share(&mut self) {
         self.messages.retain(|message| message.subagent.is_none());
         if !self.messages.is_empty() {

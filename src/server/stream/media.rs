@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Media;
 
-/// Returns the media at an address: a `data:` URL in base64, or one that the provider fetches.
+/// Returns the media at an address: a `data:` URL in base64, or a URL that the provider fetches.
 pub(super) fn media(url: &str, media_type: Option<&str>) -> Result<Media> {
     if let Some(data) = url.strip_prefix("data:") {
         let Some((head, data)) = data.split_once(',') else {

@@ -69,7 +69,7 @@ impl StreamState {
         self.history = History::of_state(state);
     }
 
-    /// Moves the messages so far to those that readers share.
+    /// Moves the messages so far to the messages that readers share.
     pub(super) fn share_history(&mut self) {
         self.history.share();
     }
@@ -327,7 +327,7 @@ impl StreamState {
         self.add(envelope, StepKind::Other(name, message), steps);
     }
 
-    /// Returns the id of an answer that begins here, for one whose own id is empty or in use.
+    /// Returns a new id for an answer whose own id is empty or in use.
     fn unique_id(&self, envelope: &Envelope) -> Arc<str> {
         format!("{}.{}", self.run_id, envelope.seq).into()
     }

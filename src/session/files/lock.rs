@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
-/// The time to wait for a file: one whose lease was dropped is released a moment later.
+/// The time to wait for a file, because a file whose lease was dropped is released a moment later.
 const HANDOVER: Duration = Duration::from_millis(100);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -163,7 +163,7 @@ fn irregular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// Returns `true` if the file is (still) the one with this name, not through a link.
+/// Returns `true` if `path` (still) names this file itself, not a link to it.
 pub(in crate::session) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {

@@ -82,12 +82,12 @@ pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<
 #[derive(Default)]
 struct Lines {
     hashes: HashSet<u64>,
-    /// That of the last line, if it has no end.
+    /// The hash of the last line, if the line has no end.
     open_line: Option<DefaultHasher>,
 }
 
 impl Lines {
-    /// Adds the next bytes. Lines beyond those that are searched are omitted.
+    /// Adds the next bytes. Lines beyond the searched lines are omitted.
     fn add(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = part.strip_suffix(b"\n").unwrap_or(part);

@@ -19,10 +19,10 @@ use super::folder::Folder;
 /// `NAME.2.damaged`, if something else has that name) and reported, and everything after them is
 /// read. A file of a newer version is not touched.
 ///
-/// A lease is a lock on the file, so it also holds against other processes and other stores over
-/// the folder, and it ends with the process that holds it. Locks may not hold on network file
-/// systems: when the file was written, removed or replaced from outside, that is detected, and the
-/// write is refused with [`Conflict`](crate::ErrorKind::Conflict).
+/// A lease is a lock on the file, so it also excludes other processes and other stores over the
+/// folder, and it ends with the process that took it. Locks may not work on network file systems:
+/// when the file was written, removed or replaced from outside, that is detected, and the write is
+/// refused with [`Conflict`](crate::ErrorKind::Conflict).
 ///
 /// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
 /// `%XX`; an id whose name would have more than 240 bytes is refused. Files are created with mode

@@ -48,7 +48,7 @@ impl Failing {
         }
     }
 
-    /// Returns the number of calls before the one that fails; `None` after it.
+    /// Returns the number of calls before the failing call; `None` after it.
     fn step(&self) -> Option<usize> {
         let step = |remaining: usize| remaining.checked_sub(1);
         let remaining = self

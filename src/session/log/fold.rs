@@ -282,7 +282,7 @@ impl LogFold {
         }
 
         let (user_id, title, cwd, parent) = metadata;
-        // Those that a fork has wait where they were asked about.
+        // The pending calls of a fork wait in the session that asked about them.
         pending.retain(|call| call.session_id == state.thread_id);
         LogSummary {
             messages: count,

@@ -112,7 +112,7 @@ impl<L: Log> SlotUser<L> {
             writes.len() == 1
         };
 
-        // One job for all writes that arrive until it begins.
+        // One job makes all writes that arrive until it begins.
         if is_first {
             let job = WriteAll(Some(shared));
             queue.spawn(move || job.run());
@@ -250,7 +250,8 @@ impl<L: Log> Shared<L> {
 
             let finished = panic::catch(|| -> Result<()> {
                 member.open_log.finish(member.append, outcome)?;
-                // One a group: the replies to all of its writes wait for it.
+                // At most one snapshot per group, because the replies to all writes of the group
+                // wait for it.
                 if !has_snapshot {
                     self.wait_from(queued_at);
                     has_snapshot = member.open_log.write_due_snapshot(self);
@@ -266,8 +267,9 @@ impl<L: Log> Shared<L> {
         replies
     }
 
-    /// Sets the time from which on the next write to the log waits for other programs. That of a
-    /// group is the time of its last write: no write fails because another one has waited for long.
+    /// Sets the time from which on the next write to the log waits for other programs. For a group,
+    /// it is the time of the group's last write, so that no write fails because another one has
+    /// waited for long.
     fn wait_from(&self, queued_at: Instant) {
         if let Some(queue) = &self.queues.writers {
             queue.set_queued_at(queued_at);
@@ -282,7 +284,8 @@ fn send(outcomes: Vec<Outcome>) {
     }
 }
 
-/// Splits writes, without those that were given up, into the first of each session and the others.
+/// Removes abandoned writes and splits the remaining writes into the first of each session and the
+/// others.
 fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Write<L>>) {
     let is_wanted = |write: &Write<L>| !write.request.reply.is_closed();
     let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);

@@ -1,4 +1,4 @@
-//! Lists of many sessions, and of those that cannot be read.
+//! Lists of many sessions, and of sessions that cannot be read.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -30,7 +30,7 @@ pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> 
 /// stores bytes and grants one writer at a time.
 ///
 /// * Bytes are appended in whole lines. A log neither reads nor changes them.
-/// * An id is any text that is not empty. A log may refuse an id that it cannot keep, with
+/// * An id is any text that is not empty. A log may refuse an id that it cannot store, with
 ///   [`ErrorKind::InvalidRequest`], and never takes one for another.
 /// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work,
 ///   where `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a
@@ -168,7 +168,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Returns `true` while a writer of the log is open, in this process or in another one.
     ///
-    /// The provided method opens a writer for a moment, which refuses others meanwhile.
+    /// The provided method opens a writer for a moment, during which other writers are refused.
     ///
     /// # Errors
     ///
@@ -193,7 +193,8 @@ pub trait Log: Send + Sync + 'static {
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
-    /// their order. Each writer is there once. An append that fails must not fail the others.
+    /// their order. Each writer is there once. An append that fails must not fail the other
+    /// appends.
     ///
     /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
     /// with one flush returns `true` from [`appends_together`](Self::appends_together).
@@ -214,7 +215,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
-    /// kept.
+    /// stored.
     ///
     /// It is repeated when a later step failed, and must then not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
@@ -232,8 +233,8 @@ pub trait Log: Send + Sync + 'static {
     /// of `each` ends it and is returned; an id may be passed twice. `each` may use the log.
     ///
     /// The provided method passes on what [`ids`](Self::ids) returns, as one page. A log that reads
-    /// ids page by page bounds the memory of a list, and lets one that was dropped end early: it
-    /// passes on each page that it has read, also an empty one.
+    /// ids page by page bounds the memory of a list, and lets a dropped list end early: it passes
+    /// on each page that it has read, even an empty page.
     fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         each(self.ids()?)
     }
@@ -264,8 +265,8 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Returns `true` if `error` concerns one log, so that lists and
-    /// [`prune`](crate::SessionStore::prune) continue with the others. The provided method is true
-    /// for [`ErrorKind::Corrupt`].
+    /// [`prune`](crate::SessionStore::prune) continue with the other logs. The provided method is
+    /// true for [`ErrorKind::Corrupt`].
     fn concerns_one_log(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }
@@ -320,8 +321,8 @@ pub enum Snapshots {
         /// The bytes since the last snapshot, below which none is written.
         after: u64,
     },
-    /// With the opening that finds it due: for storage behind a network, where no step of a run
-    /// waits for the transfer. If it fails, the log is opened again without it.
+    /// With the opening that finds it due: for storage over a network, where no step of a run waits
+    /// for the transfer. If it fails, the log is opened again without it.
     OnOpen {
         /// The bytes since the last snapshot, below which none is written.
         after: u64,

@@ -37,7 +37,7 @@ use super::snapshot;
 ///
 /// Every record has a checksum. A write that a crash cut off is dropped when the session is next
 /// leased; damaged parts are omitted, given to the log to set aside, and reported, and everything
-/// after them is read. A session of a newer version is left as it is.
+/// after them is read. A session of a newer version is not changed.
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
 /// has begun is finished even if its future is dropped.

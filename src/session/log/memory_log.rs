@@ -11,7 +11,7 @@ use crate::util::sync::lock;
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::repair::Repair;
 
-/// A step of a log, before it is taken. Its error is that of the step.
+/// A step of a log, before it is taken. An error that is returned for it is the error of the step.
 pub(super) enum Step<'a> {
     Open,
     Close,
@@ -22,9 +22,9 @@ pub(super) enum Step<'a> {
     /// No more pieces are passed on.
     End(&'a Result<bool>),
     Append(&'a [u8]),
-    /// So many appends are made together.
+    /// This number of appends is made together.
     AppendAll(usize),
-    /// The bytes were stored; an error is that of the append, and the writer writes no more.
+    /// The bytes were stored. An error is the error of the append, and the writer writes no more.
     Appended(&'a [u8]),
     Repair,
 }

@@ -1,7 +1,7 @@
 //! The log of a session, and the store over such logs.
 //!
-//! A durable store keeps a log for each session, which is only ever appended to; the stores differ
-//! in where they keep it. The cost of a write depends on what it changes, not on how long the
+//! A durable store has a log for each session, which is only ever appended to; the stores differ in
+//! the location of the log. The cost of a write depends on what it changes, not on how long the
 //! session is.
 //!
 //! A record is a line of JSON that begins with a checksum:
@@ -21,7 +21,7 @@
 //! | `info` | the summary of the session for lists; only on the last record of a write |
 //!
 //! The records of a write count only if its last one is complete. Content that a provider wrote in
-//! several lines is kept in one. Where records are lost, `info` contains how many messages were
+//! several lines is stored in one. Where records are lost, `info` contains how many messages were
 //! lost with them: positions in later records are corrected, or dropped where they cannot be.
 //!
 //! A snapshot is added each time the log has doubled, which bounds the time of opening it: see

@@ -320,8 +320,8 @@ impl<L: Log> OpenLog<L> {
         &mut self.writer
     }
 
-    /// Applies the entries of an append to the fold, if they were stored. `outcome` is that of the
-    /// log.
+    /// Applies the entries of an append to the fold, if they were stored. `outcome` is the log's
+    /// result.
     pub(super) fn finish(&mut self, append: EncodedAppend, outcome: Result<u64>) -> Result<()> {
         self.is_outcome_unknown |= outcome.is_err();
         self.is_unsettled = outcome.is_ok();

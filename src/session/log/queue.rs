@@ -16,7 +16,7 @@ use crate::util::sync::lock;
 /// is given back when none is left.
 ///
 /// Jobs run on a thread rather than in the futures that wait for them, because a future that is not
-/// polled, such as that of a run with a slow reader, would block all others.
+/// polled, such as the future of a run with a slow reader, would block all others.
 #[derive(Clone, Default)]
 pub(in crate::session) struct Queue(Arc<Inner>);
 
@@ -47,7 +47,7 @@ struct Job {
 }
 
 /// The worker that runs the jobs. If its thread never starts, because the runtime is shut down,
-/// another thread takes over: the jobs may be those of another runtime.
+/// another thread takes over: the jobs may belong to another runtime.
 struct Worker(Option<Arc<Inner>>);
 
 impl Queue {

@@ -22,7 +22,7 @@ pub struct Repair<'a> {
 pub(super) enum Content<'a> {
     /// All of them.
     Whole(&'a [u8]),
-    /// Those of a log that is too long to be read at once.
+    /// The bytes of a log that is too long to be read at once.
     Stored(Read<'a>),
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Scan {
     pub(super) damage: Vec<Damage>,
     /// The bytes after the last complete write.
     pub(super) tail: Option<Damage>,
-    /// That tail in pieces, which are set aside one after the other.
+    /// The damaged tail in pieces, which are set aside one after the other.
     pub(super) tail_pieces: Vec<Damage>,
     /// The end of the last complete write.
     pub(super) end: u64,

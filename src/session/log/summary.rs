@@ -72,7 +72,7 @@ impl From<SnapshotPosition> for (u64, u64) {
     }
 }
 
-/// Reads a text; one that is too long for a list is cut.
+/// Reads a text; a text that is too long for a list is cut.
 fn read_title<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<str>>, D::Error> {
     from.deserialize_option(Text(|text| match text.len() {
         ..=MAX_TEXT => Some(text.into()),

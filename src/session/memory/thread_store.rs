@@ -28,13 +28,13 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// default).
 ///
 /// Expired sessions are swept on access, at most every five minutes, and by
-/// [`sweep`](ThreadStore::sweep); a session that a run holds is never swept. There is no global
-/// store: clones share one.
+/// [`sweep`](ThreadStore::sweep); a session that a run has leased is never swept. There is no
+/// global store: clones share one.
 ///
 /// Nothing else bounds the store unless [`max_sessions`](ThreadStore::max_sessions) or
-/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the sessions that were used
-/// longest ago are dropped, with a warning in the log at most once a minute. A session in use, one
-/// with calls that wait for an answer, and the one that was used last stay.
+/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the least recently used sessions
+/// are dropped, with a warning in the log at most once a minute. Sessions in use, sessions with
+/// pending calls, and the session that was used last are not dropped.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -56,7 +56,7 @@ impl Default for ThreadStore {
 }
 
 impl ThreadStore {
-    /// Creates a store that keeps sessions for an hour after their last access.
+    /// Creates a store that drops sessions an hour after their last access.
     pub fn new() -> Self {
         Self::with_ttl(DEFAULT_TTL)
     }
@@ -94,7 +94,7 @@ impl ThreadStore {
         self
     }
 
-    /// Returns the session's state; a new empty one is made when there is none.
+    /// Returns the session's state; a new empty session is created if there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
         let mut threads = self.begin(id);
         if !threads.exists(id) {
@@ -113,7 +113,7 @@ impl ThreadStore {
         self.begin(id).write(id, |entry| entry.save(state));
     }
 
-    /// Removes the session, also while a run holds it; false when there was none.
+    /// Removes the session, even while a run has leased it; false when there was none.
     pub fn delete(&self, id: &str) -> bool {
         let mut threads = self.begin(id);
         match threads.get(id) {
@@ -127,7 +127,7 @@ impl ThreadStore {
         lock(&self.0).sweep()
     }
 
-    /// Returns the number of sessions, including expired ones that have not been swept yet.
+    /// Returns the number of sessions, including expired sessions that have not been swept yet.
     pub fn len(&self) -> usize {
         lock(&self.0).len()
     }

@@ -39,7 +39,8 @@ pub(super) struct Threads {
     swept_at: Instant,
     /// Counts uses and writes.
     clock: u64,
-    /// The newest token, of any session: one that is created again after it was removed has others.
+    /// The newest token of all sessions, so that a session that is created again after its removal
+    /// never reuses a token.
     token: u64,
     warned_at: Option<Instant>,
     /// The number of sessions dropped to stay within the limits since the last report.
@@ -233,8 +234,8 @@ impl Threads {
         }
     }
 
-    /// Drops the sessions that were used longest ago until there is room, all but the one that was
-    /// used last, those in use and those with calls that wait.
+    /// Drops the least recently used sessions until there is room. Does not drop the session that
+    /// was used last, sessions in use, and sessions with pending calls.
     pub(super) fn make_room(&mut self) {
         let mut dropped_count = 0;
         while self.count > self.bounds.sessions || self.bytes > self.bounds.bytes {
@@ -296,8 +297,8 @@ impl Entry {
         !self.held && self.last_access.elapsed() >= ttl
     }
 
-    /// Returns `true` if calls of this session wait for approval. Those that a fork was copied with
-    /// wait in the session it was copied from.
+    /// Returns `true` if calls of this session wait for approval. Calls that were copied into a
+    /// fork wait in the original session.
     fn has_pending_calls(&self) -> bool {
         let state = &self.session.state;
         let mut pending = state.pending.iter();
@@ -311,7 +312,7 @@ impl Entry {
 
     /// Replaces the state, but for its id. No call is open after that.
     pub(super) fn save(&mut self, state: AgentState) {
-        // The title is that of the first input, which is read only where it is not known.
+        // The title comes from the first input, which is read only if the title is not known.
         if self.session.first_text.is_none() || state.messages.is_empty() {
             return self.set(StoredSession::new(state));
         }

@@ -99,7 +99,7 @@ impl Statements {
                 "select id from {sessions} where size > 0 and ($1::text is null or id > $1)
                  order by id limit {IDS_AT_ONCE}"
             ),
-            // One row without a part when there are none.
+            // Returns one row without a part if there are no parts.
             read: format!(
                 "select s.size, greatest(l.at, $2),
                      substring(l.bytes from 1 + (greatest(l.at, $2) - l.at)::int

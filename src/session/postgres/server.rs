@@ -24,7 +24,7 @@ use super::schema::{IDS_AT_ONCE, Statements};
 /// The maximum length of an id in bytes, which entries of an index limit.
 const MAX_ID: usize = 1_000;
 /// The distance by which the rows of a log that is written again are moved, so that they do not
-/// meet those that they replace.
+/// collide with the rows that they replace.
 const SHIFT: i64 = 1 << 62;
 
 /// A PostgreSQL database as a server of logs.

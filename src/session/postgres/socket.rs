@@ -21,7 +21,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Connects to the one host of this configuration, whose address is known.
+    /// Connects to the only host of this configuration, whose address is known.
     pub(super) async fn open(config: &Config) -> io::Result<Self> {
         let port = config.get_ports().first().copied().unwrap_or(5432);
         let ip = config.get_hostaddrs().first();

@@ -32,7 +32,7 @@ use super::server::Database;
 ///
 /// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of
 /// the `search_path`. Missing tables are created, even by several processes at once; a user who may
-/// not create tables can use those that the store has created for another. Tables of a newer
+/// not create tables can use tables that the store has created for another user. Tables of a newer
 /// version are not touched. A write is one statement; its rows have 64 KiB at most. An acknowledged
 /// write is committed; if `synchronous_commit` is off, it is turned on for each write. A pooler
 /// between the store and the database may share out connections by transactions. Damaged parts are

@@ -24,8 +24,8 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[error("{0}")]
 pub(super) struct Distrust(String);
 
-/// The server's expected identity, with trust in the system's certificates. It is asked for every
-/// connection, also for those without TLS: what can go wrong belongs to the handshake.
+/// The server's expected identity, with trust in the system's certificates. It is created for every
+/// connection, even without TLS, so that every failure belongs to the handshake.
 pub(super) struct Connector(String);
 
 /// A secure stream, whose messages are checked.

@@ -238,7 +238,7 @@ impl Keys {
     }
 }
 
-/// Returns a lease as a text. That of another store never begins as this store's do.
+/// Returns a lease as a text. The leases of two stores never begin with the same text.
 fn lease_value(lease: &LeaseKey) -> String {
     format!("{}{}", owner_prefix(&lease.owner), lease.number)
 }

@@ -33,11 +33,11 @@ use super::server::Keys;
 /// A session is as durable as the server is, which should have `appendonly yes`. From Redis 7.2 on,
 /// each write waits until it is in the append-only file on the disk (`WAITAOF`); `appendfsync` must
 /// then be `everysec` or `always`, for with `no` every write fails. Older servers need `appendfsync
-/// always`: with `everysec`, a server or machine that is killed loses the last second or two of
-/// what was acknowledged, and without an append-only file everything since the last snapshot. The
-/// store warns once, in the log, when it cannot wait. A failover to a replica loses what the
-/// replica had not received. When the last writes of a holder were lost, its next write is refused,
-/// as if the session had been leased by another store.
+/// always`: with `everysec`, a server or machine that is killed loses acknowledged writes of the
+/// last second or two, and without an append-only file everything since the last snapshot. The
+/// store warns once, in the log, when it cannot wait. A failover to a replica loses the writes that
+/// the replica had not received. When the last writes of a holder were lost, its next write is
+/// refused, as if the session had been leased by another store.
 ///
 /// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
 /// whole sessions; their ids are kept separately, so that such a session is an error

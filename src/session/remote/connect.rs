@@ -70,8 +70,8 @@ pub(in crate::session) fn with_timeout<T: Send + 'static>(
     })
 }
 
-/// Each address has its share of the time that is left: one that is silent takes none of the
-/// next one's.
+/// Each address has its share of the remaining time, so that a silent address takes no time from
+/// the next one.
 fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for (address, others) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {

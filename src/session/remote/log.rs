@@ -20,7 +20,8 @@ use super::server::{
     DamagedPart, IdPage, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
 };
 
-/// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
+/// The time to wait for a lease, because a lease that was dropped elsewhere is released a moment
+/// later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -168,7 +169,8 @@ impl<S: Server> RemoteLog<S> {
     }
 }
 
-/// The pieces of a damaged part that begins at this offset. One without bytes has one.
+/// Returns the pieces of a damaged part that begins at this offset. A part without bytes has one
+/// piece.
 fn pieces_of(offset: u64, part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let len = PIECE as usize;
     let count = part.len().div_ceil(len).max(1);
@@ -323,7 +325,7 @@ impl<S: Server> Log for RemoteLog<S> {
         loop {
             let (exists, size) = match self.tail(id, 1) {
                 Ok(tail) => (tail.is_some(), tail.map(|tail| tail.size)),
-                // There is one that cannot be read.
+                // The log exists, but cannot be read.
                 Err(error) if error.kind() == ErrorKind::Corrupt => (true, None),
                 Err(error) => return Err(error),
             };

@@ -17,8 +17,8 @@ const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
 /// died, any machine can continue the session ([`lease_time`](Self::lease_time)). A thread of the
-/// store renews leases while they are held, and gives them back when they are dropped. Giving one
-/// back takes a moment; another machine waits that long before it reports
+/// store renews leases until they are dropped, and then releases them. Giving one back takes a
+/// moment; another machine waits that long before it reports
 /// [`SessionBusy`](ErrorKind::SessionBusy). Dropping the last clone of the store waits, two seconds
 /// at most, until its leases have been given back. Within a tokio runtime no task waits for it, but
 /// the drop of the runtime does, as at the end of `#[tokio::main]`. `std::process::exit` does not.
@@ -77,9 +77,9 @@ impl ServerOptions {
     }
 
     /// Sets how long a session stays leased to a machine that is gone, at least 100 milliseconds.
-    /// Defaults to 30 seconds. While leases are held, the store renews them after a third of that
-    /// time. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs is
-    /// made again before the lease expires.
+    /// Defaults to 30 seconds. The store renews leases after a third of that time, until they are
+    /// dropped. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs
+    /// is made again before the lease expires.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;

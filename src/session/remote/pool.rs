@@ -93,7 +93,7 @@ impl<S: Server> Pool<S> {
         }
     }
 
-    /// Runs a call once, on a connection that is free or a new one.
+    /// Runs a call once, on a free or new connection.
     pub(super) fn once<T>(
         &self,
         call: impl Fn(&S, &mut S::Connection) -> Outcome<T>,

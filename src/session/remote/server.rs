@@ -121,7 +121,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Returns `false` for a connection on which nothing more can be asked.
     fn is_usable(&self, connection: &Self::Connection) -> bool;
 
-    /// Some ids of sessions that were written: the first, or those at the `next` of a page.
+    /// Returns some ids of sessions that were written: the first ids, or the ids from the `next` of
+    /// a page on.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
     /// Returns the parts of a log from the offset `from` on, which begin before `from + len`.
@@ -152,7 +153,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     fn is_claimed(&self, connection: &mut Self::Connection, id: &str, owner: &str)
     -> Outcome<bool>;
 
-    /// Renews leases from now, except those that were leased elsewhere in between.
+    /// Renews leases from now, except leases of sessions that were leased elsewhere in between.
     fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 
     /// Releases a lease, if it is still this one.

@@ -194,7 +194,7 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
 }
 
 /// A connection to a file that may come from an untrusted source: nothing in its schema is run,
-/// little of it is parsed, and no value is larger than those that are written.
+/// little of it is parsed, and no value is larger than the values that this crate writes.
 fn connect(path: &Path, busy_timeout: Duration) -> Result<(Connection, Steps)> {
     let make_error = |error| database_error("open", path, error);
     let (connection, steps) = open_bounded(path, busy_timeout).map_err(make_error)?;

@@ -43,7 +43,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Refuses a write after one whose outcome is unknown.
+    /// Refuses a write after a write whose outcome is unknown.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_broken {
             return Ok(());
@@ -307,7 +307,8 @@ fn next_ids(
     Ok((ids, None))
 }
 
-/// The rows of a log after the one at this place, and the place of the last; `None` at the end.
+/// Returns the rows of a log after position `after`, and the position of the last one. Returns
+/// `None` at the end.
 fn next_rows(
     connection: &Connection,
     id: &str,

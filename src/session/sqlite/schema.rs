@@ -9,8 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 use super::failure::database_error;
 use super::steps::Steps;
 
-/// The maximum size of a statement, in bytes. SQLite parses those of all tables of the file for
-/// each connection, and keeps up to 50 times their size: 30 MB for as many objects as are read.
+/// The maximum size of a statement, in bytes. SQLite parses the statements of all tables of the
+/// file for each connection, and uses up to 50 times their size in memory: 30 MB for as many
+/// objects as are read.
 pub(super) const MAX_SQL: i32 = 4 * 1024;
 /// The maximum number of columns of a table.
 pub(super) const MAX_COLUMNS: i32 = 200;
@@ -57,7 +58,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
         .try_for_each(|(_, _, sql)| connection.execute_batch(sql))
 }
 
-/// Makes SQLite parse the definitions of all objects of the file, including those of other
+/// Makes SQLite parse the definitions of all objects of the file, including objects of other
 /// programs.
 ///
 /// # Errors

@@ -14,10 +14,10 @@ use super::replay::Player;
 
 /// A model recorded to a file, or replayed from one.
 ///
-/// The file holds one JSON object per line: first the model, then for each call the hashes of the
+/// The file has one JSON object per line: first the model, then for each call the hashes of the
 /// request and every event of the answer. It contains no key and no text of a request. Replaying is
-/// strict: each request must match a recorded one that has not been played yet (one that was
-/// recorded twice is played twice, in that order); anything else is an error that lists the
+/// strict: each request must match a recorded request that has not been played yet (a request that
+/// was recorded twice is played twice, in that order); any other request is an error that lists the
 /// differences. Sections of the system prompt that are marked volatile are not compared.
 ///
 /// ```

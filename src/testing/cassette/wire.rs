@@ -65,7 +65,7 @@ impl From<WireCard> for ModelCard {
 /// One call: its request, and its events.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Exchange {
-    /// The position of the call among those of its recording.
+    /// The position of the call among the calls of its recording.
     pub(super) call: usize,
     pub(super) request: Fingerprint,
     /// The error of a call whose stream never began.

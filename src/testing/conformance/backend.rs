@@ -10,11 +10,11 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::checks::{Failures, same, wrong};
 
-/// Checks that a [`Backend`] keeps its contract: written files can be read back, whole or in parts;
-/// no path leaves the root; a missing file, a folder and a file in the way are distinguished; a
-/// file that has changed is not overwritten by a writer that has not seen the change; folders list
-/// their entries; searches return the right matches; commands, where there are any, return their
-/// output.
+/// Checks that a [`Backend`] fulfills its contract: written files can be read back, whole or in
+/// parts; no path leaves the root; a missing file, a folder and a file in the way are
+/// distinguished; a file that has changed is not overwritten by a writer that has not seen the
+/// change; folders list their entries; searches return the right matches; commands, where there are
+/// any, return their output.
 ///
 /// `make` returns a backend over a fresh, empty workspace for each check.
 ///

@@ -1,4 +1,4 @@
-//! Suites that hold an implementation to a trait's contract.
+//! Suites that check that an implementation fulfills a trait's contract.
 //!
 //! They never panic and report all failures at once, so that they can run inside any test
 //! framework.

@@ -7,7 +7,7 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, 
 
 use super::checks::{Failures, wrong};
 
-/// Checks that a [`Model`] keeps its contract: a stream begins with `Start` and has exactly one
+/// Checks that a [`Model`] fulfills its contract: a stream begins with `Start` and has exactly one
 /// `Stop`, at its end; [`call`](Model::call) returns the fold of [`stream`](Model::stream); a
 /// stream may be dropped in the middle; two streams at once do not mix; a usage report is not taken
 /// back.

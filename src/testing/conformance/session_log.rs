@@ -14,14 +14,14 @@ use super::checks::{Failures, same, wrong};
 /// A check of a log, which may block.
 type Check<L> = fn(&L) -> Result<()>;
 
-/// Checks that a [`Log`] keeps its contract: bytes come back in the order in which they were
-/// appended, whole or from the end, also after the log is reopened; one writer at a time has a log;
+/// Checks that a [`Log`] fulfills its contract: bytes come back in the order in which they were
+/// appended, whole or from the end, even after the log is reopened; one writer at a time has a log;
 /// a log is removed as it was expected, or not at all; ids are distinguished; and a [`LogStore`]
-/// over it reports damage once and reads the rest.
+/// over it reports damage once and reads the undamaged part.
 ///
 /// `make` returns an empty log for each check. `reopen` is given a log that is no longer used and
-/// returns another over the same bytes; for a log that keeps nothing beyond the process, it returns
-/// the log as it is. [`session_store`](super::session_store) checks the sessions of a [`LogStore`].
+/// returns another over the same bytes; for a log that is lost with the process, it returns the log
+/// unchanged. [`session_store`](super::session_store) checks the sessions of a [`LogStore`].
 ///
 /// # Errors
 ///

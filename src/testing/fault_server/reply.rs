@@ -191,7 +191,7 @@ impl Reply {
         self.split_at((len..total).step_by(len))
     }
 
-    /// Keeps the first `len` bytes of the body and drops the rest of the reply.
+    /// Sends the first `len` bytes of the body and drops the remaining reply.
     #[must_use]
     pub fn truncate(mut self, len: usize) -> Self {
         let body = self.take_body();

@@ -20,8 +20,8 @@ use super::reply::Reply;
 ///
 /// When none is left, a request gets the reply of the [`respond`](Self::respond) function, else the
 /// [`fallback`](Self::fallback), or without one a status 500 with a message about it. Every request
-/// is kept. The server runs on the runtime it was started on and ends, with all its connections,
-/// when it is dropped.
+/// is recorded. The server runs on the runtime it was started on and ends, with all its
+/// connections, when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
     shared: Arc<Shared>,

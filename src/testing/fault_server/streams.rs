@@ -14,7 +14,7 @@ fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-/// Returns the events of one message around those of its blocks.
+/// Returns the events of one message around the events of its blocks.
 fn anthropic(blocks: Vec<Value>, stop: &str) -> Reply {
     let start = json!({"type": "message_start", "message": {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test",

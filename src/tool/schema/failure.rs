@@ -14,15 +14,14 @@ pub(super) const MAX_NAMED: usize = 20;
 /// The maximum length of a quoted value, in bytes.
 const MAX_QUOTE: usize = 80;
 
-/// The maximum length of a quoted schema, in bytes; a longer one is cut. The model has the whole
+/// The maximum length of a quoted schema, in bytes; a longer schema is cut. The model has the whole
 /// schema in the tool's definition.
 const MAX_SCHEMA: usize = 16 * 1024;
 
-/// The failures of a call's arguments: each place with its cause.
+/// The failures of a call's arguments: the path of each with its cause.
 ///
-/// A place is a JSON pointer, `/` being the arguments as a whole; of a key over 80 bytes it has the
-/// beginning. `Display` prints one failure a
-/// line; after ten it prints the number of the others.
+/// A path is a JSON pointer; `/` is the arguments as a whole. A key over 80 bytes is cut to its
+/// beginning. `Display` prints one failure a line; after ten it prints the number of the others.
 ///
 /// ```
 /// use agentcore::tool::check_arguments;
@@ -70,7 +69,7 @@ impl ArgumentError {
         Self { failures, omitted }
     }
 
-    /// One failure at one place.
+    /// Creates the failure at one path.
     #[cfg(feature = "schema")]
     pub(crate) fn at(path: String, text: String) -> Self {
         let failure = Failure {
@@ -82,7 +81,7 @@ impl ArgumentError {
         Self::new(vec![failure], 0)
     }
 
-    /// Returns the places that fail, as JSON pointers, at most ten.
+    /// Returns the paths that fail, as JSON pointers, at most ten.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.failures.iter().map(|failure| failure.path.as_str())
     }
@@ -118,8 +117,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     &text[..cut_offset.unwrap_or_default()]
 }
 
-/// Appends the step to the member `key` to a JSON pointer. Of a long key, the beginning: a pointer
-/// is made for each failure, also for those of alternatives that are discarded.
+/// Appends the step to the member `key` to a JSON pointer. A long key is cut to its beginning,
+/// because a pointer is made for each failure, even for the failures of discarded alternatives.
 pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     let head = clip(key, MAX_QUOTE);
     pointer.push('/');

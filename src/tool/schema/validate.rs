@@ -9,22 +9,22 @@ use super::failure::{ArgumentError, Failure, Kind, MAX_NAMED, MOST, list, push_k
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
-/// The maximum nesting depth of applied schemas: that of the JSON parser, with room for a reference
-/// and an alternative at every second level.
+/// The maximum nesting depth of applied schemas: the maximum depth of the JSON parser, with room
+/// for a reference and an alternative at every second level.
 const DEEPEST: usize = 256;
 
-/// The effort of applying one schema. That of comparing two values with each other is 1, and more
-/// for long texts.
+/// The effort of applying one schema. Comparing two values has an effort of 1, and more for long
+/// texts.
 const SCHEMA: usize = 16;
 
-/// The effort before the size of the arguments is computed: that of 20,000 schemas.
+/// The effort before the size of the arguments is computed: 20,000 schemas.
 const FREE_EFFORT: usize = 20_000 * SCHEMA;
 
-/// The further effort for each value among the arguments: that of 100 schemas. Alternatives within
-/// alternatives, and long lists under `enum`, can ask for any effort, and end here.
+/// The additional effort for each value among the arguments: 100 schemas. Alternatives within
+/// alternatives, and long lists under `enum`, would need unlimited effort, and are stopped here.
 const EFFORT_A_VALUE: usize = 100 * SCHEMA;
 
-/// The maximum effort, regardless of the size of the arguments: that of 2,000,000 schemas.
+/// The maximum effort, regardless of the size of the arguments: 2,000,000 schemas.
 const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
 
 /// A step from a value to one inside it.

@@ -56,8 +56,8 @@ impl TaskContext {
     /// Passes on a message of a run inside this task, such as a subagent's, and waits until the
     /// reader has taken it. It carries the id of the call that began the task.
     ///
-    /// The task's own messages take the place of `init` and `result`, whose usage is counted; after
-    /// an answer with tool calls, the progress of the task is reported.
+    /// The task's own messages replace `init` and `result`, whose usage is counted; after an answer
+    /// with tool calls, the progress of the task is reported.
     pub async fn forward(&self, mut message: SdkMessage) {
         let Some(sink) = self.open_sink() else {
             return;

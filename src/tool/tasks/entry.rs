@@ -99,7 +99,7 @@ impl TaskEntry {
         &self.spec
     }
 
-    /// The tasks below this one that have not ended.
+    /// Returns the tasks of this task's runs that have not ended.
     pub(crate) fn open_tasks(&self) -> &OpenTasks {
         &self.open_tasks
     }
@@ -152,7 +152,7 @@ impl TaskEntry {
         TaskUsage::new(state.tokens, state.tool_uses, millis)
     }
 
-    /// Sets the outcome and wakes those that wait for it.
+    /// Sets the outcome and wakes the futures that wait for the outcome.
     pub(super) fn finish(&self, outcome: TaskOutcome) {
         self.settle(outcome);
         self.end.notify_waiters();

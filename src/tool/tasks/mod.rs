@@ -1,7 +1,7 @@
 //! The background tasks of a run.
 //!
-//! [`BackgroundTasks`] is the scope that owns them, [`TaskContext`] the task's own view, and
-//! [`TaskHandle`] that of the others.
+//! [`BackgroundTasks`] is the scope that owns them, [`TaskContext`] the view of the task itself,
+//! and [`TaskHandle`] the view of other code.
 
 mod context;
 mod entry;

@@ -32,14 +32,14 @@ const MAX_ENDED_TEXT: usize = 64 * 1024;
 /// of a finished task reaches the reader as a `task_notification`, and the model before its next
 /// turn.
 ///
-/// Tasks end when the run does: the run does not wait for them, unless
-/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes it. Those that a
-/// run leaves unfinished are reported as stopped, to the reader and, in the session's next run, to
-/// the model; dropping the run drops them silently. Work that has to outlive the run belongs in
-/// `tokio::spawn`. The text of an outcome is limited like the result of a tool, by
-/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes); all of a run count toward its
-/// [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), and are cut to 1 KiB once three
-/// quarters of that are used. Clones share it.
+/// Tasks end when the run does: the run does not wait for them, unless you set
+/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks). Tasks that are
+/// unfinished at the end of a run are reported as stopped, to the reader and, in the session's next
+/// run, to the model; dropping the run drops them silently. Work that has to outlive the run
+/// belongs in `tokio::spawn`. The text of an outcome is limited like the result of a tool, by
+/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes); all outcomes of a run count toward
+/// its [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), and further outcomes are cut
+/// to 1 KiB once three quarters of that limit are used. Clones share it.
 ///
 /// ```
 /// use agentcore::FuncTool;
@@ -64,9 +64,9 @@ struct Tasks {
     running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,
-    /// Those that have not ended, in the order in which they began.
+    /// The tasks that have not ended, in the order in which they began.
     open: Vec<Arc<TaskEntry>>,
-    /// The newest of those that have ended.
+    /// The tasks that ended last.
     ended_entries: Vec<Arc<TaskEntry>>,
     /// The reader of the run; `None` outside any run.
     sink: Option<WeakSink>,
@@ -125,7 +125,8 @@ impl BackgroundTasks {
     /// Adds a task that reports to the reader of the run, and returns its handle. A panic in it is
     /// a failure. When the run has ended, the task is dropped at once.
     ///
-    /// The id is that of `spec`, unless a task has it already or there is none.
+    /// The task has the id of `spec`. A new id is made if `spec` has none or a task has the same
+    /// id.
     ///
     /// ```
     /// use agentcore::FuncTool;
@@ -235,7 +236,7 @@ impl BackgroundTasks {
         self.len() == 0
     }
 
-    /// Advances the tasks and takes one that has ended.
+    /// Advances the tasks and takes a task that has ended.
     pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
         let ended_task = {
             let mut tasks = lock(&self.0);

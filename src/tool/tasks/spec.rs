@@ -15,9 +15,9 @@ pub struct TaskSpec {
     /// The task's id. With `None`, or with the id of another task of the run, the run assigns one,
     /// such as `task_1`.
     pub id: Option<Arc<str>>,
-    /// A short name of the work, for people and for the model. A task keeps 1,000 characters.
+    /// A short name of the work, for people and for the model. Cut to 1,000 characters.
     pub label: Arc<str>,
-    /// The description of the work; empty if the label is enough. A task keeps 1,000 characters.
+    /// The description of the work; empty if the label is enough. Cut to 1,000 characters.
     pub description: String,
     /// The call that began it.
     pub tool_use_id: Option<Arc<str>>,

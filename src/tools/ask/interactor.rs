@@ -102,8 +102,8 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if one does not exist, or if
-    /// a text was given where none was asked for; the text names the problem.
+    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if an answer does not exist,
+    /// or if a text was given but not requested; the text names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) =
             chosen.picked.iter().find(|at| **at >= self.options.len())
@@ -188,11 +188,11 @@ impl Chosen {
     }
 }
 
-/// The interface to a person who answers questions: at a terminal, in a chat, behind a dialog.
+/// The interface to a person who answers questions: at a terminal, in a chat, in a dialog.
 ///
 /// Several calls may ask concurrently; an interactor that can only ask one question at a time makes
-/// the others wait. An interactor for several sessions finds the person to ask in the [`Asking`] of
-/// a question.
+/// the other questions wait. An interactor for several sessions finds the person to ask in the
+/// [`Asking`] of a question.
 ///
 /// # Errors
 ///

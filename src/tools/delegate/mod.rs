@@ -1,4 +1,4 @@
-//! The tools that delegate to subagents: `delegate_to_agent`, and those for background tasks.
+//! The tools that delegate to subagents: `delegate_to_agent`, and the tools for background tasks.
 
 mod async_tasks;
 #[expect(

@@ -147,7 +147,7 @@ impl Children {
         Ok(builder.build()?)
     }
 
-    /// Returns the model of a subagent; `None` for that of the calling run.
+    /// Returns the model of a subagent; `None` for the model of the calling run.
     fn model(
         &self,
         child: &ChildType,

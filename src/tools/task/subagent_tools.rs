@@ -88,8 +88,8 @@ impl SubagentTools {
         }
     }
 
-    /// Sets the model of subagents whose definition names none. Defaults to that of the calling
-    /// run.
+    /// Sets the model of subagents whose definition names none. Defaults to the model of the
+    /// calling run.
     pub fn model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self
@@ -101,13 +101,13 @@ impl SubagentTools {
         self
     }
 
-    /// Sets the tools from which definitions select. Defaults to those of the calling run.
+    /// Sets the tools from which definitions select. Defaults to the tools of the calling run.
     pub fn tools(mut self, registry: &ToolRegistry) -> Self {
         self.tools = Some(registry.clone());
         self
     }
 
-    /// Sets the hooks of subagents. Defaults to those of the calling run.
+    /// Sets the hooks of subagents. Defaults to the hooks of the calling run.
     pub fn hooks(mut self, hooks: ChildHooks) -> Self {
         self.hooks = hooks;
         self
@@ -124,7 +124,8 @@ impl SubagentTools {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Config`] if the registry is empty, or a definition names a model that
-    /// is neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
+    /// is neither an alias nor a name that `providers::resolve` accepts; the text lists the
+    /// aliases.
     pub fn build(self) -> Result<Vec<FuncTool>> {
         if self.registry.names().is_empty() {
             let text = "no subagent is registered; register one, or leave out the tools";

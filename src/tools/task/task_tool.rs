@@ -138,7 +138,7 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
 }
 
 /// Starts a subagent in the background, and returns the result of the call. `text` converts the
-/// outcome of the subagent to that of the task.
+/// outcome of the subagent to the outcome of the task.
 pub(crate) fn begin_child(
     cx: ToolContext,
     session: Session,

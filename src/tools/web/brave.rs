@@ -49,8 +49,8 @@ impl Brave {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
 
-    /// Returns the service at another base URL, such as that of a gateway; `/res/v1/web/search` is
-    /// added to it.
+    /// Sets the base URL of the service, for example of a gateway; `/res/v1/web/search` is added to
+    /// it.
     ///
     /// # Errors
     ///

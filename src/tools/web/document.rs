@@ -67,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of elements of a document, that of their attributes, and the length of
-    /// the values.
+    /// Returns the number of elements of a document, the number of their attributes, and the length
+    /// of the values.
     fn size(root: &Rc<Node>) -> (usize, usize, usize) {
         let (mut elements, mut attributes, mut values) = (0, 0, 0);
         let mut stack = vec![root.clone()];

@@ -22,10 +22,10 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The search of DuckDuckGo, without a key: its page for browsers without scripts.
 ///
-/// It returns sources without an answer, those of the first page; advertisements are omitted. The
-/// page is made for people: when the service asks for a person, which it does after many searches,
-/// the search is an error that names this. A service with a key, such as [`Brave`](super::Brave),
-/// is for programs that depend on it.
+/// It returns the sources of the first page, without an answer; advertisements are omitted. The
+/// page is made for people: after many searches the service requires proof of a person, and the
+/// search fails with an error that names this. Use a service with a key, such as
+/// [`Brave`](super::Brave), if your program depends on searches.
 ///
 /// A search may take 30 seconds, and a reply may have 2 MiB.
 ///
@@ -44,7 +44,7 @@ impl DuckDuckGo {
         Self(SearchService::new(&PARAMETERS, None))
     }
 
-    /// Returns the service at another base URL, such as that of a gateway; `/html/` is added to it.
+    /// Sets the base URL of the service, for example of a gateway; `/html/` is added to it.
     ///
     /// # Errors
     ///

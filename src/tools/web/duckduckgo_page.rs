@@ -11,7 +11,7 @@ use crate::util::Cancellation;
 use super::document::parse;
 use super::search::Source;
 
-/// The classes of the elements that are read, and of those that show the kind of the page.
+/// The classes of the elements that are read, and of the elements that show the kind of the page.
 const LINK: &str = "result__a";
 const SNIPPET: &str = "result__snippet";
 const ADVERTISEMENT: &str = "result--ad";
@@ -50,8 +50,8 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
 
         if is_of(LINK) {
             let href = attribute(&node, "href").unwrap_or_default();
-            // An entry without a target has an empty one, so that its snippet is not that of the
-            // entry before.
+            // An entry without a target has an empty target, so that its snippet is not taken for
+            // the snippet of the previous entry.
             let target = target(url, &href).map_or(String::new(), String::from);
             sources.push(Source::new(text(&node), target, ""));
         } else if is_of(SNIPPET)

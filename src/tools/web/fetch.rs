@@ -74,7 +74,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
         if is_same_origin && followed < limits.redirects {
             url = target;
         } else if is_same_origin && limits.redirects > 0 {
-            // One redirect too many: the error is returned after the loop.
+            // There are too many redirects: the error is returned after the loop.
             break;
         } else if url.host() == target.host()
             && (url.scheme(), target.scheme()) == ("https", "http")

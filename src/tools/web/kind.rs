@@ -72,9 +72,9 @@ pub(super) fn of(media: &str) -> Option<Kind> {
     }
 }
 
-/// Returns the text of a body. The encoding is that of its byte order mark, else the one the server
-/// declares, else the one a page declares itself, else UTF-8; a page that is not UTF-8 is read as
-/// Windows-1252, as browsers do.
+/// Returns the text of a body. The encoding comes from its byte order mark, else from the server,
+/// else from the page itself, else it is UTF-8. A page that is not UTF-8 is read as Windows-1252,
+/// as browsers do.
 pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {
     let is_html = kind == Kind::Html;
     let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());

@@ -15,8 +15,8 @@ pub(super) struct Markdown {
     pub(super) is_cut: bool,
 }
 
-/// Takes time in proportion to the page, and a few seconds at most for one that is made to be slow.
-/// It ends soon after `stop`, with what there is then.
+/// Takes time in proportion to the page, and a few seconds at most for a page that is made to be
+/// slow. It ends soon after `stop`, with the text converted by then.
 pub(super) fn convert(html: &str, base: &Url, stop: &Cancellation) -> Markdown {
     let document = parse(html, stop);
     let normalized = normalize(&document.root, base, stop);

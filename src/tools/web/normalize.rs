@@ -124,8 +124,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Makes a link absolute unless it becomes too long. Of one that carries its own content only
-    /// the scheme stays.
+    /// Makes a link absolute unless it becomes too long. A link that carries its own content is cut
+    /// to its scheme.
     fn complete(&mut self, attr: &mut Attribute) {
         let Ok(url) = self.base.join(attr.value.trim()) else {
             return;

@@ -16,8 +16,8 @@ const SKIPPED: [&str; 13] = [
     "head", "script", "style", "template", "noscript", "svg", "math", "iframe", "object", "embed",
     "canvas", "select", "dialog",
 ];
-/// Elements whose conversion is checked: those that the converter treats specially and that may
-/// contain elements.
+/// Elements whose conversion is checked: the elements that the converter treats specially and that
+/// may contain elements.
 const CHECKED: [&str; 29] = [
     "a", "article", "b", "body", "caption", "code", "dd", "div", "dl", "dt", "em", "form", "h1",
     "h2", "h3", "h4", "h5", "h6", "i", "main", "p", "pre", "section", "strong", "tbody", "td",

@@ -50,8 +50,7 @@ impl Tavily {
         SearchService::key_from_env(&PARAMETERS).map(Self::new)
     }
 
-    /// Returns the service at another base URL, such as that of a gateway; `/search` is added to
-    /// it.
+    /// Sets the base URL of the service, for example of a gateway; `/search` is added to it.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ const MAX_COMPARISONS: usize = 200_000_000;
 ///
 /// While the tokenizer is inside an element, it emits no token. Each attribute after the first
 /// begins right after a separator, so the number of such positions since the last token is at least
-/// that of the attributes, in any state of the tokenizer.
+/// the number of attributes, in any state of the tokenizer.
 pub(super) struct Tokens<S> {
     pub(super) inner: S,
     full: Rc<Cell<bool>>,
@@ -118,7 +118,7 @@ fn trim(tag: &mut Tag) {
     }
 }
 
-/// Cuts a value that is too long. Of a link, only the scheme can stay: a part of one leads
+/// Cuts a value that is too long. A link is cut to its scheme, because a longer part would lead
 /// elsewhere.
 fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {

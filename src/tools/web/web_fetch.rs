@@ -113,7 +113,7 @@ impl WebFetch {
         }
     }
 
-    /// Sets the policy for URLs that may be fetched. Defaults to those of the public internet.
+    /// Sets the policy for URLs that may be fetched. Defaults to all URLs of the public internet.
     pub fn policy(mut self, policy: AddressPolicy) -> Self {
         self.guard.policy = policy;
         self

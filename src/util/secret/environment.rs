@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use super::secret::Secret;
 
-/// The last words of the names of variables that hold keys. Those of passwords are not among them:
-/// a password of a test database is in files that an agent has to read and edit.
+/// The last words of the names of variables that contain keys. Names of passwords are not included,
+/// because the password of a test database is in files that an agent has to read and edit.
 const NAME_ENDS: [&str; 6] = [
     "ACCESS_KEY",
     "APIKEY",

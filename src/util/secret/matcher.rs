@@ -27,9 +27,9 @@ impl Needle {
 
 /// The needles, with tables that let most of a text be skipped.
 pub(super) struct Matcher {
-    /// The needles in order, so that those with a common beginning are neighbors.
+    /// The needles in order, so that needles with a common beginning are neighbors.
     needles: Vec<Needle>,
-    /// The length of the shortest needle: that of the window that is moved over the text.
+    /// The length of the shortest needle, and of the window that is moved over the text.
     window: usize,
     longest: usize,
     /// The distance the window may move when it ends with a block of this hash.

@@ -1,4 +1,4 @@
-//! Secrets, and the one redaction of them.
+//! Secrets, and the only redaction of them.
 //!
 //! [`known`] registers every living [`Secret`], and the keys in the [`environment`]. [`redacted`]
 //! removes them from a text in all [spellings](spelling), [`Pieces`] from a text that arrives in

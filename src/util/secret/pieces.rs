@@ -10,8 +10,8 @@ use super::known::{self, Patterns};
 use super::redact::{merged, redact_with, replaced};
 use super::secret::REDACTED;
 
-/// A shorter beginning of a secret at the end of a piece is passed on at once: it gives nothing
-/// away, and so many words end like it that holding it back would delay most texts.
+/// A shorter beginning of a secret at the end of a piece is passed on at once: it reveals nothing,
+/// and many words end like it, so holding it back would delay most texts.
 const MIN_HELD: usize = 4;
 
 /// The exact search for the secrets that this process held at one moment.

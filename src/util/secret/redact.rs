@@ -177,7 +177,7 @@ fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<u
     }
 }
 
-/// Returns the places in order, those that overlap as one.
+/// Returns the ranges in order, with overlapping ranges merged.
 pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     places.dedup_by(|next, before| {
@@ -218,8 +218,8 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
     Some(out)
 }
 
-/// The secrets of one peer. In what that peer sends, those too short to be searched for everywhere
-/// are removed as well.
+/// The secrets of one peer. Texts of that peer are also searched for secrets that are too short to
+/// be searched for everywhere.
 #[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactor(std::sync::Arc<[super::Secret]>);

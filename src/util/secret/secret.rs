@@ -26,24 +26,26 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// secret begins, with line breaks or without; hexadecimal; percent-encoding of any of its bytes
 /// and the escapes of JSON, once or twice.
 ///
-/// Answers are redacted before hooks, readers, tools and stores receive them, also where pieces of
-/// a stream part the secret; of one whose first one to three bytes end a piece, these stay. A tool
-/// that the model calls with a secret receives `[redacted]`. A block that must go back to its
-/// provider unchanged, such as signed thinking, is never edited: the call fails with
+/// Answers are redacted before hooks, readers, tools and stores receive them, even if the pieces of
+/// a stream split the secret. If the first one to three bytes of a secret end a piece, these bytes
+/// stay. A tool that the model calls with a secret receives `[redacted]`. A block that must go back
+/// to its provider unchanged, such as signed thinking, is never edited: the call fails with
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
-/// crate are given are secrets; make one of any other that a run may come upon and keep it alive.
+/// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
+/// and do not drop it.
 ///
-/// So are the values of up to 256 variables of the process's environment, for commands can read it:
-/// of at least 16 bytes, 6 of them different, that are no path and no address, with names that end
-/// with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or `TOKEN`. It is read once, when
-/// the first text is redacted.
+/// The values of up to 256 variables of the process's environment are secrets as well, because
+/// commands can read the environment: values of at least 16 bytes, 6 of them different, that are no
+/// path and no address, of variables whose names end with `API_KEY`, `APIKEY`, `ACCESS_KEY`,
+/// `SECRET_KEY`, `SECRET` or `TOKEN`. The environment is read once, when the first text is
+/// redacted.
 ///
 /// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
 /// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this
 /// crate cut it off; compression, encryption and other spellings; images and documents; and
-/// messages of the user, which are sent and stored as they are.
+/// messages of the user, which are sent and stored unchanged.
 ///
 /// ```
 /// let key = agentcore::Secret::new("sk-1234567890");

@@ -83,8 +83,8 @@ impl Evidence {
         })
     }
 
-    /// Returns `true` if the leader's id, and with it that of its group and session, is another
-    /// process's.
+    /// Returns `true` if another process has the leader's id, and with it the id of the group and
+    /// session.
     pub(super) fn is_leader_replaced(&self) -> bool {
         proc::read(self.leader).is_some_and(|leader| leader.started != self.since)
     }

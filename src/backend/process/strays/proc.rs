@@ -12,8 +12,8 @@ use super::process::{Environment, Process};
 
 /// The maximum number of bytes read of an environment.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
-/// The file handles that are examined: the standard ones, and the one that a command's shell holds
-/// its lifeline by. Others are the program's own.
+/// The file handles that are examined: the standard handles, and the handle of the lifeline that a
+/// command's shell has open. Other handles are the program's own.
 const HANDLES: [u8; 4] = [0, 1, 2, 9];
 /// `PF_KTHREAD`: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -69,14 +69,15 @@ pub(super) fn read(id: i32) -> Option<Process> {
     })
 }
 
-/// Returns `true` if the id is that of a process, not of one of its other threads.
+/// Returns `true` if the id belongs to a process, not to one of its other threads.
 pub(super) fn is_process(id: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     group.is_some_and(|group| group.trim() == id.to_string())
 }
 
-/// Searches the environment of a process. One that may not be read is [`Environment::Other`].
+/// Searches the environment of a process. An environment that may not be read is
+/// [`Environment::Other`].
 pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
     let Ok(mut file) = File::open(format!("/proc/{id}/environ")) else {
         return Environment::Other;

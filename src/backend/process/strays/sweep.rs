@@ -1,4 +1,4 @@
-//! Finds and ends the processes of a command, including those that fork quickly.
+//! Finds and ends the processes of a command, including processes that fork quickly.
 
 use std::collections::HashMap;
 use std::thread::sleep;
@@ -23,9 +23,10 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 
 /// The search for the processes of one command.
 ///
-/// A process that is killed leaves children without a parent to recognize them by, and one that
-/// forks faster than the search is never reached. So all that is recognized is stopped first: what
-/// is stopped cannot fork, exit or change. It is killed when a scan finds nothing new.
+/// A process that is killed leaves children without a parent to recognize them by, and a process
+/// that forks faster than the search is never reached. So all recognized processes are stopped
+/// first: a stopped process cannot fork, exit or change. They are killed when a scan finds no new
+/// process.
 #[derive(Debug)]
 pub(super) struct Sweep {
     evidence: Evidence,
@@ -129,7 +130,7 @@ impl Sweep {
         }
     }
 
-    /// Scans all processes once, and stops those that are recognized if `is_stopping`.
+    /// Scans all processes once, and stops the recognized processes if `is_stopping`.
     pub(super) fn scan(&mut self, is_stopping: bool) -> ScanResult {
         let mut scan = ScanResult {
             new: 0,
@@ -232,7 +233,7 @@ impl Sweep {
         new + self.add_children(unknown_processes, is_stopping)
     }
 
-    /// Adds those whose parents are the command's, and their children in turn.
+    /// Adds the processes whose parents belong to the command, and their children in turn.
     fn add_children(&mut self, mut unknown: Vec<Process>, is_stopping: bool) -> usize {
         let mut new = 0;
         loop {

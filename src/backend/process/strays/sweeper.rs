@@ -50,8 +50,8 @@ struct Cleanup {
     sweep: Option<Sweep>,
 }
 
-/// The processes that left the group of one command. Those that have not ended when this is dropped
-/// are searched for by the thread of the backend.
+/// The processes that left the group of one command. If some have not ended when this is dropped,
+/// the thread of the backend searches for them.
 #[derive(Debug)]
 pub(in super::super::super) struct Strays {
     cleanup: Option<Cleanup>,

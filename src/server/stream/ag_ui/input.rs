@@ -116,9 +116,10 @@ struct ResumePayload {
 }
 
 impl AgUiInput {
-    /// Returns the trailing messages of the user, with the context at the end of the last one.
-    /// Those up to the last one that the thread has, by its id, are omitted, for a run that failed
-    /// has stored them; the last message stays, as the input that was sent twice.
+    /// Returns the trailing messages of the user, with the context at the end of the last message.
+    /// If the thread has some of them, by their ids, all messages up to the last known one are
+    /// omitted, because a failed run has stored them. The last message always stays, as the input
+    /// that was sent twice.
     ///
     /// # Errors
     ///

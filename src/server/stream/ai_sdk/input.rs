@@ -41,7 +41,7 @@ struct UiMessage {
     parts: Vec<UiPart>,
 }
 
-/// The fields of all parts that are read; those of static tools have the tool in their type.
+/// The fields of all parts that are read; parts of static tools have the tool in their type.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct UiPart {
@@ -94,8 +94,8 @@ impl AiSdkInput {
     ///
     /// # Errors
     ///
-    /// Returns [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than those
-    /// of the pending call.
+    /// Returns [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than the
+    /// pending call has.
     pub(crate) fn decisions(&self, pending: &[PendingCall]) -> Result<Option<Vec<Decision>>> {
         let Some(message) = self.messages.last().filter(|last| last.role == "assistant") else {
             return Ok(None);

@@ -22,7 +22,7 @@ pub(super) async fn once<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// A consumer that waits receives the next message, and one that was dropped takes none along.
+/// A consumer that waits receives the next message, and a dropped consumer loses no message.
 pub(super) async fn waiting<S: Side>(side: &S) -> Result<()> {
     for _ in 0..3 {
         side.expect_none("th:1").await?;
@@ -93,7 +93,8 @@ pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// Messages without an id are different ones, and one without a session gets that of its chat.
+/// Messages without an id are different messages, and a message without a session gets the session
+/// of its chat.
 pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     for _ in 0..2 {
         let message = InboundMessage::new("telegram", "123", "u1", "hi");

@@ -31,7 +31,7 @@ pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
     Ok(())
 }
 
-/// Later messages of a key wait for one that was given back with a delay.
+/// Later messages of a key wait for a message that was given back with a delay.
 pub(super) async fn delayed<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1", "m2"]).await?;
     let first = side.expect("th:1", "m1").await?;

@@ -17,7 +17,7 @@ const ARRIVAL: Duration = Duration::from_secs(10);
 /// The time in which a message that must not arrive does not.
 pub(super) const SILENCE: Duration = Duration::from_millis(300);
 
-/// One direction of a bus, with one order for each `key`.
+/// One direction of a bus, with a separate order for each `key`.
 #[async_trait]
 pub(super) trait Side: Sync {
     type Message: Clone + Debug + PartialEq + Send + Sync + 'static;
@@ -25,7 +25,7 @@ pub(super) trait Side: Sync {
     fn message(&self, key: &str, id: &str) -> Self::Message;
     fn id(message: &Self::Message) -> &str;
     async fn publish(&self, message: Self::Message) -> Result<()>;
-    /// Consumes messages, also those of `key`.
+    /// Consumes messages, including the messages of `key`.
     async fn consume(&self, key: &str) -> Result<Option<Delivery<Self::Message>>>;
 
     /// Publishes messages with these ids and one key.

@@ -7,12 +7,12 @@ use super::super::checks::Failures;
 use super::side::{Inbound, Outbound, Side};
 use super::{deliveries, orders};
 
-/// Checks that a [`MessageBus`] keeps its contract: each message is delivered as it was published
-/// and in its order, until it is acknowledged; one that is given back or dropped is delivered
-/// again; repeated ids are dropped; sessions and channels do not wait for each other.
+/// Checks that a [`MessageBus`] fulfills its contract: each message is delivered as it was
+/// published and in its order, until it is acknowledged; a message that is given back or dropped is
+/// delivered again; repeated ids are dropped; sessions and channels do not wait for each other.
 ///
 /// `make` returns an empty bus for each check. With tokio's paused clock, the suite takes no time
-/// for a bus that keeps its time by that clock.
+/// for a bus that uses that clock.
 ///
 /// # Errors
 ///

@@ -49,7 +49,7 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     same("leases at once", &lease_count, &1)
 }
 
-/// Holds a lease to a token above that of one before.
+/// Checks that the token of a lease is greater than the token `before` of an earlier lease.
 pub(super) fn grows(what: &str, lease: &Lease, before: u64) -> Result<()> {
     let token = lease.token();
     if token > before {

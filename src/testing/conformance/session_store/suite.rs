@@ -6,15 +6,15 @@ use crate::session::SessionStore;
 use super::super::checks::Failures;
 use super::{contents, copies, handles, leases, lists};
 
-/// Checks that a [`SessionStore`] keeps its contract: written data can be read back, also by a
-/// store that is reopened; a write happens as a whole or not at all, also when its future is
-/// dropped; one run at a time holds a session, and one that was replaced can no longer write;
+/// Checks that a [`SessionStore`] fulfills its contract: written data can be read back, even by a
+/// store that is reopened; a write happens as a whole or not at all, even if its future is dropped;
+/// one run at a time has leased a session, and a run whose lease was replaced can no longer write;
 /// copies, lists and removals touch only what they should; ids are distinguished and messages may
 /// be large.
 ///
 /// `make` returns an empty store for each check. `reopen` is given a store that is no longer used
-/// and returns another over the same sessions; for a store that keeps nothing beyond the process,
-/// it returns the store as it is.
+/// and returns another over the same sessions; for a store that is lost with the process, it
+/// returns the store unchanged.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ where
     Ok(())
 }
 
-/// Holds two stores over the same sessions, as two processes have them, to excluding each other.
+/// Checks that two stores over the same sessions, as two processes have them, exclude each other.
 ///
 /// `make` returns, for each check, two stores that see the same sessions, of which there are none
 /// yet. [`session_store`] checks a single store.
