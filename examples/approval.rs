@@ -24,8 +24,7 @@ use std::process::ExitCode;
 
 use agentcore::agent::Decisions;
 use agentcore::permission::PermissionRules;
-use agentcore::session::JsonlStore;
-use agentcore::session::PendingCall;
+use agentcore::session::{JsonlStore, PendingCall};
 use agentcore::testing::FunctionModel;
 use agentcore::{
     Agent, BoxError, Decision, ExitReason, FuncTool, ModelEvent, ModelRequest, OnUnanswered, Run,
@@ -78,19 +77,19 @@ async fn main() -> ExitCode {
 async fn work(args: Args) -> Result<(), BoxError> {
     let temporary = || std::env::temp_dir().join("agentcore-approval");
     let session = session(&args.folder.unwrap_or_else(temporary))?;
-    let run = session.clone();
+    let next = session.clone();
     match args.command {
-        Command::Ask => finish(&session, run.run("Pay Ada 50 and Bob 70.")).await,
+        Command::Ask => finish(&session, next.run("Pay Ada 50 and Bob 70.")).await,
         Command::Show => show(&session).await,
         Command::Approve { id } => {
             let decision = Decision::allow(&find(&session, &id).await?);
-            finish(&session, run.resume(decision)).await
+            finish(&session, next.resume(decision)).await
         }
         Command::Deny { id, reason } => {
             let decision = Decision::deny(&find(&session, &id).await?, reason);
-            finish(&session, run.resume(decision)).await
+            finish(&session, next.resume(decision)).await
         }
-        Command::Answer { file } => finish(&session, run.resume(read(&file)?)).await,
+        Command::Answer { file } => finish(&session, next.resume(read(&file)?)).await,
     }
 }
 
@@ -167,23 +166,14 @@ async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
 
 /// Prints the calls that wait, in a form that can be sent anywhere.
 async fn show(session: &Session) -> Result<(), BoxError> {
-    let pending = pending(session).await?;
+    let pending = session.pending().await?;
     writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&pending)?)?;
     Ok(())
 }
 
-/// The calls that wait in the session.
-async fn pending(session: &Session) -> Result<Vec<PendingCall>, BoxError> {
-    let state = session.state().await?;
-    let mut pending = state.map(|state| state.pending).unwrap_or_default();
-    // A fork shows its original's questions, too, and cannot answer them.
-    pending.retain(|call| call.session_id == *session.id());
-    Ok(pending)
-}
-
 /// The call with this id.
 async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
-    let mut pending = pending(session).await?.into_iter();
+    let mut pending = session.pending().await?.into_iter();
     let call = pending.find(|call| *call.id == *id);
     Ok(call.ok_or_else(|| format!("no call {id:?} waits for an approval"))?)
 }

@@ -78,14 +78,14 @@ pub enum ErrorKind {
     /// The model repeated a [`Secret`](crate::Secret) of this process in a block that must not be
     /// edited, such as signed thinking. Nothing of the answer is stored. Never retried.
     SecretInAnswer,
-    /// The model answered with nothing at all, twice.
+    /// The model returned an empty answer twice.
     EmptyResponse,
     /// The run's budget of money or tokens does not cover the call.
     BudgetExhausted,
     /// A [`TypedRun`](crate::run::TypedRun) ended without a value: no answer matched the schema
     /// within the allowed retries, or the run ended before there was one.
     StructuredOutput,
-    /// Another run holds this session.
+    /// Another run has leased this session.
     SessionBusy,
     /// The session does not exist.
     SessionNotFound,

@@ -89,8 +89,8 @@
 //!   `LocalBackend` (Linux; on other systems, commands with a sandbox are refused).
 //! * `tools`: tools for files, search and the shell, and `hooks::FilesystemHook`; it turns on `fs`,
 //!   `search` and `process`.
-//! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
-//!   networks; it turns on `tls`.
+//! * `web`: the tools `web_fetch` and `internet_search`, and the guard that keeps them out of
+//!   private networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.
 //! * `time`: the tool `current_datetime`, and the module `prompt`: an agent's memory in files and,
 //!   with `yaml`, `prompt::ContextBuilder`.
@@ -104,7 +104,7 @@
 //!   `tools`, `yaml` and `time`.
 //! * `nats`: `gateway::NatsBus`, a bus that gateways on several machines share.
 //! * `config`: the module `config`, agents from YAML and JSON files, and the module `registry`, one
-//!   agent of each for every user; it turns on `tools`, `yaml`, `schema` and `http`.
+//!   instance of each agent per user; it turns on `tools`, `yaml`, `schema` and `http`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `server`: the module `server`, agents over HTTP with a page; it turns on `config` and `web`.
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
@@ -113,8 +113,8 @@
 //! # Stability
 //!
 //! Before 1.0 a minor version may contain breaking changes, which `CHANGELOG.md` lists. Enums and
-//! structs that follow a provider or a wire format are `#[non_exhaustive]`. The concrete type
-//! behind [`source`](std::error::Error::source) of an error is not part of the API. The wire form
+//! structs that follow a provider or a wire format are `#[non_exhaustive]`. The concrete type that
+//! [`source`](std::error::Error::source) of an error returns is not part of the API. The wire form
 //! of [`SdkMessage`] only gains fields and types.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

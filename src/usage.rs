@@ -9,8 +9,8 @@ use serde_json::{Number, Value};
 /// Tokens of one or more model calls, in the wire names of the Messages API.
 ///
 /// `input_tokens` counts what was neither read from nor written to a prompt cache, so the first
-/// four numbers never overlap; [`context_tokens`](Usage::context_tokens) is what the prompt held.
-/// The others are parts of those four, or no tokens.
+/// four numbers never overlap; [`context_tokens`](Usage::context_tokens) is the size of the prompt.
+/// The remaining fields are parts of these four, or count no tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WireUsage", into = "WireUsage")]
 #[non_exhaustive]

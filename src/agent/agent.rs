@@ -172,7 +172,8 @@ impl Agent {
         &self.config().store
     }
 
-    /// The tools that were added to the builder. Hooks and tool sources may add more to a run.
+    /// Returns the tools that were added to the builder. Hooks and tool sources may add more to a
+    /// run.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.config().tools
     }

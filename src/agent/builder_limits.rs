@@ -164,7 +164,7 @@ impl AgentBuilder {
     }
 
     /// Sets the maximum depth of subagents below a run of the agent: with 0 there are none, with 1
-    /// they have none of their own. Defaults to 2, and is at most 8. The limits of the runs above
+    /// they have none of their own. Defaults to 2, and is at most 8. The limits of the parent runs
     /// apply as well.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;

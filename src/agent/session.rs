@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunRequest, WhenHeld, compact_session, start};
+use crate::engine::{Decisions, RunRequest, WhenLeased, compact_session, start};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
@@ -190,9 +190,10 @@ impl Session {
     /// with it. Outside a run (a detached context) it changes nothing.
     ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
-    /// mode in addition to its own. A call that the parent's gates deny is denied. If they ask
-    /// about a call, the question is asked once, through the child's confirmer or responder. The
-    /// parent's permission alone allows nothing. The parent's hooks do not see the child's calls.
+    /// mode in addition to its own. They combine as
+    /// [`RunContext::add_gate`](crate::RunContext::add_gate) describes; a question of the parent is
+    /// asked once, through the child's confirmer or responder. The parent's permission alone allows
+    /// nothing. The parent's hooks do not see the child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = RunningCall::of(cx);
         self
@@ -446,14 +447,14 @@ impl Session {
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
         self.stored().check_owner().await?;
-        compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
+        compact_session(self.agent.config(), &self.id, WhenLeased::Fail).await
     }
 
     /// Like [`compact`](Self::compact), but waits until no run holds the session before it stores
     /// the summary.
     #[cfg(feature = "gateway")]
     pub(crate) async fn compact_when_free(&self) -> Result<Option<Compaction>> {
-        compact_session(self.agent.config(), &self.id, WhenHeld::Wait).await
+        compact_session(self.agent.config(), &self.id, WhenLeased::Wait).await
     }
 
     #[cfg(feature = "gateway")]

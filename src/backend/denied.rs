@@ -20,7 +20,7 @@ pub struct DeniedPath {
 }
 
 impl DeniedPath {
-    /// A path that must not be read.
+    /// Creates a path that must not be read.
     pub fn reading(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -29,7 +29,7 @@ impl DeniedPath {
         }
     }
 
-    /// A path that must not be written.
+    /// Creates a path that must not be written.
     pub fn writing(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

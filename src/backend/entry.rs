@@ -126,7 +126,7 @@ impl Metadata {
 
 /// A fingerprint of a file's content, to detect a change made in between.
 ///
-/// It is valid within one process: it is neither stored nor a defence against an attacker who
+/// It is valid within one process: it is neither stored nor a defense against an attacker who
 /// searches for collisions.
 ///
 /// ```

@@ -77,7 +77,10 @@ impl AgentConfig {
             ("max_output_bytes", backend.max_output_bytes.is_some()),
         ];
         let refuse = |key: &str| {
-            let text = format!("a backend of the type {:?} has no {key:?}", kind.as_str());
+            let text = format!(
+                "a backend of the type {:?} has no {key:?}; remove the key",
+                kind.as_str()
+            );
             Err(self.error_at(&format!("backend.{key}"), text))
         };
 
@@ -176,7 +179,7 @@ impl AgentConfig {
             ("url", sessions.url.is_some()),
         ] {
             if is_set && needed != Some(key) {
-                let text = format!("a store of the type {name:?} has no {key:?}");
+                let text = format!("a store of the type {name:?} has no {key:?}; remove the key");
                 return Err(self.error_at(&format!("sessions.{key}"), text));
             }
             if !is_set && needed == Some(key) {

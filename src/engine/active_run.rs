@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop, TreeLimits,
-    check_wrapping_hooks,
+    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
+    TIME_LIMIT_REACHED, TreeLimits, check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
 use crate::trace::TraceRecorder;
@@ -103,8 +103,8 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     }
 }
 
-/// Checks the request, counts a subagent in the runs above it, starts the time limit and opens the
-/// session. Returns `None` if the run is stopped meanwhile.
+/// Checks the request, counts the run against its ancestors' limits of subagents, starts the time
+/// limit and opens the session. Returns `None` if the run is stopped meanwhile.
 async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opened>> {
     check_depth(cx)?;
     check_wrapping_hooks(cx.shared().tree.wrapping_hooks)?;
@@ -128,7 +128,10 @@ fn check_depth(cx: &RunContext) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Config,
-        format!("subagents may nest {limit} deep; this run would be at depth {depth}"),
+        format!(
+            "subagents may nest {limit} deep; this run would be at depth {depth}; raise \
+             `AgentBuilder::max_subagent_depth`"
+        ),
     ))
 }
 
@@ -182,7 +185,7 @@ impl RunOutcome {
     pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();
         self.notes.push(match stop {
-            Stop::Deadline => "the time limit of the run is reached".into(),
+            Stop::Deadline => TIME_LIMIT_REACHED.into(),
             _ => format!("the run was stopped: {exit}"),
         });
         exit

@@ -19,8 +19,8 @@ use super::argument_redactor::CallPieces;
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
-/// Returns the events of one answer without the secrets of this process, by exact match. The stream
-/// itself when there are none.
+/// Returns the events of one answer without the secrets of this process, by exact match. Returns
+/// the stream itself if there are none.
 pub(super) fn redacting(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(AnswerRedactor {
@@ -156,7 +156,8 @@ impl AnswerRedactor {
         Ok(())
     }
 
-    /// Ends what is open. An answer that a limit has cut off may end within a secret.
+    /// Flushes the open text, thinking and calls. An answer that a limit has cut off may end within
+    /// a secret.
     fn finish(&mut self, reason: Option<&StopReason>) {
         if matches!(
             reason,

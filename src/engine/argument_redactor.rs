@@ -7,8 +7,9 @@ use crate::util::secret::{Exact, Pieces};
 /// The beginnings of an escape of an ASCII character.
 const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
 
-/// The arguments of one call. From the first escape of an ASCII character on (`\u0041`), which a
-/// secret may be hidden behind, they are held back until they are whole; models hardly write any.
+/// The arguments of one call. From the first escape of an ASCII character on (`\u0041`), which may
+/// hide a secret, the arguments are buffered until they are complete; models rarely write such
+/// escapes.
 #[derive(Default)]
 pub(super) struct CallPieces {
     pub(super) id: Arc<str>,

@@ -62,8 +62,8 @@ impl AttemptRecord<'_> {
 
         let outcome = self.count(&mut event);
 
-        // Of a text that exceeds a limit, the part that fits is still folded below; any other event
-        // is not.
+        // If a text exceeds a limit, the part that fits is still folded below; any other event is
+        // dropped.
         if outcome.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
             self.has_events = true;
             return outcome.map(|()| false);
@@ -143,7 +143,7 @@ impl AttemptRecord<'_> {
         }
     }
 
-    /// Another model is about to be asked instead.
+    /// Restarts the record because another model is about to answer.
     fn restart(&mut self, taps: &mut Taps, view: &mut AttemptView<'_>) -> Result<()> {
         let is_used = self.record_usage();
         self.fold = ResponseFold::new();
@@ -289,6 +289,9 @@ pub(super) fn is_empty(response: &ModelResponse) -> bool {
 pub(super) fn empty_response(model: &str) -> Error {
     Error::new(
         ErrorKind::EmptyResponse,
-        format!("the model {model:?} answered with neither text nor a tool call, twice"),
+        format!(
+            "the model {model:?} returned an empty answer twice; send the input again, or use \
+             another model"
+        ),
     )
 }

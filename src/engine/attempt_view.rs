@@ -8,14 +8,14 @@ use crate::sdk::{ApiStreamEvent, PartialEvent, SdkMessage, SystemKind};
 
 use super::partial_messages::{Partials, join};
 
-/// The output for the events of an attempt, behind the hooks' taps.
+/// Emits the events of an attempt, after the hooks' taps have seen them.
 pub(super) struct AttemptView<'a> {
     /// `None` when partial messages are off.
     partials: Option<Partials>,
     output: Output<'a>,
 }
 
-/// The messages of an attempt, on their way to the reader.
+/// The messages of an attempt: emitted at once, or buffered until the attempt succeeds.
 struct Output<'a> {
     cx: &'a RunContext,
     /// The number of the attempt in its turn.
@@ -67,7 +67,7 @@ impl<'a> AttemptView<'a> {
         self.partials.is_some()
     }
 
-    /// Shows what was held back.
+    /// Emits the buffered messages.
     pub(super) fn release(&mut self) {
         self.output.release();
     }
@@ -122,8 +122,8 @@ impl Output<'_> {
     }
 }
 
-/// Holds a message back. The adjacent deltas of one block are held as one: separately they
-/// would take a hundred times the memory of the answer.
+/// Buffers a message. Adjacent deltas of a block are merged: separately they would take a hundred
+/// times the memory of the answer.
 fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
     match (held.last_mut(), message) {
         (Some(SdkMessage::Partial(last)), SdkMessage::Partial(next)) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::message::{Messages, Part};
 use crate::model::ModelResponse;
-use crate::util::numbered::Numbered;
+use crate::util::unique_names::UniqueNames;
 
 /// The name of calls without an id.
 const NO_ID: &str = "call";
@@ -15,7 +15,7 @@ const NO_ID: &str = "call";
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     used: HashSet<Arc<str>>,
-    numbered: Numbered,
+    unique_names: UniqueNames,
 }
 
 impl CallIds {
@@ -23,7 +23,7 @@ impl CallIds {
         let calls = messages.iter().flat_map(|message| message.tool_calls());
         Self {
             used: calls.map(|call| call.id.clone()).collect(),
-            numbered: Numbered::default(),
+            unique_names: UniqueNames::default(),
         }
     }
 
@@ -44,7 +44,7 @@ impl CallIds {
             let used_ids = &self.used;
             let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
             let base = if call.id.is_empty() { NO_ID } else { &*call.id };
-            call.id = self.numbered.free(base, is_taken);
+            call.id = self.unique_names.free(base, is_taken);
             self.used.insert(call.id.clone());
         }
     }

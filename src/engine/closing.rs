@@ -1,4 +1,4 @@
-//! After the loop: the hooks, the store, the result.
+//! The closing of a run, after the loop: the hooks, the store, the result.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Making the history shorter.
+//! The compaction of a history.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use super::config::Config;
 use super::history::History;
 use super::request::RequestBuilder;
 
-/// After a failure, or with nothing to shorten, it is tried again when the context has grown by one
-/// part in this many.
+/// A compaction that failed or had nothing to shorten is tried again when the context has grown by
+/// this fraction: 1/20.
 const RETRY_GROWTH: u64 = 20;
 
 /// The time limit of a count by the model.
@@ -130,7 +130,7 @@ impl Compacting<'_> {
         self.decision(should_compact)
     }
 
-    /// Returns a decision of the compactor. Reports its panic, which counts as a no.
+    /// Returns a decision of the compactor. A panic is reported as a warning and counts as `false`.
     fn decision(&self, decision: Result<bool, String>) -> bool {
         decision.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
@@ -150,8 +150,8 @@ impl Compacting<'_> {
         matches!(self.should_compact([low, high]), [Ok(false), Ok(true)])
     }
 
-    /// Returns the decisions of the compactor, or the text of its panic, for a request of so many
-    /// tokens.
+    /// Returns the decision of the compactor, or the text of its panic, for each of these token
+    /// counts.
     fn should_compact<const N: usize>(&self, tokens: [u64; N]) -> [Result<bool, String>; N] {
         let Some(compactor) = &self.config.compactor else {
             return tokens.map(|_| Ok(false));
@@ -384,7 +384,8 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
         .is_some_and(|next| next.as_tool_result().is_some())
     {
         return refuse(format!(
-            "the cut before message[{end}] would part a tool call from its result"
+            "the cut before message[{end}] would separate a tool call from its result; cut before \
+             the call"
         ));
     }
 

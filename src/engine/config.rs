@@ -46,16 +46,16 @@ pub(crate) struct Config {
     pub(crate) prompter: Arc<dyn Prompter>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) disabled_tools: BTreeSet<Arc<str>>,
-    /// The tools above as those of a turn, made by the first run, and the warnings about them.
+    /// The tools of a turn, built from `tools` alone by the first run, with their warnings.
     pub(crate) own_tools: OnceLock<(TurnTools, Vec<String>)>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) hooks: Hooks,
     /// The innermost step of a model call, the same in every run.
     pub(crate) model_core: Core<ModelRequest>,
     pub(crate) store: Arc<dyn SessionStore>,
-    /// The same store, unless one was set.
+    /// The default store; `None` if the caller set a store.
     pub(crate) default_store: Option<ThreadStore>,
-    /// `None` when there is none: then no tokens are counted for it either.
+    /// `None` disables compaction, and the counting of tokens for it.
     pub(crate) compactor: Option<Arc<dyn Compactor>>,
     pub(crate) limits: Limits,
     pub(crate) request: RequestOptions,
@@ -155,7 +155,7 @@ impl Default for RequestOptions {
 }
 
 impl RequestOptions {
-    /// Checks the options that may be no numbers.
+    /// Checks that the temperature is a finite number of at least 0.
     pub(crate) fn check(&self) -> Result<()> {
         match self.temperature {
             Some(temperature) if !temperature.is_finite() || temperature < 0.0 => Err(Error::new(

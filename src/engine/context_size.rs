@@ -23,8 +23,8 @@ pub(super) struct ContextSize {
     reported_tokens: u64,
     /// True once the model has failed to count the tokens of a request, or does not count any.
     is_uncountable: bool,
-    /// The token count when a compaction last failed or had nothing to shorten. One that was
-    /// useless a turn ago mostly is again, and costs time and money each time.
+    /// The token count when a compaction last failed or had nothing to shorten. A repetition would
+    /// most likely fail again, and costs time and money.
     pub(super) useless_at: Option<u64>,
 }
 
@@ -51,14 +51,15 @@ impl ContextSize {
         self.counted_len = messages.len();
     }
 
-    /// Sets the count to the one the provider reported, which covers the whole request: so many
-    /// messages of the history.
+    /// Sets the count to the tokens that the provider reported for the whole request, which had
+    /// `len` messages of the history.
     pub(super) fn report(&mut self, usage: &Usage, len: usize) {
         self.set(usage.context_tokens(), len);
     }
 
-    /// Sets the count to the one that the model made of the next request, with so many messages of
-    /// the history; `None` if it made none, and is not to be asked again for this history.
+    /// Sets the count to the tokens that the model counted in the next request, which has `len`
+    /// messages of the history; `None` if the model counts none, and is not to be asked again for
+    /// this history.
     pub(super) fn count(&mut self, tokens: Option<u64>, len: usize) {
         self.is_uncountable = tokens.is_none();
         self.set(tokens.unwrap_or_default(), len);
@@ -103,7 +104,7 @@ impl ContextSize {
 pub(super) struct ShownMessages(Vec<(usize, Uuid)>);
 
 impl ShownMessages {
-    /// The last `count` messages of a history of `len` were shown as one message.
+    /// Records that the last `count` of `len` messages were shown as one message.
     pub(super) fn note(&mut self, len: usize, count: usize, id: Uuid) {
         self.0.push((len.saturating_sub(count), id));
     }

@@ -71,7 +71,7 @@ impl Decision {
     /// Checks that the decision is about this call, with the arguments it has, and in time.
     fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
         if !call.is_intact() {
-            return Err("the stored call is not the one that was asked about".into());
+            return Err("the stored call was changed after the question; deny it".into());
         }
 
         match &self.answer {
@@ -100,16 +100,16 @@ impl Decision {
         }
 
         match &self.args_hash {
-            Some(args_hash) if *args_hash != call.args_hash => {
-                Err("it was made about other arguments".into())
-            }
+            Some(args_hash) if *args_hash != call.args_hash => Err(
+                "the call has other arguments now; read the pending call and decide again".into(),
+            ),
             _ => Ok(()),
         }
     }
 }
 
 const NO_ANSWER: &str = "it has no answer; leave out a call that is to stay pending";
-const NO_HASH: &str = "it does not have the hash of the arguments that were reviewed";
+const NO_HASH: &str = "`args_hash` is missing; copy it from the pending call";
 
 /// The JSON of a [`Decision`].
 #[derive(Serialize, Deserialize)]
@@ -236,7 +236,10 @@ impl Decisions {
         for decision in &self.0 {
             let id = &decision.id;
             if !decided_ids.insert(id) {
-                return Err(refuse(id, "it is decided twice"));
+                return Err(refuse(
+                    id,
+                    "there are two decisions for it; send one for each call",
+                ));
             }
 
             let Some(call) = pending.get(id) else {

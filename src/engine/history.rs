@@ -22,13 +22,14 @@ use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
 
-/// The history of a run, from the moment its session is held, loaded and prepared.
+/// The history of a run, from the moment its session is leased, loaded and prepared.
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
     /// The entry of the run among the runs in progress, which lasts as long as the lease.
     pub(super) _registration: Registration,
-    /// True if the session's user or its directory is new, and stored with the next messages.
+    /// True if the session's user, directory or parent changed, which is stored with the next
+    /// messages.
     pub(super) has_new_origin: bool,
     /// The size of the next request in tokens.
     pub(super) context_size: ContextSize,
@@ -222,8 +223,8 @@ impl History {
         self.store(response, false, starts).await
     }
 
-    /// Stores an incomplete answer, then emits it: that of a run that was stopped, or one that
-    /// exceeded a limit.
+    /// Stores the incomplete answer of a stopped run, or an answer that exceeded a limit, then
+    /// emits it.
     pub(super) async fn store_partial_answer(
         &mut self,
         response: Arc<ModelResponse>,
@@ -329,7 +330,7 @@ impl History {
             return Ok(());
         }
 
-        let program_data = for_programs(results.iter().map(|(_, result)| result));
+        let program_data = tool_use_results(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
             .map(|(_, mut result)| {
@@ -363,7 +364,7 @@ impl History {
         if results.is_empty() {
             return;
         }
-        let program_data = for_programs(results.iter());
+        let program_data = tool_use_results(results.iter());
         let messages = results.into_iter().map(Message::Tool).map(Arc::new);
         self.show_results(messages.collect(), program_data);
     }
@@ -374,15 +375,15 @@ impl History {
             .add(&[Arc::new(Message::Tool(result.clone()))]);
     }
 
-    /// The last `count` messages of the history are shown as one message with this id.
+    /// Records that the last `count` messages of the history are shown as one message with this id.
     fn add_shown(&mut self, count: usize, id: Uuid) {
         let len = self.cx.state(|state| state.messages.len());
         self.shown.note(len, count, id);
     }
 }
 
-/// The parts of the results for programs, by call; `None` when there are none.
-fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
+/// Returns the parts of the results that are for programs, by call; `None` if there are none.
+fn tool_use_results<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
     let count = results.len();
     let entries: Vec<Value> = results
         .filter_map(|result| {

@@ -17,7 +17,7 @@ const RESULTS_PER_BATCH: usize = 2;
 /// histories.
 const COVERED_HISTORIES: usize = 2;
 
-/// About the bytes of messages.
+/// Returns the approximate size of messages in bytes.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
     let messages = messages.iter().map(AsRef::as_ref);
     messages.map(message_size).fold(0, usize::saturating_add)
@@ -211,8 +211,9 @@ impl HistorySize {
         share
     }
 
-    /// The limit of each result of so many calls, which are kept until the last of them ends. The
-    /// same for all, so that it does not depend on the order in which they end.
+    /// Returns the limit of each result of `calls` calls, whose results stay in memory until the
+    /// last call ends. The limit is the same for all, so that it does not depend on the order in
+    /// which they end.
     ///
     /// A quarter of the history is left for answers, so that a model can always end its work.
     pub(super) fn max_result_bytes(&self, calls: usize) -> usize {
@@ -236,8 +237,8 @@ pub(super) fn check_pool(pool: &BytePool, bytes: usize) -> Result<()> {
     if total <= pool.max_bytes() {
         return Ok(());
     }
-    let subject = "with this answer, the history of the session and those of runs within its calls \
-                   would have";
+    let subject =
+        "with this answer, the history of the session and those of its child runs would have";
     Err(too_large(subject, total, pool.max_bytes()))
 }
 

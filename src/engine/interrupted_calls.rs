@@ -19,14 +19,14 @@ pub(super) struct RerunResults {
 }
 
 impl ActiveRun {
-    /// Runs those of the calls again that may have begun and whose tools are idempotent, in their
-    /// order. They pass hooks and the permission gate again. A call that may not run, and one whose
-    /// tool may not run twice, gets the result with the note that it may have run.
+    /// Runs the calls again that may have begun and whose tools are idempotent, in order. They pass
+    /// hooks and the permission gate again. A call that may not run, and one whose tool may not run
+    /// twice, gets the result with the note that it may have run.
     ///
     /// The start of a call that changes nothing is not stored, so it may have begun in any case.
     ///
-    /// Nothing is saved before all is done: a run that is dropped in here leaves the calls as
-    /// they were, without a result.
+    /// Stores nothing before all calls are done, so a run that is dropped meanwhile leaves them
+    /// without a result.
     pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> RerunResults {
         let mut rerun = RerunResults::default();
         if open.is_empty() {

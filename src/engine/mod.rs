@@ -8,13 +8,13 @@
 //!    stored. Calls that waited for approval are answered (`parked_calls`).
 //! 3. `turn`: the limits are checked, the request is built (`request`) and passed
 //!    through `modify_request`, the model is called inside the `wrap_model_call` hooks
-//!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run side by side
-//!    (`tool_batch`), each decided about (`tool_permission`) and executed (`tool_call`,
+//!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run concurrently
+//!    (`tool_batch`), each checked (`tool_permission`) and executed (`tool_call`,
 //!    `tool_execution`), and their results are stored in the order of the calls.
 //! 4. `closing`: `after_agent` of every hook, the state is saved, the result message is sent, the
 //!    lease is released.
 //!
-//! In every case, the stored history can be sent to a provider next.
+//! However a run ends, its stored history is valid input for a provider.
 
 mod active_run;
 mod answer_redactor;
@@ -70,4 +70,4 @@ pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
 pub(crate) use model_call::{check_prices, model_core};
 pub(crate) use result_limits::MIN_RESULT_BYTES;
-pub(crate) use session_compaction::{WhenHeld, compact_session};
+pub(crate) use session_compaction::{WhenLeased, compact_session};

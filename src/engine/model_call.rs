@@ -62,7 +62,7 @@ fn call_model(
         let requested_tokens = request.max_output_tokens;
         let mut retry = 0_u32;
         loop {
-            // Reserved for each try, because a failed one has used a part of the budget.
+            // Reserved for each attempt, because a failed attempt has used a part of the budget.
             let reservation = reserve(&cx, &*model, &mut request, requested_tokens).await?;
             let error = match call_once(&cx, &*model, &request, &reservation).await {
                 Ok(response) => return Ok(response),
@@ -72,7 +72,7 @@ fn call_model(
             // Released before the wait, so that other calls may use it.
             drop(reservation);
 
-            // The usage of a failed try is recorded and its text discarded. Only the text of an
+            // The usage of a failed attempt is recorded and its text discarded. Only the text of an
             // answer that exceeded its limits is kept: the turn stores it.
             if error.kind() != ErrorKind::ResponseTooLarge {
                 cx.discard_partial();
@@ -109,7 +109,7 @@ async fn reserve(
     Ok(reservation)
 }
 
-/// Tries a call once. Its permit is released when this returns, and so before the wait for a retry.
+/// Makes one attempt. Its permit is released when this returns, and so before the wait for a retry.
 async fn call_once(
     cx: &RunContext,
     model: &dyn Model,

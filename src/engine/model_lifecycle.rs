@@ -32,7 +32,8 @@ pub(super) fn warn_of_ending_models(cx: &RunContext) {
     }
 }
 
-/// The models that may answer in a run. A panic of the model's is left to its first call.
+/// Returns the models that may answer in a run. A panic of the model is ignored here: its first
+/// call reports it.
 fn cards(cx: &RunContext) -> Vec<ModelCard> {
     let model = cx.model();
     panic::catch(|| model.cards(&ANY_REQUEST)).unwrap_or_default()

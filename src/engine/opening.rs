@@ -1,4 +1,4 @@
-//! Before the loop: the session, the hooks, the input.
+//! The opening of a run, before the loop: the session, the hooks, the input.
 
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ use super::tool_permission::{NOT_PLANNED, mode_permits, not_asked};
 pub(super) struct ParentGate(pub(super) RunContext);
 
 impl ParentGate {
-    /// Returns the same call as one of the run above, with the memory that both have: neither may
-    /// write the memory of the other alone without a question.
+    /// Returns the request as the parent run would make it, with only the memory that both runs
+    /// have: neither may write the memory of the other alone without a question.
     fn lift(&self, request: &GateRequest) -> GateRequest {
         let mut lifted = self.0.gate_request(&request.tool, &request.call);
         let is_shared = |path: &&String| request.memory_paths.contains(*path);

@@ -92,7 +92,8 @@ impl ActiveRun {
         Ok(exit)
     }
 
-    /// Refuses approvals of calls that this agent cannot run: they are for one that can.
+    /// Refuses approvals of calls whose tool this agent does not have: the agent that asked has to
+    /// resume them.
     fn check_tools(&self, pending: &[PendingCall], decisions: &Decisions) -> Result<()> {
         let decisions = decisions.by_id();
         for call in pending {
@@ -204,7 +205,7 @@ impl ActiveRun {
         None
     }
 
-    /// Puts a call with another question in the place of a call that waited.
+    /// Replaces a pending call by one with another question.
     fn replace_pending(&self, id: &str, call: PendingCall) {
         self.cx.state(|state| {
             let place = state.pending.iter_mut().find(|pending| *pending.id == *id);
@@ -264,8 +265,8 @@ impl Answers {
             .collect()
     }
 
-    /// Adds the results to the history and removes the calls from those that wait. Returns how many
-    /// results are before the message that was at `len` less one.
+    /// Adds the results to the history and removes the calls from the pending ones. Returns the
+    /// number of results inserted before the message that was at `len` less one.
     fn join_history(&mut self, len: usize) -> usize {
         if std::mem::replace(&mut self.has_joined, true) {
             return 0;

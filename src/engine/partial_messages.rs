@@ -28,8 +28,8 @@ pub(super) struct Partials {
     open: Open,
     next_index: u32,
     usage: Usage,
-    /// Calls that have begun and are not whole yet: the model's numbers of those with an id. Some
-    /// models make no call whole before all have begun.
+    /// The model's numbers of the incomplete calls, by id. Some models begin all calls before they
+    /// complete one.
     begun: BTreeMap<Arc<str>, VecDeque<u32>>,
 }
 
@@ -91,7 +91,7 @@ impl Partials {
         }
     }
 
-    /// A complete call, as a block with one delta.
+    /// Emits a complete call as a block with one delta.
     fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
         let json = call.raw_args.as_deref().map(str::to_owned);
         let json = json.unwrap_or_else(|| call.args.to_string());
@@ -170,7 +170,8 @@ impl Partials {
     }
 }
 
-/// Adds `next` to `last` if both grow one block in one way; else `next` is given back.
+/// Merges `next` into `last` if both are deltas of the same kind for one block; returns `next`
+/// otherwise.
 pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<ApiStreamEvent> {
     use ApiStreamEvent::ContentBlockDelta;
     let ContentBlockDelta {

@@ -13,7 +13,7 @@ use crate::util::sync::lock;
 
 use super::result_limits::limit_result;
 
-/// A call does not run.
+/// The refusal of a call, with the text for the model.
 #[derive(Debug)]
 pub(super) struct Refusal {
     /// The reason, for the model.
@@ -82,7 +82,8 @@ impl Refusal {
         self.exit
     }
 
-    /// Interrupts the run if it ends so with this refusal. A hook that ends it has stopped it.
+    /// Interrupts the run if this refusal ends it so. If a hook ended the run, the stop was
+    /// recorded before.
     pub(super) fn interrupt(&self, cx: &RunContext) {
         if self.exit == Some(ExitReason::Interrupted) {
             cx.shared().request_stop(Stop::Interrupt);

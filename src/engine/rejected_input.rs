@@ -10,9 +10,8 @@ use super::history::History;
 use super::run_input::STALE_COMPACTION;
 
 impl History {
-    /// The error of a model call that ends the run. When the model does not accept the input, or
-    /// the history is over its limit, and no answer was given, the input is removed; the text
-    /// contains a remedy.
+    /// Removes the input of a run without an answer if the model rejected it or the history exceeds
+    /// its limit. Returns the error of the model call, with a remedy in its text.
     pub(super) async fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
         let is_rejected = match kind {

@@ -8,7 +8,7 @@ use crate::message::{ToolCall, ToolResult};
 /// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
 /// The number of repetitions at which the run ends.
-const STOP: u32 = 5;
+pub(super) const STOP: u32 = 5;
 /// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or report what is missing.";
@@ -76,8 +76,8 @@ impl RepeatDetector {
     }
 }
 
-/// The arguments count as the model wrote them, if it did: equal texts are the rule, and no text
-/// has to be made.
+/// Hashes a call with its result. The arguments count as the text that the model wrote, if there is
+/// one: repeated calls nearly always have the same text, and nothing has to be serialized.
 fn outcome((call, result): &(ToolCall, ToolResult)) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);

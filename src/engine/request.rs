@@ -57,7 +57,7 @@ impl RequestBuilder {
         Ok(assemble(config, cx, output, messages))
     }
 
-    /// The history as it is sent, repaired if it is not sendable.
+    /// Returns the history to send, repaired if it is invalid.
     fn checked_view(&mut self, config: &Config, cx: &RunContext) -> Result<Messages> {
         let messages = self.view(cx);
         let hook_count = config.hooks.modify_request.len();

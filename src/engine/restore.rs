@@ -95,7 +95,7 @@ fn restore_now(
     }
 }
 
-/// Records where the inputs stand that a run without an end has appended.
+/// Records the positions of the inputs that a dropped run appended.
 fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
     if !ids.is_empty() {
         // Appended by a run that was dropped, so it is the last input.
@@ -202,7 +202,8 @@ fn answer_calls(
     output
 }
 
-/// The calls of the last assistant message that have no result: earlier ones are repaired.
+/// Returns the calls of the last assistant message that have no result. Earlier messages were
+/// repaired before.
 fn unanswered(messages: &Messages) -> Vec<ToolCall> {
     let history = messages.as_slice();
     let Some(last) = history
@@ -223,7 +224,7 @@ fn unanswered(messages: &Messages) -> Vec<ToolCall> {
         .collect()
 }
 
-/// The ids of the calls that are answered. Of calls with one id the last one counts.
+/// Returns the ids of the answered calls. If several calls have the same id, the last one counts.
 fn answered(messages: &Messages) -> HashSet<Arc<str>> {
     let mut ids = HashSet::new();
     for message in messages {
@@ -336,7 +337,7 @@ mod tests {
         assert!(matches!(state_of_first, Some(InputState::Open(0))));
     }
 
-    /// Minutes, if the parts of an input were looked for from each id on.
+    /// Would take minutes if each id searched all later messages.
     #[test]
     fn many_inputs_before_many_messages_are_restored() {
         let mut session = StoredSession::new(AgentState::new("a"));

@@ -8,9 +8,8 @@ use crate::util::sync::lock;
 
 use super::result_limits::limit_content;
 
-/// The texts that hooks and gates add to the result of a call, for the model, and the question that
-/// its tool has no answer to. Of a call that waited, the question that was approved. Clones share
-/// them.
+/// The additions to a call: the texts for the model that hooks and gates add to the result, the
+/// unanswered question of the tool, and the question that a person approved. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct ResultContext(Arc<Mutex<Additions>>);
 

@@ -22,7 +22,7 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         let is_async = result.is_async;
         let text = format!(
             "the tool ran, but the details of its result are nested deeper than \
-             {MAX_JSON_DEPTH} levels and were removed with the rest of it"
+             {MAX_JSON_DEPTH} levels, so the whole result was removed"
         );
         *result = ToolResult::failed(call, text);
         (result.silent, result.is_async) = (is_silent, is_async);

@@ -88,8 +88,8 @@ impl ActiveRun {
                 self.outcome.structured = Some(Box::new(value));
                 exit
             }
-            Some(Err(complaint)) => {
-                self.outcome.notes.push(complaint);
+            Some(Err(correction)) => {
+                self.outcome.notes.push(correction);
                 ExitReason::StructuredOutput
             }
         }
@@ -132,7 +132,7 @@ impl ActiveRun {
 
         let len = self.cx.state(|state| state.messages.len());
         if input.is_empty() && len == 0 {
-            let text = "messages must not be empty";
+            let text = "messages must not be empty in a new session; send at least one";
             return Err(Error::new(ErrorKind::InvalidMessages, text));
         }
 

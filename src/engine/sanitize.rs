@@ -1,7 +1,7 @@
 //! The validation of what models, hooks, tools and callers add to the history.
 //!
-//! A provider that receives one message it refuses refuses every later request of the session too,
-//! so only valid messages are added to the history.
+//! A provider that refuses one message refuses every later request of the session too, so only
+//! valid messages are added to the history.
 
 use crate::message::{
     Message, Messages, NO_OUTPUT, Part, ProviderBlock, ToolResult, is_text_too_deep,

@@ -16,12 +16,12 @@ use crate::tool::BackgroundTasks;
 use super::compaction::summarize;
 use super::config::Config;
 
-/// The interval at which a session is tried again that another holds.
+/// The interval between attempts to lease a session in use.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// The handling of a session that a run holds.
+/// The handling of a session that a run has leased.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum WhenHeld {
+pub(crate) enum WhenLeased {
     /// The compaction fails.
     Fail,
     /// The summary is stored when the session is free.
@@ -33,7 +33,7 @@ pub(crate) enum WhenHeld {
 pub(crate) async fn compact_session(
     config: &Arc<Config>,
     session_id: &Arc<str>,
-    when_held: WhenHeld,
+    when_leased: WhenLeased,
 ) -> Result<Option<Compaction>> {
     let Some(compactor) = &config.compactor else {
         let text = "the agent has no compactor; add a SummarizationHook or set \
@@ -42,7 +42,7 @@ pub(crate) async fn compact_session(
     };
 
     // The model is not called for a summary that could not be stored.
-    if when_held == WhenHeld::Fail && config.live.handle(session_id).is_some() {
+    if when_leased == WhenLeased::Fail && config.live.handle(session_id).is_some() {
         return Err(Error::session_busy(session_id));
     }
 
@@ -75,7 +75,7 @@ pub(crate) async fn compact_session(
         return Ok(None);
     };
 
-    let lease = lease(config, session_id, when_held).await?;
+    let lease = lease(config, session_id, when_leased).await?;
     let stored = load(config, session_id).await?;
     check_unchanged(&messages, &stored, &compaction)?;
     let record = Record::Compaction {
@@ -85,10 +85,12 @@ pub(crate) async fn compact_session(
     Ok(Some(compaction))
 }
 
-async fn lease(config: &Config, session_id: &Arc<str>, when_held: WhenHeld) -> Result<Lease> {
+async fn lease(config: &Config, session_id: &Arc<str>, when_leased: WhenLeased) -> Result<Lease> {
     loop {
         match config.store.lease(session_id).await {
-            Err(error) if when_held == WhenHeld::Wait && error.kind() == ErrorKind::SessionBusy => {
+            Err(error)
+                if when_leased == WhenLeased::Wait && error.kind() == ErrorKind::SessionBusy =>
+            {
                 sleep(RETRY).await;
             }
             outcome => return outcome,
@@ -141,6 +143,7 @@ fn check_unchanged(
 }
 
 fn too_slow() -> Error {
-    let text = "the compaction took longer than a run may (max_duration)";
+    let text = "the compaction took longer than max_duration; raise it, or use a faster model for \
+                summaries";
     Error::new(ErrorKind::Timeout, text)
 }

@@ -45,7 +45,7 @@ pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Resu
     }
 }
 
-/// Models that have no native structured output like to put JSON between fences.
+/// Removes the code fence that models without native structured output often add.
 fn unfence(text: &str) -> &str {
     let text = text.trim();
     let Some(content) = text.strip_prefix("```") else {

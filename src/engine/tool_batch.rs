@@ -21,7 +21,7 @@ use crate::util::{Pace, panic};
 
 use super::active_run::ActiveRun;
 use super::call_starts::{CallStart, CallStarts};
-use super::repeats::{Repeated, WARNING};
+use super::repeats::{Repeated, STOP, WARNING};
 use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
 
@@ -128,8 +128,8 @@ impl ActiveRun {
                 }
                 Repeated::Stop => {
                     self.outcome.notes.push(format!(
-                        "the model made the same call of tool {:?} with the same result again \
-                         and again",
+                        "the model repeated one call of tool {:?} with the same result {STOP} \
+                         times (loop_detection)",
                         call.name
                     ));
                     exit = Some(ExitReason::LoopDetected);
@@ -327,7 +327,7 @@ impl CallRunner<'_> {
         self.cx.tool(&call.name).is_none_or(is_tool_parallel)
     }
 
-    /// Runs the slot's call and stores its outcome.
+    /// Runs the slot's call and sets its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
         let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {

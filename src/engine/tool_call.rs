@@ -26,9 +26,9 @@ use super::session_writer::SessionWriter;
 use super::tool_execution::{CallLimits, Execution};
 use super::tool_permission::{PermissionCheck, Permit};
 
-/// The work of deciding about a call, for each byte of its texts, in bytes that are only copied:
-/// rules read a command many times.
-const DECISION_WORK: usize = 128;
+/// The cost of a permission check per byte of the arguments, where copying a byte costs 1: rules
+/// read a command many times.
+const CHECK_COST: usize = 128;
 
 /// The outcome of a call.
 pub(super) enum CallOutcome {
@@ -59,7 +59,8 @@ pub(super) struct CallRunner<'a> {
     pub(super) decision_pace: Mutex<Pace>,
 }
 
-/// Set when one of the calls ends the run: those that have not begun do not begin. Clones share it.
+/// The flag that a call sets when it ends the run: calls that have not begun are skipped. Clones
+/// share it.
 #[derive(Clone, Default)]
 pub(super) struct Halt(Arc<HaltFlags>);
 
@@ -70,7 +71,7 @@ struct HaltFlags {
 }
 
 impl Halt {
-    /// Halts if the run ends for a reason.
+    /// Sets the flag if `exit` is a reason to end the run.
     fn set(&self, exit: Option<ExitReason>) {
         if exit.is_some() {
             self.0.is_set.store(true, Ordering::Release);
@@ -91,8 +92,8 @@ impl Halt {
 }
 
 impl CallRunner<'_> {
-    /// Decides about a call and runs it. Marks that it has begun just before the tool may run.
-    /// Returns `None` if another call ends the run before that.
+    /// Checks a call and runs it. Stores that it has begun just before the tool may run. Returns
+    /// `None` if another call ends the run before that.
     pub(super) async fn run(&self, call: ToolCall, start: &CallStart) -> Option<CallOutcome> {
         if self.halt.is_set() {
             return None;
@@ -114,8 +115,8 @@ impl CallRunner<'_> {
         let permit = if start.is_stored && check.decides_by_mode_alone() {
             Ok(Permit::Run(call.clone()))
         } else {
-            let decision_work = text_len(&call.args).saturating_mul(DECISION_WORK);
-            self.decision_pace.lock().await.step(decision_work).await;
+            let check_cost = text_len(&call.args).saturating_mul(CHECK_COST);
+            self.decision_pace.lock().await.step(check_cost).await;
             check.permit(call.clone()).await
         };
 
@@ -157,8 +158,8 @@ impl CallRunner<'_> {
         !tool.side_effect().is_read_only() && check.is_certain(call)
     }
 
-    /// Runs a permitted call, also one that was approved later. A call that waits for an answer has
-    /// no result, so neither `post_tool_use` hooks nor watchers receive one.
+    /// Runs a permitted call, including one that was approved later. A call that waits for an
+    /// answer has no result, so neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
         tool: &Arc<dyn Tool>,
@@ -201,8 +202,8 @@ impl CallRunner<'_> {
         CallEnd::Done(result)
     }
 
-    /// The question that a call waits for instead of failing: one that its tool could not get an
-    /// answer to, if the agent parks such questions.
+    /// Returns the unanswered question of a tool if the agent parks such questions. The call then
+    /// waits for the answer instead of failing.
     fn open_question(&self, context: &ResultContext, result: &ToolResult) -> Option<OpenQuestion> {
         let question = context.take_question()?;
         let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
@@ -313,12 +314,13 @@ impl ToolCore {
         }
     }
 
-    /// Runs a call. One that a hook has changed since it was permitted is decided about again.
+    /// Runs a call. A call that a hook changed after its check is checked again.
     async fn run(&self, cx: &RunContext, mut call: ToolCall) -> ToolResult {
         let permitted_call = &self.permitted_call;
         if call.name != permitted_call.name {
             let text = format!(
-                "a hook turned the call of tool {:?} into one of {:?}; only arguments may change",
+                "a hook changed the tool of a call from {:?} to {:?}; hooks may change only the \
+                 arguments",
                 permitted_call.name, call.name
             );
             return ToolResult::failed(permitted_call, text);

@@ -28,7 +28,7 @@ struct SourceTools {
 }
 
 impl ToolCatalog {
-    /// Makes the turn's snapshot. A source that fails keeps the tools it had, with a warning.
+    /// Builds the tools of the turn. If a source fails, its last tools are used, with a warning.
     pub(super) async fn refresh(&mut self, config: &Config, cx: &RunContext) {
         if self.ask_sources(config, cx).await {
             self.build(config, cx);
@@ -62,14 +62,15 @@ impl ToolCatalog {
         names.into_iter().collect()
     }
 
-    /// Makes the snapshot from the tools that are known.
+    /// Builds the tools of the turn from the tools that are known.
     pub(super) fn build(&self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
         warnings.into_iter().for_each(|warning| cx.warn(warning));
         cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 
-    /// The tools of the agent, the sources and these of hooks, and the warnings about them.
+    /// Returns the tools of the agent, of the sources and of `hook_tools`, and the warnings about
+    /// them.
     fn turn_tools(
         &self,
         config: &Config,
@@ -88,7 +89,7 @@ impl ToolCatalog {
         )
     }
 
-    /// Asks the sources that may have changed, side by side; returns `true` if any has answered.
+    /// Asks the sources that may have changed, concurrently; returns `true` if any has answered.
     pub(super) async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);

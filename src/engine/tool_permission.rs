@@ -8,9 +8,9 @@
 //! 3. The **mode** is plan, and the tool does more than read.
 //! 4. A hook **denies** the call.
 //! 5. The **gate** denies it, stops the run, or fails.
-//! 6. A **question** is open. Of several, only one is asked: that of a rule, else that of a hook,
-//!    else that of the mode. Its answer applies to all of them. If a hook allows the call, the
-//!    question of the mode is not asked.
+//! 6. A **question** is open. If several are open, only one is asked: the rule's, else the hook's,
+//!    else the mode's. Its answer applies to all of them. If a hook allows the call, the question
+//!    of the mode is not asked.
 //!
 //! A call that a person has approved takes the same steps. Its questions count as answered, and
 //! neither a hook nor the gate may change its arguments.
@@ -55,7 +55,7 @@ pub(super) struct PermissionCheck<'a> {
 }
 
 impl PermissionCheck<'_> {
-    /// Decides about a call of the model.
+    /// Checks a call of the model.
     pub(super) async fn permit(&self, call: ToolCall) -> Result<Permit, Refusal> {
         let call = self.check_args_shape(call)?;
         let (call, verdict) = self.ask_hooks(call).await?;
@@ -75,17 +75,17 @@ impl PermissionCheck<'_> {
             && mode_permits(self.cx.permission_mode(), self.tool)
     }
 
-    /// Decides about a call that a hook changed after it had been permitted.
+    /// Checks a call that a hook changed after it had been permitted.
     pub(super) async fn permit_changed(&self, call: ToolCall) -> Result<Permit, Refusal> {
         self.permit_seen(call, Verdict::Continue).await
     }
 
-    /// Decides about a call that a person approved as it was shown, after the hooks had seen it.
+    /// Checks a call that a person approved as it was shown, after the hooks had seen it.
     pub(super) async fn permit_approved(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         self.permit_answered(call, Verdict::Continue).await
     }
 
-    /// Decides about a call with the arguments that a person gave it.
+    /// Checks a call with the arguments that a person gave it.
     pub(super) async fn permit_edited(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         let call = self.check_args_shape(call)?;
         let (changed_call, mut verdict) = self.ask_hooks(call.clone()).await?;
@@ -96,7 +96,7 @@ impl PermissionCheck<'_> {
         self.permit_answered(call, verdict).await
     }
 
-    /// Decides about a call that the hooks have seen, and asks the open question, if there is one.
+    /// Checks a call that the hooks have seen, and asks the open question, if there is one.
     async fn permit_seen(&self, call: ToolCall, hook_verdict: Verdict) -> Result<Permit, Refusal> {
         let (call, gate_decision) = self.check(call, &hook_verdict).await?;
         let call = self.replace_args(call, gate_decision.args)?;
@@ -106,7 +106,7 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Decides about a call whose questions are answered.
+    /// Checks a call whose questions are answered.
     async fn permit_answered(
         &self,
         call: ToolCall,
@@ -210,7 +210,7 @@ impl PermissionCheck<'_> {
         Err(self.denied(call, "other", &reason))
     }
 
-    /// The call with the arguments of the gate, which are checked like any others.
+    /// Returns the call with the arguments of the gate after checking them against the schema.
     fn replace_args(&self, call: ToolCall, args: Option<Value>) -> Result<ToolCall, Refusal> {
         match args {
             None => Ok(call),
@@ -231,8 +231,8 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// The question that has to be answered before the call runs: the strongest of those that have
-    /// no answer yet.
+    /// Returns the strongest question that has no answer yet; it has to be answered before the call
+    /// runs.
     fn open_question(
         &self,
         call: &ToolCall,
@@ -311,8 +311,10 @@ impl PermissionCheck<'_> {
         let grants = self.cx.granted_questions();
         grants.add(&request.session_id, call, question);
         if let Err(error) = self.cx.gates().grant(&request).await {
-            self.cx
-                .warn(format!("the grant for this session was not kept: {error}"));
+            self.cx.warn(format!(
+                "the grant for this session was not stored, so the next such call asks again: \
+                 {error}"
+            ));
         }
     }
 
@@ -321,7 +323,7 @@ impl PermissionCheck<'_> {
         grants.contains(self.cx.session_id(), call, question)
     }
 
-    /// The call as it waits for a later answer.
+    /// Creates the pending call, which waits for a later answer.
     pub(super) fn pending(&self, call: ToolCall, question: OpenQuestion) -> PendingCall {
         let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
         let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question.text);

@@ -116,8 +116,8 @@ impl Turns<'_> {
         Ok(Break(exit))
     }
 
-    /// Applies what handles have requested since the last turn: another model, another permission
-    /// mode, messages to the model.
+    /// Applies the requests of handles since the last turn: another model, another permission mode,
+    /// messages to the model.
     async fn apply_requests(&mut self) -> Result<()> {
         let cx = self.run.cx.clone();
         let (steering, model) = {
@@ -260,7 +260,7 @@ impl Turns<'_> {
 
         self.tries.has_empty_answer = false;
 
-        // The run's output, should storing the answer fail.
+        // Set before the next step, so that the output has the answer if that step fails.
         self.run.outcome.last_answer = Some(response.clone());
         let mut starts = self.certain_calls(&calls).await;
         let history = &mut self.run.history;
@@ -280,8 +280,8 @@ impl Turns<'_> {
         }
     }
 
-    /// The ids of the calls whose starts are stored with their answer. None of an answer that joins
-    /// the one before it: storing that settles all calls.
+    /// Returns the ids of the calls whose starts are stored with the answer; none if the answer
+    /// continues the previous message, because that write settles all calls.
     async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         if calls.is_empty() || self.run.history.ends_with_answer() {
             return Vec::new();
@@ -289,8 +289,8 @@ impl Turns<'_> {
         self.run.certain_calls(calls).await
     }
 
-    /// Handles an answer without calls that is not stored like others: one that was refused, that
-    /// was cut off and can be repeated with more room, or that is empty. `None` for any other.
+    /// Handles a refusal, an answer that was cut off and can be repeated with more room, and an
+    /// empty answer. Returns `None` for any other answer.
     async fn handle_unusable(
         &mut self,
         response: &Arc<ModelResponse>,
@@ -355,8 +355,8 @@ impl Turns<'_> {
         self.run.compacting().is_too_long().await && self.compact_once().await
     }
 
-    /// Ends the run. Removes the refused turn from the history, unless the agent keeps such turns:
-    /// sent again, it would be refused again.
+    /// Handles a refusal: ends the run and, unless the agent keeps refused turns, removes the turn
+    /// from the history, because the provider would refuse it again.
     async fn handle_refusal(
         &mut self,
         response: Arc<ModelResponse>,

@@ -119,21 +119,21 @@ impl Turns<'_> {
         };
 
         let max_values = self.run.config.settings.response_limits.max_values;
-        let complaint = match structured_output::read(format, &response.text(), max_values) {
+        let correction = match structured_output::read(format, &response.text(), max_values) {
             Ok(value) => {
                 self.run.outcome.structured = Some(Box::new(value));
                 return Ok(None);
             }
-            Err(complaint) => complaint,
+            Err(correction) => correction,
         };
 
         if self.tries.output_retries >= self.run.config.limits.output_retries {
-            self.run.outcome.notes.push(complaint);
+            self.run.outcome.notes.push(correction);
             return Ok(Some(Break(ExitReason::StructuredOutput)));
         }
 
         self.tries.output_retries += 1;
-        let message = Message::human(complaint);
+        let message = Message::human(correction);
         self.run.history.add_input(message).await?;
         Ok(Some(Continue(())))
     }

@@ -7,9 +7,9 @@ use crate::usage::Usage;
 use crate::util::panic;
 use crate::util::sync::lock;
 
-/// Records the tokens of one call of the model `card` names: in the run's budget and those above
-/// it, in its statistics, and in those of the runs above. Every path records its usage here, also
-/// calls that failed or were interrupted.
+/// Records the usage of one call of the model `card` in the budgets and statistics of the run and
+/// of its ancestors. Every path records its usage here, including calls that failed or were
+/// interrupted.
 pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
 
@@ -53,9 +53,9 @@ pub(super) fn record_answer_usage(
     record_usage_as(cx, asked, request, answer, usage);
 }
 
-/// Records the usage of the partial output of an interrupted answer. Most providers report what
-/// they have used at the end, which never came. `unfinished` is how many bytes of thinking and of
-/// calls came that are not in `answer`. False when nothing was used.
+/// Records the usage of the partial output of an interrupted answer. Most providers report usage at
+/// the end of the stream, so it is estimated here. `unfinished` is the number of bytes of thinking
+/// and of calls received that are not in `answer`. Returns `false` if nothing was used.
 pub(super) fn record_partial_usage(
     cx: &RunContext,
     asked: &dyn Model,

@@ -57,12 +57,13 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Begins a gateway of one agent.
+    /// Creates a builder for a gateway with one agent.
     pub fn builder(agent: AgentBuilder) -> GatewayBuilder {
         GatewayBuilder::new(agent)
     }
 
-    /// Begins a gateway of a group of agents that hand conversations over to each other.
+    /// Creates a builder for a gateway with a group of agents that hand conversations over to each
+    /// other.
     pub fn handoffs(group: HandoffsBuilder) -> GatewayBuilder {
         GatewayBuilder::of_group(group)
     }
@@ -258,7 +259,7 @@ impl Gateway {
         StartupInfo { tools, skills }
     }
 
-    /// The number of sessions with a turn that waits or is in progress.
+    /// Returns the number of sessions with a turn that waits or is in progress.
     pub fn active_sessions(&self) -> usize {
         self.core.lanes.len()
     }

@@ -23,12 +23,12 @@ pub(super) enum InputUse {
     TaskAnswer,
 }
 
-/// The id in a session of an input that was taken as an answer.
+/// Returns the id under which a session stores an input that served as an answer.
 fn answer_id(input_id: &str) -> Arc<str> {
     format!("answer:{input_id}").into()
 }
 
-/// Returns the id in a session of an input that decides a call.
+/// Returns the id under which a session stores an input that decides a call.
 fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
     format!("decision:{call_id}:{input_id}").into()
 }

@@ -18,7 +18,7 @@ pub(super) const HEARTBEAT: &str = "heartbeat";
 /// The answer to a question of an unattended turn.
 pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heartbeat.";
 
-/// The turn that a run belongs to, as a value of the run, which the runs below find too.
+/// The turn that a run belongs to, as a value of the run, which its child runs find too.
 pub(super) struct Turn {
     pub(super) shared: Arc<Shared>,
     /// The key of the lane: the session, also for a turn without its history.
@@ -68,7 +68,7 @@ impl Turn {
         *self.session_key != *HEARTBEAT
     }
 
-    /// Returns the turn of the run that made a call, or of a run above it.
+    /// Returns the turn of the run that made a call, or of a parent run.
     pub(super) fn of_call(cx: &ToolContext) -> Option<Arc<Self>> {
         let turn = cx.asking().value::<Arc<Self>>()?;
         Some(Arc::clone(&*turn))

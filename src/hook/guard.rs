@@ -124,7 +124,10 @@ pub(super) async fn guard_wrapping<T>(
         }
         Err(Failure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
         Err(Failure::Timeout(timeout)) => {
-            format!("hook `{name}` took longer than {timeout:?} in {phase}")
+            format!(
+                "hook `{name}` took longer than {timeout:?} in {phase}; raise \
+                 `AgentBuilder::hook_timeout`"
+            )
         }
     };
 

@@ -78,17 +78,17 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// Returns the compactor that shortens a long history, if the hook provides one. Asked once,
-    /// when the agent is built. Of several hooks, the compactor of the last one is used;
+    /// when the agent is built. If several hooks have one, the compactor of the last hook is used;
     /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes precedence over all of
     /// them.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         None
     }
 
-    /// Returns the absolute paths of files that the program made the agent's memory. Writing them
-    /// needs no question, even if permission rules protect files of their names. The rules of the
-    /// runs above a child run protect them, unless they are memory there as well. Asked once, when
-    /// the agent is built.
+    /// Returns the absolute paths of files that the program designated as the agent's memory.
+    /// Writing them needs no question, even if permission rules protect files of their names. In a
+    /// child run, the rules of the parent runs protect them, unless they are memory there as well.
+    /// Asked once, when the agent is built.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }

@@ -37,7 +37,7 @@
 //! | [`before_agent`] | once, before the loop | change the state, register tools |
 //! | [`modify_request`] | before each model call | change the messages of this one request |
 //! | [`wrap_model_call`] | around each model call | change the request or the response, call again |
-//! | [`pre_tool_use`] | before each tool call | deny it, ask, change its arguments |
+//! | [`pre_tool_use`] | before each tool call | allow, deny or ask, change its arguments, stop the run |
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
 //! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
 //! | [`before_stop`] | when an answer has no tool calls | continue with a message |

@@ -71,7 +71,8 @@ impl ClearToolResults {
         self
     }
 
-    /// Cuts results of more than `longer_than` characters to their first `head` characters.
+    /// Sets the lengths: results of more than `longer_than` characters are cut to their first
+    /// `head` characters.
     pub fn with_limits(mut self, longer_than: usize, head: usize) -> Self {
         self.longer_than = longer_than;
         self.head = head.min(longer_than);

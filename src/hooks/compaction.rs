@@ -22,8 +22,8 @@ const MIN_MESSAGES: usize = 2;
 type Summarizer =
     dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
 
-/// Calls a function of yours when the history has grown to `threshold` tokens, and continues with
-/// the messages it returns.
+/// Calls your function when the history has grown to `threshold` tokens, and continues with the
+/// messages it returns.
 ///
 /// * Before a run, the history itself is replaced, in the store as well. To keep it, use a
 ///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.

@@ -1,4 +1,4 @@
-//! The hooks that ship.
+//! The built-in hooks.
 //!
 //! | hook | what it does | feature |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
 //! | [`SummarizationHook`] | replaces old messages with a summary when the context window fills up | |
 //! | [`ClearToolResults`] | sends old, long tool results shortened | |
-//! | [`CompactionHook`] | calls a function of yours when the history has grown too long | |
-//! | [`PermissionHook`] | holds a run to permission rules | |
+//! | [`CompactionHook`] | calls your function when the history has grown too long | |
+//! | [`PermissionHook`] | applies permission rules to a run | |
 //! | [`inject_context`] | puts a message first in every request | |
 //! | [`session_hooks`] | loads and saves sessions in its own store | |
 //! | [`UsageLogger`] | logs what a run has used | |

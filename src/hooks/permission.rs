@@ -9,12 +9,12 @@ use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::tool::{PermissionGate, PermissionMode};
 
-/// Holds every run to permission rules: before the loop starts, it adds their gate to those of the
-/// run.
+/// Applies permission rules to every run: before the loop starts, it adds their gate to the gates
+/// of the run.
 ///
 /// It does what [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) does, for rules
-/// that come together with other hooks. An agent with both is held to both: what one of them denies
-/// is denied, and what one asks about is asked about.
+/// that come together with other hooks. If an agent has both, both apply, as
+/// [`RunContext::add_gate`] describes.
 ///
 /// Relative paths in rules start where the agent works (the root of its backend, else its `cwd`),
 /// unless the permissions name a workspace. A mode in the configuration becomes the run's mode.

@@ -175,8 +175,7 @@ impl Messages {
         self.by_role(Role::System)
     }
 
-    /// Returns the number of leading messages that are identical (by pointer) to the messages of
-    /// `other`.
+    /// Returns the number of leading messages that are identical (by pointer) in `other`.
     pub fn shared_prefix(&self, other: &Self) -> usize {
         if Arc::ptr_eq(&self.0, &other.0) {
             return self.len();

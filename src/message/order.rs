@@ -53,7 +53,7 @@ pub(super) fn order(
 mod tests {
     use super::*;
 
-    /// Minutes, if the calls of the joined message were looked for with each one that joins it.
+    /// Would take minutes if each message that is joined searched all calls of the joined message.
     #[test]
     fn many_messages_in_a_row_are_merged() {
         const COUNT: usize = 150_000;

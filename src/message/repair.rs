@@ -134,7 +134,7 @@ impl fmt::Display for Repair {
                     "added an error result for unanswered call {name:?} (id {id:?})"
                 )
             }
-            Self::MovedResult { id, .. } => write!(f, "moved result for {id:?} behind its call"),
+            Self::MovedResult { id, .. } => write!(f, "moved result for {id:?} to follow its call"),
             Self::CompletedResult { id, .. } => {
                 write!(f, "completed result with id and name of its call {id:?}")
             }

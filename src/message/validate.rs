@@ -197,7 +197,7 @@ impl Messages {
     /// it; no two assistant messages are in a row (two user messages may be: providers take them as
     /// one); only the assistant calls; each call has one result, directly after the calling
     /// message, in any order among its siblings; no id is used twice; no text part is empty, and no
-    /// message is only white space or only thinking. System messages may stand anywhere but between
+    /// message is only whitespace or only thinking. System messages may stand anywhere but between
     /// a call and its results.
     ///
     /// A history that fails can be [repaired](Messages::repair). To check a history again each time

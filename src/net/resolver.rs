@@ -11,15 +11,15 @@ use tokio::task::spawn_blocking;
 
 use crate::util::sync::lock;
 
-/// The maximum number of concurrent look-ups.
-const MAX_LOOK_UPS: usize = 16;
-/// The maximum number of concurrent look-ups of one domain's names.
+/// The maximum number of concurrent lookups.
+const MAX_LOOKUPS: usize = 16;
+/// The maximum number of concurrent lookups of one domain's names.
 const MAX_OF_DOMAIN: usize = 4;
 
-static LOOK_UPS: LazyLock<Arc<Places>> =
-    LazyLock::new(|| Arc::new(Places::new(MAX_LOOK_UPS, MAX_OF_DOMAIN)));
+static LOOKUPS: LazyLock<Arc<Places>> =
+    LazyLock::new(|| Arc::new(Places::new(MAX_LOOKUPS, MAX_OF_DOMAIN)));
 
-/// The places for look-ups.
+/// The places for lookups.
 struct Places {
     all: Arc<Semaphore>,
     max_of_domain: usize,
@@ -95,7 +95,7 @@ pub trait Resolver: Send + Sync + 'static {
 
 /// The resolver of the system.
 ///
-/// A look-up cannot be ended, so at most 16 run at once in the whole program, and at most four of
+/// A lookup cannot be ended, so at most 16 run at once in the whole program, and at most four of
 /// them for names with the same last two labels, whose servers may never answer; others wait for
 /// one to return.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,12 +109,12 @@ impl Resolver for SystemResolver {
             let addresses = (name.as_str(), 0).to_socket_addrs()?;
             Ok(addresses.map(|address| address.ip()).collect())
         };
-        bounded(&LOOK_UPS, host, look_up).await
+        bounded(&LOOKUPS, host, look_up).await
     }
 }
 
 /// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is
-/// given back when the look-up returns, also where the caller has not waited for it.
+/// given back when the lookup returns, also where the caller has not waited for it.
 async fn bounded<T: Send + 'static>(
     places: &Arc<Places>,
     host: &str,

@@ -52,7 +52,7 @@ impl PermissionConfig {
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
     }
 
-    /// The rules, with `source` as their source.
+    /// Returns the rules, with `source` as their source.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ impl Policy<'_> {
         None
     }
 
-    /// Decides about a call. `granted` is true if this session allows it already.
+    /// Checks a call. `granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
         if let Some(question) = self.refuse_size(call) {
             return question;
@@ -174,7 +174,7 @@ impl Policy<'_> {
             let effect = write_rule.zip(effect.map(Reason::to_string));
             hidden.map(|reason| (first_rule, reason)).or(effect)
         })?;
-        let text = format!("{reason}, so it may hide what rule {rule} is about");
+        let text = format!("{reason}, so rule {rule} may apply");
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
@@ -220,7 +220,7 @@ impl Policy<'_> {
 
     /// The question about a call that a rule may be about.
     fn possible(&self, rule: &Rule) -> Explanation {
-        let text = format!("it may be what rule {rule} is about");
+        let text = format!("rule {rule} may apply to it");
         let question = Explanation::new(Behavior::Ask, text).with_rule(rule);
         self.beyond_limit().unwrap_or(question)
     }

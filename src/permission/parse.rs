@@ -65,7 +65,8 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     let behavior = match (behavior, prefix_behavior) {
         (Some(wanted), Some(prefix_behavior)) if wanted != prefix_behavior => {
             return Err(format!(
-                "a rule to {prefix_behavior} among rules to {wanted}"
+                "the rule begins with `{prefix_behavior}:` but is in the list `{wanted}`; remove \
+                 the prefix or move the rule"
             ));
         }
         (wanted, prefix_behavior) => wanted.or(prefix_behavior).unwrap_or(Behavior::Allow),

@@ -46,7 +46,8 @@ impl PathPattern {
     /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.contains(|c: char| c.is_control()) {
-            return Err("a path pattern holds no control characters".to_owned());
+            let text = "a path pattern must not contain control characters; remove them";
+            return Err(text.to_owned());
         }
 
         if text.starts_with('~') && text != "~" && !text.starts_with("~/") {
@@ -56,7 +57,9 @@ impl PathPattern {
         }
 
         if text.starts_with('!') {
-            return Err("a pattern is not negated; write a rule of the other behaviour".to_owned());
+            let text = "patterns cannot be negated; write a deny rule instead of an allow rule, or \
+                        the reverse";
+            return Err(text.to_owned());
         }
 
         Ok(Self {

@@ -146,27 +146,27 @@ impl Rule {
         self
     }
 
-    /// The effect of the rule on a call.
+    /// Returns the effect of the rule on a call.
     pub fn behavior(&self) -> Behavior {
         self.behavior
     }
 
-    /// The pattern of tool names.
+    /// Returns the pattern of tool names.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The text in the parentheses.
+    /// Returns the text in the parentheses.
     pub fn specifier(&self) -> Option<&str> {
         self.specifier.as_deref()
     }
 
-    /// The text the model reads when the rule denies.
+    /// Returns the text the model reads when the rule denies.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// The source of the rule.
+    /// Returns the source of the rule.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }

@@ -161,7 +161,7 @@ impl PermissionRules {
     }
 
     /// Sets whether paths named by tools and by words of commands are looked up on this machine,
-    /// and the targets of symbolic links checked as well. Defaults to `true`. The look-up blocks:
+    /// and the targets of symbolic links checked as well. Defaults to `true`. The lookup blocks:
     /// turn it off for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.context.follows_links = follows;
@@ -207,12 +207,12 @@ impl PermissionRules {
         self
     }
 
-    /// The rules, in the order they were added.
+    /// Returns the rules, in the order they were added.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
 
-    /// The rules that match no tool of the agent, neither its own, nor those that its hooks
+    /// Returns the rules that match no tool of the agent, neither its own, nor those that its hooks
     /// announce ([`Hook::tools`](crate::Hook::tools)), nor [`later_tools`](Self::later_tools), in
     /// the order they were added. Rules about what any tool may do, such as `Bash(..)`, `Read(..)`
     /// and `WebFetch(..)`, are never among them.
@@ -268,14 +268,14 @@ impl PermissionRules {
         rule_enforcement(&self.rules, &self.context, sandbox)
     }
 
-    /// The decision about a call in the configured mode, with its reason, without the grants of any
-    /// session.
+    /// Returns the decision about a call in the configured mode, with its reason, without the
+    /// grants of any session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let call = CallAccesses::of(call, tool, &self.context);
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 
-    /// The decision about a shell command, with its reason.
+    /// Returns the decision about a shell command, with its reason.
     ///
     /// ```
     /// use agentcore::backend::Shell;
@@ -293,8 +293,8 @@ impl PermissionRules {
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 
-    /// Rules to allow that can be offered for a call. No rule is broader than the accesses that the
-    /// call shows, and there is no rule for a command that is not fully understood.
+    /// Returns rules to allow that can be offered for a call. No rule is broader than the accesses
+    /// that the call shows, and there is no rule for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }

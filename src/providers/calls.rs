@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, check_call};
-use crate::util::numbered::Numbered;
+use crate::util::unique_names::UniqueNames;
 
 use super::encode::History;
 use super::events::Events;
@@ -28,7 +28,7 @@ pub(super) struct CallIds {
     /// The provider's id of the response, which may be empty.
     response: String,
     used: BTreeSet<Arc<str>>,
-    numbered: Numbered,
+    unique_names: UniqueNames,
 }
 
 impl CallIds {
@@ -37,7 +37,7 @@ impl CallIds {
             history,
             response: String::new(),
             used: BTreeSet::new(),
-            numbered: Numbered::default(),
+            unique_names: UniqueNames::default(),
         }
     }
 
@@ -56,7 +56,7 @@ impl CallIds {
         };
         let (used, history) = (&self.used, &self.history);
         let id = self
-            .numbered
+            .unique_names
             .free(&base, |id| used.contains(id) || history.has_call(id));
         self.used.insert(id.clone());
         id

@@ -82,8 +82,8 @@ impl Connection {
         }
     }
 
-    /// Creates the connection to a model behind one of OpenAI's APIs: at this address, or at
-    /// OpenAI's own server.
+    /// Creates the connection to a model called through one of OpenAI's APIs: at this address, or
+    /// at OpenAI's own server.
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
         let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
         connection.limits_output = connection.limits_output_by_default();

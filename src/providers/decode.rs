@@ -307,7 +307,7 @@ impl<D: Decoder> Decoding<D> {
     fn chunk(&mut self, chunk: Bytes) -> Result<()> {
         match &mut self.frames {
             Frames::Unknown(held) => {
-                // Only white space is held.
+                // Only whitespace is held.
                 let Some(first) = chunk.iter().find(|b| !b.is_ascii_whitespace()) else {
                     check_document(held.len() + chunk.len(), self.max_document)?;
                     held.extend_from_slice(&chunk);

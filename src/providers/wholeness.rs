@@ -19,7 +19,7 @@ pub(super) struct Wholeness {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Only white space so far.
+    /// Only whitespace so far.
     #[default]
     Blank,
     /// An unfinished object, array or string.

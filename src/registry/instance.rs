@@ -97,12 +97,12 @@ impl Instance {
         read(&self.current).config.clone()
     }
 
-    /// The hooks that were switched on or off.
+    /// Returns the hooks that were enabled or disabled.
     pub fn overrides(&self) -> HookOverrides {
         read(&self.current).overrides.clone()
     }
 
-    /// Switches hooks on and off, for runs that begin from now on. Hooks that are named neither
+    /// Enables and disables hooks, for runs that begin from now on. Hooks that are named neither
     /// here nor in an earlier call have the state of the template.
     ///
     /// This is for programs and admins: it may enable hooks that the template disables, and disable

@@ -112,7 +112,7 @@ impl Registry {
         (parts.make_model)(name)
     }
 
-    /// The tools that are registered while agents run.
+    /// Returns the tools that are registered while agents run.
     pub fn tools(&self) -> &ToolStore {
         &self.0.tools
     }

@@ -17,6 +17,10 @@ use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
+/// The description of the end of a run by its time limit.
+pub(crate) const TIME_LIMIT_REACHED: &str =
+    "the run reached its time limit (max_duration); raise it, or continue the session";
+
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BudgetLimits {
@@ -75,7 +79,7 @@ pub(super) struct Node {
     tree: Arc<Tree>,
 }
 
-/// The part that the budgets of a run and of all runs below it share.
+/// The part that the budgets of a run and of all its child runs share.
 pub(super) struct Tree {
     /// Notified when a reservation is settled.
     pub(super) settled: Notify,
@@ -102,8 +106,8 @@ pub(super) struct Amounts {
 }
 
 impl Budget {
-    /// Creates the budget of a run below `parent`. Without a parent, `parallel_calls` limits the
-    /// concurrent model calls of the run and of all runs below it.
+    /// Creates the budget of a child run of `parent`. Without a parent, `parallel_calls` limits the
+    /// concurrent model calls of the run and of all its child runs.
     pub(crate) fn new(limits: BudgetLimits, parallel_calls: usize, parent: Option<&Self>) -> Self {
         let new_tree = || {
             Arc::new(Tree {
@@ -168,19 +172,22 @@ impl Budget {
             .deadline()
             .is_some_and(|deadline| Instant::now() >= deadline)
         {
-            let text = "the time limit of the run is reached".to_owned();
+            let text = TIME_LIMIT_REACHED.to_owned();
             return Some((ExitReason::MaxDuration, text));
         }
 
         if self.remaining_usd().is_some_and(|usd| usd <= 0.0) {
             let spent = self.spent_usd().unwrap_or_default();
-            let text = format!("the budget is used up: {spent:.6} USD spent");
+            let text =
+                format!("the budget is used up (max_budget_usd): {spent:.6} USD spent; raise it");
             return Some((ExitReason::MaxBudget, text));
         }
 
         if self.remaining_tokens() == Some(0) {
             let spent = self.spent_tokens();
-            let text = format!("the token budget is used up: {spent} tokens spent");
+            let text = format!(
+                "the token budget is used up (max_total_tokens): {spent} tokens spent; raise it"
+            );
             return Some((ExitReason::MaxBudget, text));
         }
 
@@ -209,7 +216,7 @@ impl Budget {
         }
     }
 
-    /// Counts the run of this budget as a subagent of every run above.
+    /// Counts the run of this budget as a subagent of all its ancestors.
     ///
     /// # Errors
     ///
@@ -222,8 +229,7 @@ impl Budget {
             let limit = node.limits.subagents;
             if amounts.subagents >= limit {
                 let text = format!(
-                    "the limit of {limit} subagents of a run above this one is reached \
-                     (max_subagents)"
+                    "a parent run has started its {limit} subagents; raise its max_subagents"
                 );
                 return Err(Error::new(ErrorKind::Config, text));
             }
@@ -259,7 +265,7 @@ impl Budget {
         &self.0.tree
     }
 
-    /// This budget and those above it, up to the root.
+    /// Returns this budget and its ancestors, up to the root.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
     }

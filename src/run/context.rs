@@ -114,7 +114,7 @@ impl RunContext {
         self.0.shared.session_id()
     }
 
-    /// This run's id.
+    /// Returns the id of the run.
     pub fn run_id(&self) -> &str {
         self.0.shared.run_id()
     }
@@ -124,7 +124,7 @@ impl RunContext {
         &self.0.settings.agent
     }
 
-    /// The working directory the agent was given.
+    /// Returns the working directory of the agent.
     pub fn cwd(&self) -> Option<&str> {
         self.0.settings.cwd.as_deref()
     }
@@ -170,7 +170,7 @@ impl RunContext {
         lock(&self.0.tools).clone()
     }
 
-    /// One tool of this turn.
+    /// Returns a tool of this turn.
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         lock(&self.0.tools).get(name)
     }
@@ -180,9 +180,9 @@ impl RunContext {
         *lock(&self.0.mode)
     }
 
-    /// Adds a gate that calls of this run have to pass in addition to the existing ones: a call
-    /// that any gate denies is denied, and one that any asks about is asked about. The gate is not
-    /// compared with the tools ([`PermissionGate::check_tools`]), as one of the agent is.
+    /// Adds a gate that calls of this run have to pass in addition to the existing ones: a call is
+    /// denied if any gate denies it, and needs an answer if any gate asks. Unlike the agent's gate,
+    /// it is not passed through [`PermissionGate::check_tools`].
     pub fn add_gate(&self, gate: impl PermissionGate) {
         let mut gates = lock(&self.0.gates);
         *gates = gates.and(Arc::new(gate));
@@ -193,7 +193,8 @@ impl RunContext {
         SystemPromptHandle::new(self.clone())
     }
 
-    /// Returns the value of type `T` that the caller gave to the run, or a hook or tool put there.
+    /// Returns the value of type `T` that the caller gave to the run, or that a hook or tool
+    /// stored.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.values().get()
     }
@@ -255,9 +256,7 @@ impl RunContext {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     ///
-    /// # Panics
-    ///
-    /// Panics if called inside `f` on the same thread, which would wait for itself.
+    /// Do not call it inside `f`: the inner call would wait for the outer one forever.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }
@@ -318,7 +317,7 @@ impl RunContext {
         self.0.settings.backend.as_ref()
     }
 
-    /// The call this run is a child of.
+    /// Returns the call that started this run, if it is a child run.
     pub fn parent(&self) -> Option<&ParentCall> {
         self.0.parent_call.as_deref()
     }

@@ -47,7 +47,7 @@ pub enum ExitReason {
 }
 
 impl ExitReason {
-    /// The name as it is stored and printed.
+    /// Returns the name as it is stored and printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::EndTurn => "end_turn",
@@ -93,9 +93,9 @@ impl ExitReason {
         }
     }
 
-    /// Returns the `terminal_reason` of the result message. The wire has no words for a refusal and
-    /// a loop of equal calls; both stand as `model_error`. A run that was stopped while tools were
-    /// running has `aborted_tools`.
+    /// Returns the `terminal_reason` of the result message. The wire format has no reason for a
+    /// refusal or for repeated calls; both are `model_error`. A run that was stopped while tools
+    /// were running has `aborted_tools`.
     pub(crate) fn terminal_reason(self) -> &'static str {
         match self {
             Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",

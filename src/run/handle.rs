@@ -149,7 +149,7 @@ impl RunHandle {
         lock(&self.0.end).as_ref().map(|end| end.0)
     }
 
-    /// The state the run ended with; `None` while it is in progress, and when it was dropped.
+    /// Returns the final state; `None` if the run is in progress or was dropped.
     pub fn state(&self) -> Option<AgentState> {
         lock(&self.0.end).as_ref().map(|end| end.1.clone())
     }

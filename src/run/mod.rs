@@ -40,6 +40,7 @@ mod tree_limits;
 mod typed;
 
 pub use budget::Budget;
+pub(crate) use budget::TIME_LIMIT_REACHED;
 pub use context::RunContext;
 pub(crate) use estimate::{Estimate, HighestPrice};
 pub use exit_reason::ExitReason;

@@ -25,7 +25,7 @@ pub(crate) struct Reservation {
     pub(crate) max_output_tokens: Option<u32>,
 }
 
-/// The outcome of a try to reserve.
+/// The outcome of an attempt to reserve.
 enum Fit {
     Granted(Reservation),
     Wait,

@@ -58,7 +58,7 @@ impl CallClock {
         self.run.elapsed().saturating_sub(*lock(&self.moved))
     }
 
-    /// Starts the time without progress over.
+    /// Restarts the time without progress.
     pub(crate) fn touch(&self) {
         *lock(&self.moved) = self.run.elapsed();
     }

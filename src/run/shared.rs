@@ -35,7 +35,7 @@ pub(crate) struct OutputFormat {
     pub(crate) schema: Arc<Value>,
 }
 
-/// The requests of the caller and of handles; the loop takes them up between two turns.
+/// The requests of the caller and of handles; the loop applies them between turns.
 #[derive(Default)]
 pub(crate) struct Control {
     /// The output format, read when the run begins.
@@ -63,14 +63,14 @@ pub(crate) struct Shared {
     pub(crate) control: Mutex<Control>,
     pub(crate) questions: Mutex<Weak<OpenQuestions>>,
     pub(crate) stats: Mutex<RunStats>,
-    /// The usage of the runs within its calls, by model.
+    /// The usage of the child runs, by model.
     pub(crate) child_models: Mutex<BTreeMap<Arc<str>, ModelStats>>,
     /// The warnings of models that were emitted.
     pub(crate) model_warnings: Mutex<BTreeSet<String>>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
-    /// Notified when a message to the model arrives, or none is waited for any longer.
+    /// Notified when a message to the model arrives, and to end the wait for one.
     steer_notify: Notify,
 }
 

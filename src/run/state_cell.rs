@@ -19,10 +19,10 @@ impl StateCell {
         self.0.with(f)
     }
 
-    /// Runs foreign code on the state, or on a copy that is thrown away: one that shares its lists
+    /// Runs foreign code on the state, or on a copy that is discarded. The copy shares its lists
     /// with the state until they are changed.
     ///
-    /// Returns what of todos and files changed.
+    /// Returns the changes of the task list and the files.
     pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> Changed {
         if !live {
             let mut copy = self.0.with(|state| state.clone());

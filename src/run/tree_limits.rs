@@ -1,4 +1,4 @@
-//! The limits of a run and of the runs within its calls together.
+//! The limits that a run shares with its child runs.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::LoadTurns;
@@ -13,14 +13,14 @@ const MAX_WRAPPING_HOOKS: usize = 96;
 /// The largest event has 16 MiB; an answer that is one document, 32 MiB.
 const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 
-/// The limits that a run shares with the runs within its calls. Clones share them.
+/// The limits that a run shares with its child runs. Clones share them.
 #[derive(Clone)]
 pub(crate) struct TreeLimits {
     pub(crate) loads: LoadTurns,
     pub(crate) histories: BytePool,
     /// For the events of models that have not arrived whole.
     pub(crate) event_buffers: BytePool,
-    /// The largest depth of a run below: the smallest that this run or one above it allows.
+    /// The largest depth of a child run: the smallest that this run or a parent run allows.
     pub(crate) max_depth: u32,
     /// The number of hooks that wrap the innermost call of this run, including the hooks of parent
     /// runs.
@@ -28,7 +28,7 @@ pub(crate) struct TreeLimits {
 }
 
 impl TreeLimits {
-    /// The limits of a run that has no parent.
+    /// Creates the limits of a run that has no parent.
     pub(crate) fn new(max_history_bytes: usize, max_depth: u32, wrapping_hooks: usize) -> Self {
         Self {
             loads: LoadTurns::default(),
@@ -39,8 +39,8 @@ impl TreeLimits {
         }
     }
 
-    /// The limits of a run at `depth` within a call of the run that has these. Below it, runs may
-    /// nest `max_depth` deep. `wrapping_hooks` is the number of its own.
+    /// Returns the limits of a child run at `depth`, below which runs may nest `max_depth` deep.
+    /// `wrapping_hooks` is the number of the child's own hooks.
     pub(crate) fn of_child(&self, depth: u32, max_depth: u32, wrapping_hooks: usize) -> Self {
         let max_depth = self.max_depth.min(depth.saturating_add(max_depth));
         Self {
@@ -59,7 +59,7 @@ pub(crate) fn check_wrapping_hooks(hooks: usize) -> Result<()> {
     Err(Error::new(
         ErrorKind::Config,
         format!(
-            "{hooks} hooks would wrap one call, those of the runs above included; at most \
+            "{hooks} hooks would wrap one call, those of the parent runs included; at most \
              {MAX_WRAPPING_HOOKS} may. Combine hooks, leave phases that they do not use out of \
              `Hook::phases`, or nest subagents less deep"
         ),

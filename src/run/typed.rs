@@ -92,7 +92,10 @@ fn read<T: DeserializeOwned>(output: RunOutput) -> Result<T> {
     };
 
     serde_json::from_value(value).map_err(|error| {
-        let text = format!("the answer matches the schema but not the type: {error}");
+        let text = format!(
+            "the answer matches the schema but not the type: {error}; derive the schema from the \
+             type itself"
+        );
         Error::new(ErrorKind::StructuredOutput, text)
             .with_source(error)
             .attach(Arc::new(output))

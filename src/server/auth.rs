@@ -75,7 +75,10 @@ fn check_token(token: &Secret, parts: &Parts) -> Result<(), ApiError> {
     if is_equal(sent_token, token.expose().as_bytes()) {
         return Ok(());
     }
-    Err(unauthorized("the token is wrong; use that of the server"))
+    Err(unauthorized(
+        "the token does not match; use the one that the server printed when it started, or the \
+         one given to `Server::token`",
+    ))
 }
 
 const BEARER: &[u8] = b"bearer ";

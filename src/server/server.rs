@@ -129,8 +129,8 @@ impl Server {
 
     /// Sets the address to listen on. Defaults to the loopback address, 127.0.0.1.
     ///
-    /// On any other address, the token and all data travel in plain text unless something in front
-    /// of the server speaks TLS.
+    /// On any other address, the token and all data travel in plain text unless a proxy in front of
+    /// the server terminates TLS.
     pub fn bind(mut self, address: impl Into<IpAddr>) -> Self {
         self.address = address.into();
         self

@@ -35,7 +35,7 @@ impl Default for ListQuery {
 }
 
 impl ListQuery {
-    /// The first page of all sessions.
+    /// Creates the query for the first page of all sessions.
     pub fn new() -> Self {
         Self::default()
     }

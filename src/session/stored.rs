@@ -1,4 +1,4 @@
-//! A session as its records make it.
+//! A stored session, and how records change it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl StoredSession {
         self.state.messages.push(message);
     }
 
-    /// Adds an id, of which the newest are kept, as of those that are saved.
+    /// Adds an id and drops the oldest ids beyond the limit.
     fn add_input_id(&mut self, id: Arc<str>) {
         self.input_ids.push(id);
         bound_ids(&mut self.input_ids);

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::message::ToolCall;
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 
-/// The pieces in which text is streamed: words with the white space after them.
+/// The pieces in which text is streamed: words with the whitespace after them.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let mut remaining = text;
     std::iter::from_fn(move || {

@@ -87,9 +87,7 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
                 out.push(format!("message[{at}]: two assistant messages in a row"));
             }
             (Some(Side::User), Side::Results) => {
-                out.push(format!(
-                    "message[{at}]: a tool result behind a user message"
-                ));
+                out.push(format!("message[{at}]: a tool result after a user message"));
             }
             _ => {}
         }
@@ -149,7 +147,7 @@ fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
 fn close(open: &mut Vec<(usize, &str)>, out: &mut Vec<String>) {
     for (at, id) in open.drain(..) {
         out.push(format!(
-            "message[{at}]: the call {id:?} has no result right behind it"
+            "message[{at}]: the call {id:?} has no result directly after it"
         ));
     }
 }
@@ -167,9 +165,7 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
     if parts.is_empty() {
         out.push(format!("message[{at}]: empty content"));
     } else if !parts.iter().any(says_something) {
-        out.push(format!(
-            "message[{at}]: nothing but white space or thinking"
-        ));
+        out.push(format!("message[{at}]: nothing but whitespace or thinking"));
     }
 
     let assistant = matches!(message, Message::Assistant(_));
@@ -200,7 +196,7 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
             }
             Part::Thinking(block) if !thinking.contains(block.raw.get()) => {
                 out.push(format!(
-                    "message[{at}]: a thinking block that this model did not write, or not so"
+                    "message[{at}]: a thinking block that this model did not write, or that was changed"
                 ));
             }
             _ => {}

@@ -60,7 +60,7 @@ impl Step {
         Self::new().and_call(name, args)
     }
 
-    /// The call fails before the stream begins.
+    /// Creates a step whose call fails before the stream begins.
     pub fn fail(error: Error) -> Self {
         Self {
             failure: Some(error),

@@ -185,7 +185,7 @@ impl ScriptedModel {
         self.script().requests.clone()
     }
 
-    /// The number of steps that are left.
+    /// Returns the number of steps that are left.
     pub fn remaining(&self) -> usize {
         self.script().steps.len()
     }

@@ -124,21 +124,21 @@ impl<M: Model> Model for StrictModel<M> {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         {
-            let mut history = lock(&self.seen);
-            let violations = rules::violations(&request, &history.thinking);
+            let mut record = lock(&self.seen);
+            let violations = rules::violations(&request, &record.thinking);
             if !violations.is_empty() {
                 let text = violations.join("; ");
-                history.violations.extend(violations);
+                record.violations.extend(violations);
                 return Err(Error::new(ErrorKind::InvalidRequest, text));
             }
         }
 
-        let history = self.seen.clone();
+        let record = self.seen.clone();
         let stream = self.inner.stream(request).await?;
         Ok(stream
             .inspect(move |event| {
                 if let Ok(ModelEvent::Part(part)) = event {
-                    remember(&history, part);
+                    remember(&record, part);
                 }
             })
             .boxed())

@@ -39,7 +39,7 @@ pub enum Concurrency {
     Exclusive,
 }
 
-/// One thing a call would do: what permission rules look at.
+/// An access of a call, which permission rules check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {

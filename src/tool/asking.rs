@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::util::Values;
 
-/// The origin of a question to a person: the call that asks it, and the run of the call. With it,
-/// an interactor or a confirmer that serves several sessions finds the person to ask.
+/// The call and the run that ask a person a question. With them, an interactor or a confirmer that
+/// serves several sessions finds the person to ask.
 ///
 /// ```
 /// use agentcore::Values;

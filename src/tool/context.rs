@@ -47,13 +47,13 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
     fn ask(&self, question: String, form: AnswerForm) -> BoxFuture<'_, Answer>;
-    /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
+    /// Calls `f` on the state, or, when not `live`, on a copy that is discarded.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn user_id(&self) -> Option<Arc<str>>;
     /// Returns the origin of the call's questions.
     fn asking(&self) -> Asking;
-    /// Returns the number of runs above this one.
+    /// Returns the number of parent runs.
     fn depth(&self) -> u32;
     /// Returns `true` if a child run may have children.
     fn can_start_agents_below(&self) -> bool;
@@ -135,7 +135,7 @@ impl ToolContext {
         &self.call.id
     }
 
-    /// The name the tool was called by.
+    /// Returns the name the tool was called by.
     pub fn tool_name(&self) -> &str {
         &self.call.name
     }
@@ -263,15 +263,15 @@ impl ToolContext {
         self.host.backend()
     }
 
-    /// The filter for files that the call may show in searches and listings, by the permissions of
-    /// the run. A tool that searches or lists omits the others, and reports the omission without
-    /// naming them.
+    /// Returns the filter for files that the call may show in searches and listings, by the
+    /// permissions of the run. A tool that searches or lists omits all other files, and reports the
+    /// omission without naming them.
     pub fn readable(&self) -> PathFilter {
         self.host.readable()
     }
 
-    /// The paths that no command of the call may access, by the permissions of the run. A tool that
-    /// runs commands gives them to its backend
+    /// Returns the paths that no command of the call may access, by the permissions of the run. A
+    /// tool that runs commands passes them to its backend
     /// ([`Command::with_denied`](crate::backend::Command::with_denied)).
     pub fn denied_paths(&self) -> Vec<DeniedPath> {
         self.host.denied_paths()
@@ -303,7 +303,7 @@ impl ToolContext {
         }
     }
 
-    /// Cancelled when this call ends; for background work.
+    /// Returns a token that is cancelled when the call ends. Give it to background work.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }

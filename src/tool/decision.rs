@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// No opinion. A call about which no hook and no gate has another one may run.
+    /// No decision. The call runs unless another hook or gate decides otherwise.
     #[default]
     Continue,
     /// The call needs no question. From a hook it answers the question of a mode, never one of a
@@ -85,36 +85,36 @@ pub struct ToolDecision {
 }
 
 impl ToolDecision {
-    /// No opinion: other hooks, gates and the permission mode decide. Most hooks return this for
-    /// most calls.
+    /// Makes no decision: other hooks, gates and the permission mode decide. Most hooks return this
+    /// for most calls.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// The call needs no question: for a call that was checked. Never overrides a deny or ask rule,
-    /// nor another hook or gate that asks or denies.
+    /// Allows the call without a question. Use it for calls that you have checked. It never
+    /// overrides a deny or ask rule, nor another hook or gate that asks or denies.
     pub fn allow() -> Self {
         Self::of(Verdict::Allow)
     }
 
-    /// The call does not run; the model reads `Error: ` and the message as the call's result.
+    /// Denies the call. The model receives `Error: ` and the message as the call's result.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::of(Verdict::Deny(message.into()))
     }
 
-    /// A person has to answer first. From a gate it is a question of the mode, which a hook may
-    /// answer; see [`ask_by_rule`](Self::ask_by_rule).
+    /// Asks a person before the call runs. A hook may answer the question of a gate; use
+    /// [`ask_by_rule`](Self::ask_by_rule) for a question that no hook may answer.
     pub fn ask(question: impl Into<String>) -> Self {
         Self::ask_from(question.into(), AskOrigin::default())
     }
 
-    /// A person has to answer first, because a rule requires it: no hook can allow the call
+    /// Asks a person before the call runs, because a rule requires it: no hook can allow the call
     /// instead.
     pub fn ask_by_rule(question: impl Into<String>) -> Self {
         Self::ask_from(question.into(), AskOrigin::Rule)
     }
 
-    /// The call does not run, and the run ends with this reason.
+    /// Denies the call and ends the run with this reason.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self::of(Verdict::Stop(reason.into()))
     }

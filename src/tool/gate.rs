@@ -77,7 +77,7 @@ impl FromStr for PermissionMode {
     }
 }
 
-/// The call and circumstances that a gate decides about.
+/// The call that a gate checks, and its circumstances.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GateRequest {
@@ -144,24 +144,23 @@ impl fmt::Debug for GateRequest {
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Decides about a call. A call whose arguments the decision changes is checked against its
-    /// schema again, and shown to the other gates.
+    /// Checks a call. A call whose arguments the decision changes is checked against its schema
+    /// again, and shown to the other gates.
     ///
     /// # Errors
     ///
     /// An error denies the call, with its text as the reason. So does a panic.
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
-    /// The filter for files that a permitted call may show in searches and listings: not those
-    /// whose reading is denied, nor those that would need a question. Allows all files unless a
-    /// gate implements it.
+    /// Returns the filter for files that a permitted call may show in searches and listings. It
+    /// excludes files whose reading is denied or needs a question. Defaults to all files.
     fn readable(&self, _request: &GateRequest) -> PathFilter {
         PathFilter::all()
     }
 
-    /// The paths that no command of a permitted call may access, even in ways that cannot be read
-    /// from the command. A tool that runs commands gives them to its backend, which holds the
-    /// command to them if it can. None unless a gate implements it.
+    /// Returns the paths that no command of a permitted call may access, even where the command
+    /// does not show them. A tool that runs commands passes them to its backend, which enforces
+    /// them if it can. Defaults to none.
     fn denied_paths(&self, _request: &GateRequest) -> Vec<DeniedPath> {
         Vec::new()
     }

@@ -13,11 +13,10 @@ use crate::message::{dismantle, is_too_deep};
 use super::decision::{ToolDecision, Verdict};
 use super::gate::{AllowAll, GateRequest, PermissionGate};
 
-/// The maximum number of times that each gate is asked about one call whose arguments others
-/// change.
+/// The maximum number of times that each gate checks a call while other gates change its arguments.
 const MAX_CHANGES: usize = 8;
 
-/// All of several gates: what one denies is denied, what one asks about is asked about.
+/// Several gates as one; see [`RunContext::add_gate`](crate::RunContext::add_gate).
 #[derive(Clone)]
 pub(crate) struct Gates {
     gates: Arc<[Arc<dyn PermissionGate>]>,
@@ -90,7 +89,10 @@ impl PermissionGate for Gates {
             is_seen[next] = true;
         }
 
-        let text = "the gates do not stop changing the arguments of this call";
+        let text = format!(
+            "the gates changed the arguments of this call more than {MAX_CHANGES} times each; only \
+             one gate should change them"
+        );
         Err(Error::new(ErrorKind::Other, text))
     }
 

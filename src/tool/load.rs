@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The number of calls of a run, and of the runs within its calls, that list or search a whole
-/// folder at the same time. Each takes up to 100 MB while it does.
+/// The number of calls of a run and its child runs that list or search a whole folder at the same
+/// time. Each takes up to 100 MB while it does.
 const AT_ONCE: usize = 2;
 
 /// The turns of a run. Clones share them.

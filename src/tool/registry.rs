@@ -1,4 +1,4 @@
-//! A set of tools by name, with what is allowed and what is switched off.
+//! Tools by name, and which of them are allowed and disabled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use super::tool::Tool;
 const MAX_NAME: usize = 64;
 
 /// Tools by name, with marks on the names: which may run without a question, and which are
-/// switched off.
+/// disabled.
 ///
 /// Marks belong to names, not to tools: they can be set before the tool is there and they stay
 /// when it is replaced. A clone is cheap and independent of the original.
@@ -119,7 +119,7 @@ impl ToolRegistry {
         self.0.disabled.contains(name)
     }
 
-    /// The names that are switched off, sorted.
+    /// Returns the disabled names, sorted.
     pub(crate) fn disabled(&self) -> impl Iterator<Item = &str> {
         self.0.disabled.iter().map(|name| &**name)
     }

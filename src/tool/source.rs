@@ -56,8 +56,8 @@ pub trait ToolSource: Send + Sync + 'static {
     /// [`tool_source_timeout`](crate::AgentBuilder::tool_source_timeout) count as errors.
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
 
-    /// A number that changes when the tools have changed, so that they are asked for only then.
-    /// It must be cheap. `None` means that the source is asked every turn.
+    /// Returns a number that changes with the tools, which are read again only when it differs. It
+    /// must be cheap. `None` means that the source is asked every turn.
     fn version(&self) -> Option<u64> {
         None
     }

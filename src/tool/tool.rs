@@ -115,7 +115,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Returns the accesses of a call with these arguments: the files, commands, URLs and agents
-    /// that permission rules decide about. Defaults to none.
+    /// that permission rules check. Defaults to none.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
     }

@@ -16,7 +16,7 @@ use super::tool::Tool;
 pub struct TurnTools(Arc<Inner>);
 
 impl Default for TurnTools {
-    /// All that are empty share what is in them.
+    /// Returns a set without tools. All such sets share one allocation.
     fn default() -> Self {
         static EMPTY: LazyLock<TurnTools> = LazyLock::new(|| TurnTools(Arc::default()));
         EMPTY.clone()
@@ -32,9 +32,9 @@ struct Inner {
 }
 
 impl TurnTools {
-    /// Brings tools together. Of several with one name a hook's wins over the agent's own, and that
-    /// over a source's; among equals the first. Each tool that is dropped for it, and each of a
-    /// source that no provider would accept, causes a warning.
+    /// Combines tools. If several have the same name, a hook's tool takes precedence over the
+    /// agent's own, and the agent's over a source's; otherwise the first is used. Each tool that is
+    /// dropped, and each tool of a source that no provider would accept, causes a warning.
     pub(crate) fn build(
         agent_tools: &[Arc<dyn Tool>],
         hook_tools: &[Arc<dyn Tool>],
@@ -249,18 +249,18 @@ mod tests {
         let tools = [tool("read", ""), tool("write", "")];
         let no_disabled = disabled(&[]);
         let (first, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
-        let (same_map, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
-        let same_map = same_map.or_earlier(&first);
-        assert!(Arc::ptr_eq(&first.definitions(), &same_map.definitions()));
+        let (same_tools, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);
+        let same_tools = same_tools.or_earlier(&first);
+        assert!(Arc::ptr_eq(&first.definitions(), &same_tools.definitions()));
 
-        let (disabled_map, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["read"]));
-        assert_eq!(disabled_map.or_earlier(&same_map).names(), ["write"]);
-        let (changed_map, _) =
+        let (disabled_tools, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["read"]));
+        assert_eq!(disabled_tools.or_earlier(&same_tools).names(), ["write"]);
+        let (changed_tools, _) =
             TurnTools::build(&tools, &[tool("read", "other")], vec![], &no_disabled);
-        let changed_map = changed_map.or_earlier(&first);
+        let changed_tools = changed_tools.or_earlier(&first);
         assert!(!Arc::ptr_eq(
             &first.definitions(),
-            &changed_map.definitions()
+            &changed_tools.definitions()
         ));
     }
 }

@@ -8,12 +8,12 @@ use serde_path_to_error::Segment;
 
 use super::schema::{ArgumentError, push_key};
 
-/// Numbers beyond this are not whole for certain when they are floats: 2^53.
+/// The largest float below which every integer is exact: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the JSON Schema of a type, as tools use it: draft 2020-12, everything in place but what
-/// refers to itself, without `$schema` and `title`. A type without fields gives the schema of an
-/// empty object.
+/// Returns the JSON Schema of a type, as tools use it: draft 2020-12, with subschemas inlined,
+/// except recursive ones, and without `$schema` and `title`. A type without fields gives the schema
+/// of an empty object.
 ///
 /// ```
 /// use agentcore::tool::schema_of;

@@ -159,8 +159,8 @@ pub(super) fn runs(args: &Value) -> Vec<Access> {
     command.into_iter().collect()
 }
 
-/// Returns the access of a command that may run in another folder: it is judged with the change of
-/// folder before it.
+/// Returns the access of a command that may run in another folder: the command is checked together
+/// with the `cd` before it.
 pub(super) fn runs_there(args: &Value) -> Vec<Access> {
     let folder = text_of(args, &WORKING_DIR).filter(|folder| !folder.is_empty());
     let (Some(folder), Some(command)) = (folder, text_of(args, &["command"])) else {

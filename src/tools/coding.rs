@@ -151,7 +151,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
 
 /// `Write`: writes a whole file, replacing its content.
 pub fn write(backend: impl Backend) -> FuncTool {
-    let description = "Writes a file, over what was there; missing folders are made.";
+    let description = "Writes a file and replaces its content; missing folders are created.";
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -174,14 +174,14 @@ pub fn write(backend: impl Backend) -> FuncTool {
 /// `Edit`: replaces a text that occurs exactly once in a file, or every occurrence of it.
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
-        old_string must be found exactly once, with white space and line breaks as in the file, \
+        old_string must be found exactly once, with whitespace and line breaks as in the file, \
         unless replace_all is set.";
     let parameters = json!({
         "type": "object",
         "properties": {
             "file_path": {"type": "string", "description": "Absolute, or relative to the workspace"},
             "old_string": {"type": "string", "description": "The text to replace"},
-            "new_string": {"type": "string", "description": "What takes its place"},
+            "new_string": {"type": "string", "description": "The replacement"},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence"}
         },
         "required": ["file_path", "old_string", "new_string"]
@@ -240,7 +240,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
             "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match"},
             "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match"},
             "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match"},
-            "head_limit": {"type": "integer", "minimum": 0, "description": "At most so many lines or files, up to 10000"},
+            "head_limit": {"type": "integer", "minimum": 0, "description": "The maximum number of lines or files, up to 10000"},
             "type": {"type": "string", "description": "A kind of files, such as rust, py or js"},
             "multiline": {"type": "boolean", "description": "Let a match span lines, and . match a line's end"}
         },

@@ -23,7 +23,7 @@ const MAX_DETAILS_CHARS: usize = 30_000;
 /// The maximum size of a file after an edit, in bytes, unless it was larger before.
 const MAX_RESULT: usize = 32 * 1024 * 1024;
 
-/// The maximum size of a file, in bytes, that is searched for a text which differs in white space:
+/// The maximum size of a file, in bytes, that is searched for a text which differs in whitespace:
 /// the search copies all lines.
 const MAX_SIMILAR: usize = 1024 * 1024;
 
@@ -210,14 +210,12 @@ fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
         && let Ok(file_text) = std::str::from_utf8(content)
         && let Some(line) = line_of_similar_text(file_text, old)
     {
-        text.push_str(&format!(
-            "; line {line} differs from it only in white space"
-        ));
+        text.push_str(&format!("; line {line} differs from it only in whitespace"));
     }
     ToolError::new(text).with_details(json!({"matches": 0}))
 }
 
-/// Returns the number of the first line where `old` matches if white space around lines is ignored.
+/// Returns the number of the first line where `old` matches if whitespace around lines is ignored.
 fn line_of_similar_text(content: &str, old: &str) -> Option<usize> {
     if old.trim().is_empty() {
         return None;

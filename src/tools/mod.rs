@@ -1,4 +1,4 @@
-//! The tools that ship.
+//! The built-in tools.
 //!
 //! The tools for files, search and the shell work on a [`Backend`](crate::backend::Backend). They
 //! come in three sets, which differ in names and in details of arguments and output (feature

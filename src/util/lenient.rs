@@ -1,4 +1,4 @@
-//! Fields as others write them.
+//! Lenient deserialization of fields that other programs write.
 
 use serde::de::{Deserialize, Deserializer};
 

@@ -25,7 +25,6 @@ pub(crate) mod lenient;
 pub(crate) mod links;
 #[cfg(feature = "session-log")]
 pub(crate) mod new_thread;
-pub(crate) mod numbered;
 mod pace;
 pub(crate) mod panic;
 pub(crate) mod path;
@@ -36,6 +35,7 @@ pub mod text;
 pub(crate) mod time;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+pub(crate) mod unique_names;
 pub(crate) mod values;
 #[cfg(feature = "yaml")]
 pub(crate) mod yaml;

@@ -118,7 +118,7 @@ fn decision_without_an_answer_or_a_hash_is_not_written() {
         decision.answer = answer;
         let error = to_string(&decision).unwrap_err().to_string();
         assert!(
-            error.contains("\"pending_1\" was refused: it does not have the hash"),
+            error.contains("\"pending_1\" was refused: `args_hash` is missing"),
             "{error}"
         );
     }

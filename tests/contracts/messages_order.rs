@@ -22,7 +22,7 @@ fn repair_moves_results_into_call_order() {
         .tool("a", "f", "1")
         .tool("b", "f", "2");
     assert!(unordered.validate_for_model().is_ok());
-    let says = r#"message[2]: moved result for "c" behind its call"#;
+    let says = r#"message[2]: moved result for "c" to follow its call"#;
     let mut history = unordered.clone();
     assert_eq!(history.repair().to_string(), says);
     assert_eq!(history, ordered);

@@ -195,7 +195,7 @@ fn misplaced_result_moves_behind_its_call() {
             .human("?")
             .tool("b", "f", "2"),
         &expected,
-        &[r#"message[4]: moved result for "b" behind its call"#],
+        &[r#"message[4]: moved result for "b" to follow its call"#],
     );
     becomes(
         Messages::from("Hi")
@@ -204,7 +204,7 @@ fn misplaced_result_moves_behind_its_call() {
             .tool("a", "f", "1")
             .human("?"),
         &expected,
-        &[r#"message[1]: moved result for "b" behind its call"#],
+        &[r#"message[1]: moved result for "b" to follow its call"#],
     );
 
     // What stands before the call of another tool with that id is not its result.
@@ -232,7 +232,7 @@ fn misplaced_result_moves_behind_its_call() {
             .tool("a", "f", "1")
             .tool("b", "f", "2")
             .system("note"),
-        &[r#"message[4]: moved result for "b" behind its call"#],
+        &[r#"message[4]: moved result for "b" to follow its call"#],
     );
 }
 
@@ -256,7 +256,7 @@ fn reused_call_id_is_renamed_together_with_its_result() {
         &[
             r#"message[1]: changed call id "a" to "a_3""#,
             r#"message[4]: changed call id "a" to "a_4""#,
-            r#"message[5]: moved result for "a_2" behind its call"#,
+            r#"message[5]: moved result for "a_2" to follow its call"#,
         ],
     );
 }
@@ -296,7 +296,7 @@ fn missing_call_id_is_generated_and_results_match_by_position() {
         &[
             r#"message[1]: changed call id "" to "call_1_0""#,
             r#"message[1]: changed call id "" to "call_1_1""#,
-            r#"message[2]: moved result for "call_1_1" behind its call"#,
+            r#"message[2]: moved result for "call_1_1" to follow its call"#,
             r#"message[3]: completed result with id and name of its call "call_1_0""#,
         ],
     );
@@ -310,7 +310,7 @@ fn missing_call_id_is_generated_and_results_match_by_position() {
             .tool("a", "f", "2")
             .tool("b", "f", "1"),
         &[
-            r#"message[2]: moved result for "b" behind its call"#,
+            r#"message[2]: moved result for "b" to follow its call"#,
             r#"message[2]: completed result with id and name of its call "b""#,
         ],
     );

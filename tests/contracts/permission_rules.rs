@@ -47,7 +47,7 @@ fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
         ("WebFetch(domain:)", "empty specifier"),
         ("WebFetch(domain:a b)", "not a host name"),
         ("Read(~other/x)", "absolute path"),
-        ("Read(!x)", "not negated"),
+        ("Read(!x)", "cannot be negated"),
         ("Ba sh", "letters, digits"),
         ("maybe:Bash", "letters, digits"),
     ] {
@@ -56,7 +56,7 @@ fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
     }
 
     let error = Rule::new(Behavior::Deny, "allow:Bash").unwrap_err();
-    assert!(error.to_string().contains("among rules to deny"), "{error}");
+    assert!(error.to_string().contains("in the list `deny`"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Nested shell commands on the stack of a runtime's worker, in a build without optimisation.
+//! Nested shell commands on the stack of a runtime's worker, in a build without optimization.
 
 use agentcore::permission::{Behavior, PermissionRules};
 

@@ -42,7 +42,7 @@ fn message_of_annotations_alone_is_empty() {
     history.validate_for_model().unwrap_err();
     assert_eq!(
         violations(&history),
-        ["message[1]: nothing but white space or thinking"]
+        ["message[1]: nothing but whitespace or thinking"]
     );
     let cited = Message::ai([Part::text("Ho"), annotations]);
     let history = Messages::from("Hi").with(cited).human("Go on");

@@ -51,8 +51,7 @@ async fn depth_of_an_agent_counts_from_its_own_run() {
 
 #[tokio::test]
 async fn number_of_subagents_is_limited_for_the_whole_tree() {
-    let refused =
-        "Error: the limit of 3 subagents of a run above this one is reached (max_subagents)";
+    let refused = "Error: a parent run has started its 3 subagents; raise its max_subagents";
     // The child and two of its three children.
     let child = delegating(leaf(2), 3).max_subagents(100);
     let results = results(delegating(child, 1).max_subagents(3)).await;
@@ -63,7 +62,7 @@ async fn number_of_subagents_is_limited_for_the_whole_tree() {
     let child = delegating(leaf(1), 2).max_subagents(1);
     let results = self::results(delegating(child, 1)).await;
     assert_eq!(results[0].matches("found []").count(), 1, "{results:?}");
-    assert_eq!(results[0].matches("limit of 1 subagents").count(), 1);
+    assert_eq!(results[0].matches("started its 1 subagents").count(), 1);
 }
 
 #[tokio::test]

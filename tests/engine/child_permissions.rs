@@ -1,4 +1,4 @@
-//! What a child run may do: no more than the run above it.
+//! What a child run may do: no more than its parent run.
 
 use agentcore::hooks::PermissionHook;
 use agentcore::permission::PermissionRules;

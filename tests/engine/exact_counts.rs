@@ -90,7 +90,7 @@ impl TokenCounter for Letters {
     }
 }
 
-/// Summarises everything but the last message, or the last call and its result.
+/// Summarizes everything but the last message, or the last call and its result.
 struct AtLimit;
 
 #[async_trait]

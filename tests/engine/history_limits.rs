@@ -425,7 +425,7 @@ async fn histories_of_children_share_the_limit_of_their_root() {
         let successes = ends.iter().filter(|text| **text == "ok").count();
         assert_eq!((ends.len(), successes), (children, expected), "{texts}");
         for text in ends.iter().filter(|text| **text != "ok") {
-            assert!(text.contains("those of runs within its calls"), "{text}");
+            assert!(text.contains("those of its child runs"), "{text}");
         }
     }
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::hooks_summaries::{store, turns};
 use crate::kit::{agent, any_object, kinds, warnings, watch};
 
-/// A summariser that fails, and how often it was asked.
+/// A summarizer that fails, and how often it was asked.
 fn failing() -> (FunctionModel, Arc<AtomicUsize>) {
     let asked = Arc::<AtomicUsize>::default();
     let model = FunctionModel::new({
@@ -334,7 +334,7 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
             .with_max_output_tokens(1_000),
     );
 
-    // Nothing is summarised: the result that is new has to be cut.
+    // Nothing is summarized: the result that is new has to be cut.
     let agent = agent(model)
         .tool(sized())
         .hook(SummarizationHook::new().with_threshold(10.0))

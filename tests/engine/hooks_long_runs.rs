@@ -70,7 +70,7 @@ fn size(round: usize) -> usize {
     }
 }
 
-/// So many calls of a tool. The summariser remembers what it was given, and its summaries hold
+/// So many calls of a tool. The summarizer remembers what it was given, and its summaries hold
 /// nothing of it.
 async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
     let asked = Arc::<AtomicUsize>::default();
@@ -172,7 +172,7 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
     assert!(covered > rounds, "{covered}");
     for round in 0..(covered - 1) / 2 {
         let finding = format!("finding-{round}-end");
-        assert!(words.contains(&*finding), "{finding} was never summarised");
+        assert!(words.contains(&*finding), "{finding} was never summarized");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `SummarizationHook` cuts, what the summariser reads, and what is made of its answer.
+//! What `SummarizationHook` cuts, what the summarizer reads, and what is made of its answer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ async fn summary_prompts_match_the_recorded_texts() {
         ToolCall::new("b", "read_file", json!({"path": "plan.md"})),
     ];
     let messages = Messages::new()
-        .system("You are never summarised.")
+        .system("You are never summarized.")
         .human("Write the notes, please.")
         .ai_calling("I will.", calls)
         .tool(
@@ -241,7 +241,7 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
         messages = messages.human(format!("{fact} {filler}")).ai("Noted.");
     }
 
-    // One that is longer than the summariser's window by itself.
+    // One that is longer than the summarizer's window by itself.
     let long = (0..3_000)
         .map(|n| format!("row-{n}-end "))
         .collect::<String>();

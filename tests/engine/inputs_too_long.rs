@@ -308,7 +308,7 @@ impl<S: tracing::Subscriber> Layer<S> for StateReader {
     }
 }
 
-/// Summarises every message.
+/// Summarizes every message.
 struct Everything;
 
 #[async_trait]

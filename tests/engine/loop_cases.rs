@@ -220,7 +220,7 @@ impl agentcore::message::TokenCounter for Ten {
 }
 
 #[tokio::test(start_paused = true)]
-async fn max_duration_ends_the_run_with_max_budget() {
+async fn max_duration_ends_the_run_with_max_duration() {
     let slow = FuncTool::new("slow", "Slow", any_object(), |_cx, _args| async {
         crate::kit::sleep(61).await;
         "done"

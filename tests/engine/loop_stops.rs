@@ -336,7 +336,7 @@ async fn repeated_equal_calls_add_a_warning_and_end_the_run() {
     output.messages.validate_for_model().unwrap();
 }
 
-/// Summarises everything but the last message.
+/// Summarizes everything but the last message.
 struct Shorten {
     calls: Arc<AtomicUsize>,
     fails: bool,

@@ -213,7 +213,7 @@ async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
                 cx.add_gate(counting(i64::MAX));
                 cx.add_gate(counting(i64::MAX));
             },
-            "Error: the permission check failed: the gates do not stop",
+            "Error: the permission check failed: the gates changed the arguments",
         ),
     ];
     for (add, wanted) in cases {

@@ -111,7 +111,7 @@ async fn mismatched_decisions_are_rejected_and_run_nothing() {
     for (decisions, words) in [
         (vec![Decision::allow(&unknown)], "no such call"),
         (vec![Decision::allow(&other_args)], "other arguments"),
-        (vec![with(None, Answer::Allow)], "does not have the hash"),
+        (vec![with(None, Answer::Allow)], "`args_hash` is missing"),
         (vec![with(hash, Answer::Unanswered)], "it has no answer"),
         (
             vec![with(Some("0123"), Answer::Deny("no".into()))],

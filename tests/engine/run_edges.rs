@@ -1,4 +1,4 @@
-//! Runs where unusual things meet.
+//! Runs in which two features meet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,7 +203,7 @@ async fn fork_at_a_message_forgets_later_input_ids() {
     assert_eq!(output.messages.len(), 4);
 }
 
-/// Summarises everything but the last message.
+/// Summarizes everything but the last message.
 struct Shorten;
 
 #[async_trait]

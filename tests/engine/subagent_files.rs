@@ -147,7 +147,7 @@ async fn loaded(front_matter: &str) -> (Vec<String>, bool) {
 }
 
 #[tokio::test]
-async fn file_with_a_misspelt_key_of_tools_is_left_out() {
+async fn file_with_a_misspelled_key_of_tools_is_left_out() {
     for key in [
         "tool",
         "Tools",

@@ -228,7 +228,7 @@ fn invalid_options_exit_with_code_2_before_a_run() {
         (vec!["--allow", "Read(/a"], "the parenthesis is not closed"),
         (
             vec!["--ask", "deny:Bash(rm:*)"],
-            "a rule to deny among rules to ask",
+            "the rule begins with `deny:` but is in the list `ask`",
         ),
         (
             vec!["--permission-mode", "yolo"],

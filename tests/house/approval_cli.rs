@@ -124,7 +124,7 @@ fn stale_and_forged_decisions_run_nothing() {
             forged("id", "pending_1"),
             "\"pending_1\" was refused: no such call",
         ),
-        (allow(&calls[0]), "it is decided twice"),
+        (allow(&calls[0]), "there are two decisions for it"),
         (
             json!({"decision": "allow", "id": calls[1]["id"]}),
             "args_hash",

@@ -1,4 +1,4 @@
-//! Which crates are used, how many they bring along, and under which licences.
+//! Which crates are used, how many they bring along, and under which licenses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -220,7 +220,7 @@ fn crate_counts_stay_within_their_limits() {
 }
 
 #[test]
-fn licences_are_permissive() {
+fn licenses_are_permissive() {
     let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
     let (_, list) = deny.split_once("allow = [").unwrap();
     let (list, _) = list.split_once(']').unwrap();
@@ -231,16 +231,16 @@ fn licences_are_permissive() {
     let violations: Vec<String> = packages
         .iter()
         .filter_map(|package| {
-            let licence = package["license"].as_str().unwrap_or("none");
-            (!permits(licence, &allowed)).then(|| {
+            let license = package["license"].as_str().unwrap_or("none");
+            (!permits(license, &allowed)).then(|| {
                 let (name, version) = (&package["name"], &package["version"]);
-                format!("{} {}: {licence}", as_text(name), as_text(version))
+                format!("{} {}: {license}", as_text(name), as_text(version))
             })
         })
         .collect();
     assert_none(
         &violations,
-        "these licences are not in `allow` of deny.toml:",
+        "these licenses are not in `allow` of deny.toml:",
     );
 }
 
@@ -294,7 +294,7 @@ fn one(rest: &mut &[&str], allowed: &[&str]) -> bool {
 }
 
 #[test]
-fn licence_expressions_are_evaluated() {
+fn license_expressions_are_evaluated() {
     let allowed = ["MIT", "ISC"];
     for good in [
         "MIT",

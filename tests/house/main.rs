@@ -5,7 +5,7 @@
 //! * [`functions`]: how long a function may be.
 //! * [`language`]: how doc comments open, and which words they avoid.
 //! * [`words`]: what never belongs in a commit.
-//! * [`dependencies`]: which crates are used and why, and under which licences.
+//! * [`dependencies`]: which crates are used and why, and under which licenses.
 //! * [`clock`]: who reads the clock on the wall.
 //! * [`model_names`]: which models texts may name.
 //! * [`price_table`]: that the script behind `data/models.json` executes nothing that it reads.

@@ -31,7 +31,7 @@ impl Model for Scripted {
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         self.asked.lock().expect("no panic").push(self.id);
 
-        // Each model must find its own memory, not its neighbour's.
+        // Each model must find its own memory, not its neighbor's.
         if let Some(memory) = request.provider_cache().take::<&'static str>() {
             assert_eq!(*memory, self.id);
         }

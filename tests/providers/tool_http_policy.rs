@@ -61,7 +61,7 @@ fn response(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Answers each look-up with the next list of addresses, the last one for ever.
+/// Answers each lookup with the next list of addresses, the last one for ever.
 #[derive(Clone)]
 struct Names(Arc<Mutex<Vec<&'static str>>>);
 

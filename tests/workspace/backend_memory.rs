@@ -138,7 +138,7 @@ async fn path_over_the_limit_is_refused_by_every_method() {
 }
 
 #[tokio::test]
-async fn file_above_a_path_is_found_among_its_neighbours() {
+async fn file_above_a_path_is_found_among_its_neighbors() {
     let backend = MemoryBackend::new();
     for path in ["a", "a!", "a!x", "b/c", "b/c!/d", "é", "éa!"] {
         backend.write(path, b"1").await.unwrap();

@@ -356,7 +356,7 @@ async fn edit_error_hints_at_white_space_differences() {
     let args = json!({"file_path": "a", "old_string": "    if x {\n    }", "new_string": "y"});
     let shown = text(&tool, args).await;
     assert!(
-        shown.contains("line 2 differs from it only in white space"),
+        shown.contains("line 2 differs from it only in whitespace"),
         "{shown}"
     );
 }

@@ -110,7 +110,7 @@ struct Inner {
 }
 
 impl DockerBackend {
-    /// A new container of an image.
+    /// Creates a builder for a new container of an image.
     pub fn run(image: impl Into<String>) -> DockerBuilder {
         let name = format!("agentcore-{}", uuid::Uuid::new_v4().simple());
         DockerBuilder::new(Some(image.into()), name)
@@ -141,12 +141,12 @@ impl DockerBackend {
         }
     }
 
-    /// The name of the container.
+    /// Returns the name of the container.
     pub fn container(&self) -> &str {
         &self.inner.container.name
     }
 
-    /// The status of the container.
+    /// Returns the status of the container.
     ///
     /// # Errors
     ///

@@ -189,8 +189,8 @@ impl LocalBackend {
         self
     }
 
-    /// The report on what confines the commands of this backend on this machine; `None` without a
-    /// sandbox.
+    /// Returns the report on what confines the commands of this backend on this machine; `None`
+    /// without a sandbox.
     #[cfg(feature = "sandbox")]
     pub fn sandbox_report(&self) -> Option<SandboxReport> {
         let confinement = self.settings.sandbox.as_ref()?;

@@ -15,8 +15,8 @@ const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 /// The weight of a line with wildcards compared with a line without: most need an expression of
 /// their own.
 const WILD: usize = 8;
-/// The number of wildcards, or bytes, that add the weight of one line to a line. The time to
-/// compile the expression of a line grows with both.
+/// A line weighs as much again for each further group of this many wildcards, or bytes: the time to
+/// compile its expression grows with both.
 const WILDCARDS: usize = 8;
 const LINE_BYTES: usize = 256;
 /// The maximum weight of all lines of a folder's ignore files together; later lines are omitted.

@@ -44,13 +44,19 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # async fn example() -> agentcore::Result<()> {
 /// let files = FileCheckpoints::new(MemoryBackend::new());
-/// files.write("notes.md", b"mine\n").await?; // Or use the built-in tools on `files`:
-/// `tools::preset::coding(files.clone())`. let tidy = FuncTool::new("tidy", "Tidies up",
-/// json!({"type": "object"}), |cx, _| async move { let files = cx.backend().ok_or("no backend")?;
-/// files.write("notes.md", b"the agent's\n").await?; Ok::<_, BoxError>("tidy") }); let agent =
-/// AgentBuilder::new(ScriptedModel::new().call("tidy", json!({})).say("Done.")) .tool(tidy)
-/// .hook(files.clone()) .backend(files.clone()) .build()?; agent.session("s").run("Tidy my
-/// notes").await?;
+/// files.write("notes.md", b"mine\n").await?;
+/// // Or the built-in tools, on `files`: `tools::preset::coding(files.clone())`.
+/// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _| async move {
+///     let files = cx.backend().ok_or("no backend")?;
+///     files.write("notes.md", b"the agent's\n").await?;
+///     Ok::<_, BoxError>("tidy")
+/// });
+/// let agent = AgentBuilder::new(ScriptedModel::new().call("tidy", json!({})).say("Done."))
+///     .tool(tidy)
+///     .hook(files.clone())
+///     .backend(files.clone())
+///     .build()?;
+/// agent.session("s").run("Tidy my notes").await?;
 ///
 /// let preview = files.rewind("s", 0, RewindMode::DryRun).await?;
 /// assert_eq!(preview.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");
@@ -185,16 +191,16 @@ pub(super) struct CachedIndex {
 }
 
 impl FileCheckpoints {
-    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take
-    /// at most 32 MiB; files beyond that are not stored. Changes are refused when their records,
-    /// without contents, make them 64 MiB.
+    /// Creates checkpoints in memory, where they stay until they are [forgotten](Self::forget).
+    /// They take at most 32 MiB; files beyond that are not stored. Changes are refused when their
+    /// records, without contents, make them 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
     }
 
-    /// Checkpoints in this folder, which is created if it does not exist. Blocks while it accesses
-    /// the disk.
+    /// Opens the checkpoints in this folder, which is created if it does not exist. Blocks while it
+    /// accesses the disk.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ impl Open {
     }
 }
 
-/// Returns the place of a run: the call of the run above that it belongs to.
+/// Returns the place of a run: the call of the parent run that started it.
 pub(super) fn outside(cx: &RunContext) -> Place {
     let place = || {
         let parent_spans = cx.parent_run()?.value::<Open>()?;

@@ -56,9 +56,9 @@ fn cut_now(
     (cut_index > from).then_some(cut_index)
 }
 
-/// The index of the first of the newest messages that together have at most `max_tokens`, moved
-/// towards the beginning until no tool call is separated from its result. The last message always
-/// fits, however long it is.
+/// Returns the index of the first of the newest messages that together have at most `max_tokens`,
+/// moved toward the beginning until no tool call is separated from its result. The last message
+/// always fits, however long it is.
 ///
 /// ```
 /// use agentcore::Messages;

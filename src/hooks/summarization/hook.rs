@@ -32,8 +32,8 @@ use super::summarize::Summarizer;
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarized away, and the system prompt is not part of the summary.
 /// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
-///   requests. Of the contents
-///   that calls write into files it receives the first 2,000 characters each.
+///   requests. It receives only the first 2,000 characters of content that a call writes into a
+///   file.
 /// * Its tokens and its cost count for the run. If it fails, takes too long or returns nothing, the
 ///   history is sent as it is, and the reader gets a warning. In the same run it is asked again
 ///   when the history has grown by a twentieth, when a model finds the prompt too long, and on

@@ -112,7 +112,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         peel::guess_tails(cx, name, command);
     }
 
-    operands::modelled(cx, index, name, command);
+    operands::modeled(cx, index, name, command);
 }
 
 /// Returns `true` if one of the words may be a program that is started, or that gets another name.

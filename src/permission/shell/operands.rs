@@ -11,7 +11,7 @@ use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
 /// Looks at a command by the row of its program.
-pub(super) fn modelled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
+pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
     let Model {
         globals,

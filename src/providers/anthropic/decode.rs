@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
-use crate::util::numbered::Numbered;
+use crate::util::unique_names::UniqueNames;
 
 use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::events::Events;
@@ -46,7 +46,7 @@ pub(super) struct MessagesDecoder {
     /// only when the reason to stop arrives.
     doubtful: Vec<ToolCall>,
     call_ids: BTreeSet<Arc<str>>,
-    numbered: Numbered,
+    unique_names: UniqueNames,
     usage: Usage,
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
@@ -68,7 +68,7 @@ impl MessagesDecoder {
             next_index: 0,
             doubtful: Vec::new(),
             call_ids: BTreeSet::new(),
-            numbered: Numbered::default(),
+            unique_names: UniqueNames::default(),
             usage: Usage::default(),
             stop_reason: None,
             stop_sequence: None,
@@ -139,7 +139,7 @@ impl MessagesDecoder {
                 if self.call_ids.contains(id) {
                     let base = format!("{id}_{index}");
                     let call_ids = &self.call_ids;
-                    *id = self.numbered.free(&base, |id| call_ids.contains(id));
+                    *id = self.unique_names.free(&base, |id| call_ids.contains(id));
                 }
 
                 self.call_ids.insert(id.clone());

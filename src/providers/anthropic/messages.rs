@@ -1,4 +1,4 @@
-//! The model.
+//! [`Anthropic`], a model called through the Messages API.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ const COUNTED_FIELDS: &[&str] = &[
     "output_config",
 ];
 
-/// A model behind the Messages API (`POST {base}/v1/messages`, version 2023-06-01), always
+/// A model called through the Messages API (`POST {base}/v1/messages`, version 2023-06-01), always
 /// streamed.
 ///
 /// Prompt-cache breakpoints are set unless

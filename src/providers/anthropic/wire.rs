@@ -227,7 +227,7 @@ fn user_blocks(group: &[Arc<Message>], takes_images: bool, blocks: &mut Blocks<'
 }
 
 impl MessagesWire {
-    /// The API refuses white space at the end of an answer that it is to continue.
+    /// The API refuses whitespace at the end of an answer that it is to continue.
     fn answer_blocks(
         &self,
         group: &[Arc<Message>],

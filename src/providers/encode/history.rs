@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::message::{Message, ToolCall};
 
-/// The calls of an encoded history. Their ids are collected by the encoder, so that a look-up costs
+/// The calls of an encoded history. Their ids are collected by the encoder, so that a lookup costs
 /// the same for every length of the history.
 #[derive(Clone, Debug, Default)]
 pub(in crate::providers) struct History {

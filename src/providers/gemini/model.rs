@@ -40,8 +40,8 @@ const MAX_BODY: usize = 20 * 1024 * 1024;
 /// The fields of a body that count its tokens, on Vertex AI.
 const COUNTED_FIELDS: &[&str] = &["contents", "systemInstruction", "tools", "generationConfig"];
 
-/// A model behind the Gemini API (`POST {base}/models/{model}:streamGenerateContent`), always
-/// streamed: on Google's own server for it, or on Vertex AI.
+/// A model called through the Gemini API (`POST {base}/models/{model}:streamGenerateContent`),
+/// always streamed: on Google's own server for it, or on Vertex AI.
 ///
 /// Thoughts and signatures of earlier answers go back to the server that gave them. Calls of other
 /// models, and of the other server, get the documented placeholder; a server that refuses a

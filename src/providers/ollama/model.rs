@@ -37,7 +37,7 @@ const PORT: u16 = 11434;
 /// The default of the context that a server gives a model.
 const DEFAULT_CONTEXT: u64 = 4_096;
 
-/// A model behind Ollama's own API (`POST {base}/api/chat`), always streamed.
+/// A model called through Ollama's own API (`POST {base}/api/chat`), always streamed.
 ///
 /// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
 /// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers

@@ -44,8 +44,8 @@ const COUNTED_FIELDS: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
-/// OpenAI's own, or one of the many servers that speak it.
+/// A model called through the Chat Completions API (`POST {base}/chat/completions`), always
+/// streamed: OpenAI's own, or one of the many servers that speak it.
 ///
 /// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
 /// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the
@@ -334,8 +334,8 @@ impl Model for OpenAi {
     }
 }
 
-/// The events of a recorded answer: the body of a `/chat/completions` response, streamed or not,
-/// in pieces cut anywhere.
+/// Returns the events of a recorded answer: the body of a `/chat/completions` response, streamed or
+/// not, in pieces cut anywhere.
 ///
 /// To be polled inside a tokio runtime if `body` is ever pending.
 ///

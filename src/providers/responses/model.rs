@@ -43,8 +43,8 @@ const COUNTED_FIELDS: &[&str] = &[
     "parallel_tool_calls",
 ];
 
-/// A model behind the Responses API (`POST {base}/responses`), always streamed and never stored:
-/// OpenAI's own, or a compatible server.
+/// A model called through the Responses API (`POST {base}/responses`), always streamed and never
+/// stored: OpenAI's own, or a compatible server.
 ///
 /// The reasoning of earlier answers goes back to the server in its encrypted form, with the items
 /// of those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort)

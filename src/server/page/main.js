@@ -449,7 +449,7 @@ class App {
       return;
     }
     if (key === "Enter" && target === ui.composer && !event.shiftKey) this.#send();
-    else if (step) this.open(this.sessions.neighbour(step)?.id);
+    else if (step) this.open(this.sessions.neighbor(step)?.id);
     else if (key === "/" && !target.matches("input, textarea, select")) {
       if (NARROW.matches) setDrawer("sessions");
       ui.search.focus();

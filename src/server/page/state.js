@@ -203,7 +203,7 @@ class Thread {
         break;
       case "status":
         if (message.permissionMode) this.mode = message.permissionMode;
-        if (!parent && message.status) this.#setActivity(message.status === "compacting" ? "Summarising earlier messages" : "Thinking");
+        if (!parent && message.status) this.#setActivity(message.status === "compacting" ? "Summarizing earlier messages" : "Thinking");
         this.onChange("run");
         break;
       case "stream_restart":

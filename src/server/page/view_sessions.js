@@ -49,7 +49,7 @@ class SessionsView {
   }
 
   /** The session before or after the open one. */
-  neighbour(step) {
+  neighbor(step) {
     const shown = this.#shown();
     const index = shown.findIndex((thread) => thread.id === this.app.thread?.id);
     return shown[index < 0 ? 0 : Math.min(Math.max(index + step, 0), shown.length - 1)];

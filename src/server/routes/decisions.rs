@@ -34,7 +34,7 @@ pub(super) enum DecisionKind {
 pub(super) struct DecisionBody {
     /// The id of the pending call.
     id: String,
-    /// The decision. `answer`, the key of `/agents/hitl/{name}`, is read as well.
+    /// The decision. `answer` is accepted as well, because `/agents/hitl/{name}` uses that key.
     #[serde(alias = "answer")]
     decision: DecisionKind,
     /// The hash of the arguments that were reviewed. Not needed for a denial.
@@ -80,7 +80,7 @@ impl DecisionBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerBody {
-    /// The decision about a call. `decision`, the key of `/resume`, is read as well.
+    /// The decision about a call. `decision` is accepted as well, because `/resume` uses that key.
     #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
     /// The arguments that replace the reviewed arguments.

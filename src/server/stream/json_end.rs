@@ -32,7 +32,7 @@ impl JsonEnd {
         }
     }
 
-    /// Returns `true` if nothing but white space has arrived.
+    /// Returns `true` if nothing but whitespace has arrived.
     pub(super) fn is_empty(self) -> bool {
         self.is_empty
     }

@@ -30,7 +30,7 @@ pub struct SseEvent {
 }
 
 impl SseEvent {
-    /// An event with this body.
+    /// Creates an event with this body.
     pub fn new(data: impl Into<String>) -> Self {
         Self {
             data: data.into(),

@@ -34,7 +34,7 @@ async fn list_of_an_unreachable_store_is_an_error() {
     assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
 }
 
-/// Logs whose list has no end. Each page of ids is reported.
+/// Logs whose list has no end. Each of its pages, which have `page_len` ids, is reported.
 struct Endless {
     page_sender: Sender<()>,
     page_len: usize,

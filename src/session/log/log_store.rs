@@ -44,7 +44,7 @@ use super::snapshot;
 pub struct LogStore<L: Log>(Arc<Shared<L>>);
 
 impl<L: Log> LogStore<L> {
-    /// A store over `log`.
+    /// Creates a store over `log`.
     pub fn new(log: L) -> Self {
         let mut shared = Shared::new(log);
         if shared.log.appends_together() {
@@ -74,7 +74,7 @@ impl<L: Log> LogStore<L> {
         self
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &L {
         &self.0.log
     }

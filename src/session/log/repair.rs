@@ -93,7 +93,7 @@ impl<'a> Repair<'a> {
         parts.try_for_each(|damage| set_aside(damage, &std::mem::take(&mut part)))
     }
 
-    /// The size to truncate the log to, in bytes; `None` if it stays as it is.
+    /// Returns the size to truncate the log to, in bytes; `None` if it stays as it is.
     pub fn truncate_to(&self) -> Option<u64> {
         self.truncate_to
     }

@@ -48,7 +48,7 @@ pub(super) struct Scanner<'a> {
     /// The offset of that line, and its length so far.
     line_start: usize,
     line_len: usize,
-    /// The end of what is not white space.
+    /// The end of what is not whitespace.
     content_end: usize,
     /// The first bytes after the last complete write.
     tail_head: Vec<u8>,

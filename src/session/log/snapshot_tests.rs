@@ -266,8 +266,7 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
     }
 }
 
-/// A session with this number of messages: a call, its result, an answer with its metadata, an
-/// input.
+/// A session of `messages` messages: a call, its result, an answer with its metadata, an input.
 fn long_session(messages: usize) -> StoredSession {
     let mut state = AgentState::new("a");
     let mut response = ModelResponse::new("");

@@ -30,7 +30,7 @@ enum Location {
 }
 
 /// Connects to the first host that accepts, within `timeout` for all hosts. Each has an equal share
-/// of the remaining time, and a name whose look-up hangs delays the others by a quarter of
+/// of the remaining time, and a name whose lookup hangs delays the others by a quarter of
 /// `timeout` at most.
 pub(super) fn connect_first<T>(
     base: &Config,
@@ -77,7 +77,7 @@ pub(super) fn connect_first<T>(
     }))
 }
 
-/// Returns the hosts of a configuration. The look-ups of their names begin with this call.
+/// Returns the hosts of a configuration. The lookups of their names begin with this call.
 fn host_entries(base: &Config) -> Vec<HostEntry> {
     let hosts = base.get_hosts();
     let ips = base.get_hostaddrs();

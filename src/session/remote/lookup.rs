@@ -12,34 +12,34 @@ use crate::util::sync::lock;
 
 use super::server::{Failure, Outcome};
 
-/// The texts of system errors for a failed look-up that proves nothing about the name.
+/// The texts of system errors for a failed lookup that proves nothing about the name.
 const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 
-/// The look-ups in progress. They cannot be stopped, so a second request for a name joins the first
+/// The lookups in progress. They cannot be stopped, so a second request for a name joins the first
 /// instead of starting another thread.
 static PENDING: Mutex<BTreeMap<Arc<str>, Arc<Lookup>>> = Mutex::new(BTreeMap::new());
 
-/// A look-up of a name, on its own thread.
+/// A lookup of a name, on its own thread.
 #[derive(Default)]
 pub(in crate::session) struct Lookup {
     found: Mutex<Option<Result<Vec<SocketAddr>, String>>>,
     is_over: Condvar,
 }
 
-/// The thread's part of a look-up. Dropping it wakes the waiters in every case.
+/// The thread's part of a lookup. Dropping it wakes the waiters in every case.
 struct Work(Arc<str>, Arc<Lookup>);
 
 impl Drop for Work {
     fn drop(&mut self) {
         let Self(name, lookup) = self;
         lock(&PENDING).remove(name);
-        lock(&lookup.found).get_or_insert_with(|| Err("the look-up was interrupted".into()));
+        lock(&lookup.found).get_or_insert_with(|| Err("the lookup was interrupted".into()));
         lookup.is_over.notify_all();
     }
 }
 
 impl Lookup {
-    /// Begins to look a name up, or joins a look-up in progress.
+    /// Begins to look a name up, or joins a lookup in progress.
     pub(in crate::session) fn begin(name: &str) -> Arc<Self> {
         Self::begin_with(name, |name| Ok((name, 0).to_socket_addrs()?.collect()))
     }
@@ -118,7 +118,7 @@ mod tests {
             Ok(vec![([127, 0, 0, 1], 0).into()])
         });
         assert!(matches!(hanging.wait(Instant::now()), Ok(None)));
-        let same_lookup = Lookup::begin_with("hangs.test", |_| panic!("a second look-up began"));
+        let same_lookup = Lookup::begin_with("hangs.test", |_| panic!("a second lookup began"));
         assert!(Arc::ptr_eq(&hanging, &same_lookup));
         drop(sender);
         assert_eq!(same_lookup.wait(soon()).unwrap().unwrap().len(), 1);

@@ -152,7 +152,7 @@ impl Database {
         let mut connection = lock(&self.writer);
         let make_error = |error| database_error(what, &self.path, error);
 
-        // The time that was spent waiting in this process counts towards `busy_timeout`.
+        // The time that was spent waiting in this process counts toward `busy_timeout`.
         let time_left = self
             .busy_timeout
             .saturating_sub(self.writers.take_waiting_time());

@@ -111,7 +111,7 @@ impl SqliteStore {
         self
     }
 
-    /// The path of the database.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         self.0.log().path()
     }

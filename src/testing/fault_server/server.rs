@@ -126,7 +126,7 @@ impl FaultServer {
         self.reply(Reply::openai_text(text));
     }
 
-    /// The number of scripted replies that are left.
+    /// Returns the number of scripted replies that are left.
     pub fn remaining(&self) -> usize {
         lock(&self.shared.state).replies.len()
     }
@@ -141,7 +141,7 @@ impl FaultServer {
         self.shared.counts.borrow().accepted
     }
 
-    /// The number of connections that are open now.
+    /// Returns the number of connections that are open now.
     pub fn open_connections(&self) -> usize {
         self.shared.counts.borrow().open
     }

@@ -15,7 +15,7 @@ use super::entry::TaskEntry;
 pub(crate) trait TaskSink: Send + Sync {
     /// Sends a system message of the run.
     fn emit(&self, kind: SystemKind);
-    /// Passes on a message of a run below.
+    /// Passes on a message of a child run.
     fn forward(&self, message: SdkMessage);
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;

@@ -1,4 +1,4 @@
-//! The tasks of runs below whose ends are to come.
+//! The tasks of child runs whose ends are to come.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl OpenTasks {
     pub(crate) fn take_stopped(&self) -> Vec<SdkMessage> {
         let tasks = std::mem::take(&mut *lock(&self.0));
         let messages = tasks.into_iter().map(|((session_id, id), task)| {
-            let text = "The task was stopped: the run above it ended first.";
+            let text = "The task was stopped: its parent run ended first.";
             let mut end = TaskNotification::new(id, TaskState::Stopped, text);
             end.tool_use_id = task.tool_use_id;
             let mut envelope = Envelope::new(session_id, 0);

@@ -210,7 +210,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// The handle of a task, also of one of the newest that have ended.
+    /// Returns the handle of a task that is in progress or among the 64 that ended last.
     pub fn get(&self, id: &str) -> Option<TaskHandle> {
         let tasks = lock(&self.0);
         let entry = tasks.find(id)?.clone();
@@ -297,8 +297,7 @@ impl BackgroundTasks {
         tasks.limits.as_ref().map_or(0, OutcomeLimits::used)
     }
 
-    /// Counts announced outcomes of so many bytes no longer: they are in the history, and count
-    /// there.
+    /// Subtracts `bytes` of announced outcomes, which the history counts now.
     pub(crate) fn release_outcomes(&self, bytes: usize) {
         if let Some(limits) = &mut lock(&self.0).limits {
             limits.release(bytes);

@@ -19,7 +19,7 @@ pub(super) struct Guard {
 impl Guard {
     /// Returns a client for requests to `url`, which has passed the policy.
     ///
-    /// The name is resolved here, once, and the client uses the result: a second look-up could have
+    /// The name is resolved here, once, and the client uses the result: a second lookup could have
     /// another. Each client has its own connections, and none uses a proxy, which would resolve the
     /// name itself.
     pub(super) async fn client(&self, url: &Url) -> Result<Client, AddressRefused> {

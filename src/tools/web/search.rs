@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-/// `internet_search`: what a provider finds for a `query`, an answer and sources.
+/// `internet_search`: sends a `query` to a search provider and returns its answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
 /// its snippet below; without an answer it begins with the sources. A call requests 5 sources by

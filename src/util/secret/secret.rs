@@ -80,7 +80,7 @@ impl Secret {
         Self(Arc::new(Held::new(text.into())))
     }
 
-    /// The secret itself. Keep the result out of logs and messages.
+    /// Returns the secret itself. Keep the result out of logs and messages.
     pub fn expose(&self) -> &str {
         &self.0.0
     }

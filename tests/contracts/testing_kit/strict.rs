@@ -56,7 +56,7 @@ async fn each_violation_is_rejected_with_its_index() {
         (
             base().ai(" 
 "),
-            "message[1]: nothing but white space",
+            "message[1]: nothing but whitespace",
         ),
         (
             base()

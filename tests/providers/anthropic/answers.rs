@@ -151,7 +151,7 @@ fn split_at_any_byte_gives_equal_events() {
 #[test]
 fn truncated_stream_is_never_an_answer() {
     for (name, recording) in RECORDINGS {
-        // The white space after the last event is no part of the answer.
+        // The whitespace after the last event is no part of the answer.
         let bytes = recording.trim_end().as_bytes();
         for at in cuts(bytes).into_iter().filter(|at| *at < bytes.len()) {
             let mut events = replay(&[&bytes[..at]]);

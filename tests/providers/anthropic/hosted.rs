@@ -104,7 +104,7 @@ async fn citations_of_another_provider_are_not_sent() {
         Part::Annotations(Annotations::new([source]).with_block(block)),
     ]);
     let body = sent(asked().ai(answer), []).await;
-    // At the end of an answer the API takes no white space.
+    // At the end of an answer the API takes no whitespace.
     assert_eq!(
         body["messages"][1]["content"],
         json!([{"type": "text", "text": "Noon.", "cache_control": {"type": "ephemeral"}}])

@@ -214,7 +214,7 @@ async fn tools_of_anthropic_and_what_they_gave_are_left_out() {
         assert!(body.get("tools").is_none(), "{body}");
         let blocks = body["messages"][1]["content"].as_array().unwrap();
         let texts: Vec<_> = blocks.iter().map(|block| &block["text"]).collect();
-        // The server does not continue an answer that ends in white space.
+        // The server does not continue an answer that ends in whitespace.
         let end = if is_last { "The end." } else { "The end. " };
         assert_eq!(texts, ["From the web.", "From a page.", end]);
         assert!(blocks[0].get("citations").is_none(), "{body}");

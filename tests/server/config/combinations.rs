@@ -7,19 +7,19 @@ fn combination_that_cannot_work_is_an_error_at_its_key() {
     let cases = [
         (
             "backend:\n  type: local\n  image: alpine",
-            r#"4:3: a backend of the type "local" has no "image""#,
+            r#"4:3: a backend of the type "local" has no "image"; remove the key"#,
         ),
         (
             "backend: { container_name: box }",
-            r#"2:12: a backend of the type "local" has no "container_name""#,
+            r#"2:12: a backend of the type "local" has no "container_name"; remove the key"#,
         ),
         (
             "backend: { type: state, workdir: . }",
-            r#"2:25: a backend of the type "state" has no "workdir""#,
+            r#"2:25: a backend of the type "state" has no "workdir"; remove the key"#,
         ),
         (
             "backend: { type: state, sandbox: workspace }",
-            r#"2:25: a backend of the type "state" has no "sandbox""#,
+            r#"2:25: a backend of the type "state" has no "sandbox"; remove the key"#,
         ),
         (
             "backend: { timeout: 0 }",
@@ -35,7 +35,7 @@ fn combination_that_cannot_work_is_an_error_at_its_key() {
         ),
         (
             "sessions: { path: a }",
-            r#"2:13: a store of the type "memory" has no "path""#,
+            r#"2:13: a store of the type "memory" has no "path"; remove the key"#,
         ),
         ("tools: [a, a]", r#"2:12: the tool "a" is listed twice"#),
         (

@@ -37,7 +37,8 @@ fn template_that_cannot_work_is_refused() {
     let registry = empty(ScriptedModel::new());
     let config = AgentConfig::new("m").with_backend(BackendCfg::state().with_timeout(3));
     let error = registry.register_template("a", config).unwrap_err();
-    let text = "backend.timeout: a backend of the type \"state\" has no \"timeout\"";
+    let text =
+        "backend.timeout: a backend of the type \"state\" has no \"timeout\"; remove the key";
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (ErrorKind::Config, text)

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 /// The next number to try for each name, so that very many equal names cost no search each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbered(HashMap<Box<str>, usize>);
+pub(crate) struct UniqueNames(HashMap<Box<str>, usize>);
 
-impl Numbered {
-    /// `base` if that is free, else the first of `{base}_2`, `{base}_3`, ... that is.
+impl UniqueNames {
+    /// Returns `base` if it is free, else the first free name of `{base}_2`, `{base}_3`, ...
     ///
-    /// A name that was taken once must stay so.
+    /// A name that was taken must not become free again.
     pub(crate) fn free(&mut self, base: &str, is_taken: impl Fn(&str) -> bool) -> Arc<str> {
         if !is_taken(base) {
             return base.into();
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn repeated_names_need_few_lookups() {
-        let (mut names, mut taken_names) = (Numbered::default(), HashSet::new());
+        let (mut names, mut taken_names) = (UniqueNames::default(), HashSet::new());
         let lookups = Cell::new(0);
         let is_taken = |name: &str, taken_names: &HashSet<Arc<str>>| {
             lookups.set(lookups.get() + 1);
