@@ -1,4 +1,4 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::any::Any;
 use std::error::Error as StdError;

@@ -137,8 +137,8 @@ impl AgentBuilder {
     }
 
     /// Adds a hook, inside the ones added before. At most 96 hooks may take part in the phases that
-    /// wrap a model call, and as many in those that wrap a tool call; for the runs of subagents,
-    /// the hooks of the parent runs count as well.
+    /// wrap a model call, and at most 96 in the phases that wrap a tool call; for a subagent, the
+    /// hooks of its parent runs count as well.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self

@@ -171,9 +171,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of subagents that begin below a run, those of its subagents
-    /// included. Defaults to 100; with 0, there are none. A subagent beyond the limit of a parent
-    /// run fails with [`Config`](crate::ErrorKind::Config).
+    /// Sets the maximum number of subagents that a run and its subagents start together. Defaults
+    /// to 100; with 0, there are none. A subagent beyond the limit of one of its parent runs fails
+    /// with [`Config`](crate::ErrorKind::Config).
     pub fn max_subagents(mut self, count: u32) -> Self {
         self.settings.budget.subagents = count;
         self

@@ -126,8 +126,8 @@ impl Metadata {
 
 /// A fingerprint of a file's content, to detect a change made in between.
 ///
-/// It holds within one process: it is neither stored nor a defense against an attacker who searches
-/// for collisions.
+/// It is valid within one process: it is neither stored nor a defense against an attacker who
+/// searches for collisions.
 ///
 /// ```
 /// use agentcore::backend::ContentHash;

@@ -91,7 +91,7 @@ pub(crate) struct Limits {
     pub(crate) max_turns: u32,
     pub(crate) parallel_tools: usize,
     pub(crate) max_result_bytes: usize,
-    /// For a run and its child runs together.
+    /// The limit for the histories of a run and its child runs together, in bytes.
     pub(crate) max_history_bytes: usize,
     pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.

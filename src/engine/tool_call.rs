@@ -158,8 +158,8 @@ impl CallRunner<'_> {
         !tool.side_effect().is_read_only() && check.is_certain(call)
     }
 
-    /// Runs a permitted call, including one that was approved later. A call that waits for an
-    /// answer has no result, so neither `post_tool_use` hooks nor watchers receive one.
+    /// Runs a permitted call, even if it was approved later. A call that waits for an answer has no
+    /// result, so neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
         tool: &Arc<dyn Tool>,

@@ -195,7 +195,7 @@ impl ModelRequest {
         request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
 
-    /// Returns the cache in which the provider stores what it has encoded in this run.
+    /// Returns the cache for the requests that the provider has encoded in this run.
     pub fn provider_cache(&self) -> &ProviderCache {
         &self.provider_cache
     }

@@ -212,10 +212,10 @@ impl PermissionRules {
         self.rules.iter()
     }
 
-    /// Returns the rules that match no tool of the agent, neither its own, nor those that its hooks
-    /// announce ([`Hook::tools`](crate::Hook::tools)), nor [`later_tools`](Self::later_tools), in
-    /// the order they were added. Rules about what any tool may do, such as `Bash(..)`, `Read(..)`
-    /// and `WebFetch(..)`, are never among them.
+    /// Returns the rules that match none of the agent's own tools, none of the tools that its hooks
+    /// announce ([`Hook::tools`](crate::Hook::tools)), and none of the
+    /// [`later_tools`](Self::later_tools), in the order in which they were added. Rules about what
+    /// any tool may do, such as `Bash(..)`, `Read(..)` and `WebFetch(..)`, are never among them.
     ///
     /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
     /// Rules with wildcards, and all rules if the agent has
@@ -293,8 +293,8 @@ impl PermissionRules {
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 
-    /// Returns rules to allow that can be offered for a call. No rule is broader than what the call
-    /// shows, and there are none for a command that is not fully understood.
+    /// Returns rules to allow that can be offered for a call. No rule is broader than the accesses
+    /// that the call shows, and there is no rule for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }

@@ -12,10 +12,7 @@
 //!
 //! | models | type | beyond text, tools, images and structured output | not supported |
 //! |---|---|---|---|
-//! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the
-//! form that each model takes, kept valid where a model binds it to its conversation; citations;
-//! web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1
-//! hour; token counts | audio, batches |
+//! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the form that each model takes, kept valid where a model binds it to its conversation; citations; web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1 hour; token counts | audio, batches |
 //! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF and other documents; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
 //! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server and the model take them; token counts of llama.cpp | other token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |

@@ -73,7 +73,7 @@ impl Instance {
         &self.user
     }
 
-    /// Returns the agent as it is now. Its runs have `stream_event` messages.
+    /// Returns the current agent. Its runs have `stream_event` messages.
     pub fn agent(&self) -> Agent {
         read(&self.current).agent.clone()
     }
@@ -103,7 +103,7 @@ impl Instance {
     }
 
     /// Enables and disables hooks, for runs that begin from now on. Hooks that are named neither
-    /// here nor in an earlier call are as in the template.
+    /// here nor in an earlier call have the state of the template.
     ///
     /// This is for programs and admins: it may enable hooks that the template disables, and disable
     /// any hook of a builder, even a hook that guards the agent. For choices of users, use

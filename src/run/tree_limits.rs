@@ -22,7 +22,7 @@ pub(crate) struct TreeLimits {
     pub(crate) event_buffers: BytePool,
     /// The largest depth of a child run: the smallest that this run or a parent run allows.
     pub(crate) max_depth: u32,
-    /// The wrapping hooks around an innermost call of this run, including the hooks of the parent
+    /// The number of hooks that wrap the innermost call of this run, including the hooks of parent
     /// runs.
     pub(crate) wrapping_hooks: usize,
 }

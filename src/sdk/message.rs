@@ -136,7 +136,7 @@ impl SdkMessage {
     }
 
     /// Returns the text of a complete answer of the model; `None` for an answer without text or
-    /// with whitespace alone, such as one that only calls tools.
+    /// with whitespace alone, such as an answer that only calls tools.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Assistant(event) => Some(event.text()).filter(|text| !text.trim().is_empty()),

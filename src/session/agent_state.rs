@@ -70,7 +70,7 @@ pub struct AgentState {
     /// The working directory of the agent that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
-    /// The session whose run began this session, if a subagent has it.
+    /// The session whose run began this session, if this is the session of a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<str>>,
     /// The whole history.
@@ -320,8 +320,8 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
 pub struct PendingCall {
     /// The id that a decision names. Used once.
     pub id: Arc<str>,
-    /// The session it waits in. A fork does not ask about the call, so that the call cannot run
-    /// twice.
+    /// The session in which the call waits. A fork does not ask about the call, so that the call
+    /// cannot run twice.
     pub session_id: Arc<str>,
     /// The name of the agent that has asked. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,8 +33,8 @@ pub struct SessionInfo {
     pub user_id: Option<Arc<str>>,
     /// The working directory it began in.
     pub cwd: Option<Arc<str>>,
-    /// The session whose run began this session, if a subagent has it. Stores with logs omit an id
-    /// of more than 4,096 bytes.
+    /// The session whose run began this session, if this is the session of a subagent. Stores with
+    /// logs omit an id of more than 4,096 bytes.
     pub parent: Option<Arc<str>>,
     /// The reason it cannot be read, if it cannot; the other fields are then guesses.
     pub problem: Option<Arc<str>>,

@@ -84,7 +84,7 @@ pub enum Record {
         title: Option<Arc<str>>,
         /// The working directory of the agent that began it.
         cwd: Option<Arc<str>>,
-        /// The session whose run began this session, if a subagent has it.
+        /// The session whose run began this session, if this is the session of a subagent.
         parent: Option<Arc<str>>,
     },
     /// Replaces the task list. Kind `todos`.

@@ -26,9 +26,9 @@ pub struct Asking {
     pub session_id: Arc<str>,
     /// The call's id.
     pub call_id: Arc<str>,
-    /// The id of the session's user, or else of a parent run's user.
+    /// The id of the session's user, or else the user id of the nearest parent run that has one.
     pub user_id: Option<Arc<str>>,
-    /// The values of the run, and then the values of its parent runs.
+    /// The values of the run, followed by the values of its parent runs.
     values: Vec<Values>,
 }
 
@@ -56,8 +56,8 @@ impl Asking {
         self
     }
 
-    /// Returns the value of type `T` of the run; without one, the value of the nearest parent run
-    /// that has one.
+    /// Returns the value of type `T` that the run was given, or else the value of the nearest
+    /// parent run that has one.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.values.iter().find_map(Values::get)
     }

@@ -192,8 +192,8 @@ pub(super) struct CachedIndex {
 
 impl FileCheckpoints {
     /// Creates checkpoints in memory, where they stay until they are [forgotten](Self::forget).
-    /// They take at most 32 MiB; files that would make them more are not kept. Changes are refused
-    /// when their records, without contents, make them 64 MiB.
+    /// They take at most 32 MiB; files beyond that are not stored. Changes are refused when their
+    /// records, without contents, make them 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))

@@ -124,8 +124,8 @@ impl Wire for MessagesWire {
         Ok(breakpoint)
     }
 
-    /// An answer that is to be continued must not end in whitespace; one that begins a history
-    /// gets a message in front.
+    /// An answer that is to be continued must not end in whitespace; an answer that begins a
+    /// history gets a message before it.
     fn depends_on_place(&self, group: &[Arc<Message>]) -> bool {
         group.first().is_some_and(|message| is_answer(message))
     }

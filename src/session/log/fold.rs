@@ -156,7 +156,7 @@ impl LogFold {
     }
 
     /// Applies a write from which records are missing: before the entry number `hole`, or at its
-    /// end. `messages` is the number of messages after it, where that is known.
+    /// end. `messages` is the number of messages after the write, if it is known.
     pub(super) fn apply_broken(
         &mut self,
         mut entries: Vec<Entry>,

@@ -295,7 +295,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Ends a write, after which the session had `messages` messages: its records are applied.
+    /// Ends a write and applies its records. `messages` is the number of messages after the write.
     fn commit(&mut self, end: usize, messages: Option<usize>) {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;

@@ -267,7 +267,7 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
     check(&store, &[1, 2], "healed").await;
 }
 
-/// A runtime with `threads` threads for work that blocks.
+/// A runtime with `threads` threads for blocking work.
 fn runtime(threads: usize) -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.max_blocking_threads(threads).build().unwrap()

@@ -370,7 +370,7 @@ fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<L
     Ok(LogTail::new(bytes, size))
 }
 
-/// Returns the rows of a log from `start` on, which have `len` bytes together.
+/// Returns the rows of a log from position `start` on, which have `len` bytes together.
 fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlite::Result<Vec<u8>> {
     let sql = "SELECT bytes FROM log WHERE session = ?1 AND at >= ?2 ORDER BY at";
     let mut rows = connection.prepare(sql)?;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::util::sync::lock;
 
-/// The tasks of child runs that a reader has seen begin and not end. A run that is dropped cannot
-/// report their ends, so its parent run does.
+/// The tasks of child runs whose start was reported to a reader, and whose end was not. A dropped
+/// run cannot report their ends, so its parent run does.
 #[derive(Default)]
 pub(crate) struct OpenTasks(Mutex<BTreeMap<Key, OpenTask>>);
 

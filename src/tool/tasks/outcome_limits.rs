@@ -48,7 +48,7 @@ impl OutcomeLimits {
         self.used
     }
 
-    /// Subtracts `bytes` of outcomes, which the history counts now.
+    /// Subtracts `bytes` of outcomes that are now in the history.
     pub(super) fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
         self.share.set(self.used);

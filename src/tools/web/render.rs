@@ -105,7 +105,7 @@ impl Bounds {
         }
     }
 
-    /// Converts an element that costs `cost` visits, unless a bound is reached.
+    /// Converts an element that costs `cost` visits, unless a limit is reached.
     fn visit(
         &self,
         cost: usize,
