@@ -10,7 +10,7 @@ const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
 /// The arguments of one call. From the first escape of an ASCII character on (`\u0041`), which a
 /// secret may be hidden behind, they are held back until they are whole; models hardly write any.
 #[derive(Default)]
-pub(super) struct CallPieces {
+pub(super) struct ArgumentRedactor {
     pub(super) id: Arc<str>,
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
@@ -19,7 +19,7 @@ pub(super) struct CallPieces {
     held: Option<String>,
 }
 
-impl CallPieces {
+impl ArgumentRedactor {
     pub(super) fn new(id: Arc<str>) -> Self {
         Self {
             id,

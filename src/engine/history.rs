@@ -16,18 +16,20 @@ use crate::session::{AgentState, MessageInfo, Record};
 use crate::util::Pace;
 
 use super::call_ids::CallIds;
-use super::context_size::{ContextSize, ShownMessages};
+use super::context_size::ContextSize;
 use super::history_size::{HistorySize, InputSize};
 use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
+use super::shown_messages::ShownMessages;
 
 /// The history of a run, from the moment its session is held, loaded and prepared.
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
     /// The entry of the run among those in progress, which lasts as long as the lease.
-    pub(super) _registration: Registration,
+    #[expect(dead_code, reason = "held")]
+    pub(super) registration: Registration,
     /// True if the session's user or its directory is new, and stored with the next messages.
     pub(super) has_new_origin: bool,
     /// The size of the next request in tokens.
@@ -37,7 +39,7 @@ pub(super) struct History {
     pub(super) shown: ShownMessages,
     pub(super) call_ids: CallIds,
     /// The length of the history before this run.
-    pub(super) new_from: usize,
+    pub(super) initial_len: usize,
 }
 
 impl History {
@@ -126,7 +128,7 @@ impl History {
         self.cx.state(|state| {
             state.messages.extend(messages.iter().cloned());
             if let Some(info) = info {
-                state.inform(info);
+                state.set_last_info(info);
             }
         });
         Ok(())
@@ -139,7 +141,7 @@ impl History {
         self.context_size.restart(counter, compaction);
         let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         self.byte_size
-            .restart(&state.messages, covered_count, self.new_from);
+            .restart(&state.messages, covered_count, self.initial_len);
     }
 
     /// Sends a message to the model as user input, and emits it.
@@ -312,7 +314,7 @@ impl History {
                 full_answer = was_paused.then(|| response.with_content(answer.content.clone()));
             }
 
-            state.inform(Arc::new(info));
+            state.set_last_info(Arc::new(info));
             state.clone()
         });
 
@@ -321,18 +323,15 @@ impl History {
     }
 
     /// Stores results in the order of their calls, then shows them as one user message.
-    pub(super) async fn append_results(
-        &mut self,
-        results: Vec<(ToolCall, ToolResult)>,
-    ) -> Result<()> {
+    pub(super) async fn append_results(&mut self, results: Vec<ToolResult>) -> Result<()> {
         if results.is_empty() {
             return Ok(());
         }
 
-        let program_data = for_programs(results.iter().map(|(_, result)| result));
+        let program_data = for_programs(results.iter());
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, mut result)| {
+            .map(|mut result| {
                 sanitize::result(&mut result);
                 Arc::new(Message::Tool(result))
             })

@@ -95,9 +95,9 @@ impl Infos {
         infos.map(|(message, info)| (*message, info))
     }
 
-    /// Returns the metadata of the messages after the first `kept`.
-    pub(crate) fn behind(&self, kept: usize) -> impl Iterator<Item = &MessageInfo> {
-        let infos = self.0.iter().flat_map(move |infos| infos.range(kept..));
+    /// Returns the metadata of the messages after the first `len`.
+    pub(crate) fn after(&self, len: usize) -> impl Iterator<Item = &MessageInfo> {
+        let infos = self.0.iter().flat_map(move |infos| infos.range(len..));
         infos.map(|(_, info)| &**info)
     }
 
@@ -162,9 +162,9 @@ mod tests {
         let call = ToolCall::new("c", "look", serde_json::json!({}));
         let mut state = AgentState::new("s");
         state.messages = Messages::from("Hi").with(Message::ai_calling("", [call]));
-        state.inform(info("first"));
+        state.set_last_info(info("first"));
         state.messages = state.messages.clone().human("And?").ai("Well.");
-        state.inform(info("second"));
+        state.set_last_info(info("second"));
         assert!(!state.repair().is_empty());
         assert_eq!(state.messages.len(), 5, "the result was put in between");
         let infos: Vec<_> = state.message_infos().collect();

@@ -173,7 +173,7 @@ impl SessionSize {
             Record::Truncated { messages } if *messages < self.messages.len() => {
                 let removed_bytes = self.messages.drain(messages..).sum::<usize>();
                 self.message_bytes -= removed_bytes;
-                let freed = state.infos.behind(*messages).map(of_info).sum();
+                let freed = state.infos.after(*messages).map(of_info).sum();
                 self.info_bytes = self.info_bytes.saturating_sub(freed);
             }
             Record::ToolStarted { .. } | Record::ToolEnded { .. } => self.open_call_bytes += added,

@@ -21,13 +21,13 @@ const MAX_CHANGES: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Gates {
     gates: Arc<[Arc<dyn PermissionGate>]>,
-    allow_all: bool,
+    allows_all: bool,
 }
 
 impl Gates {
     pub(crate) fn one<G: PermissionGate>(gate: G) -> Self {
         Self {
-            allow_all: TypeId::of::<G>() == TypeId::of::<AllowAll>(),
+            allows_all: TypeId::of::<G>() == TypeId::of::<AllowAll>(),
             gates: [Arc::new(gate) as _].into(),
         }
     }
@@ -36,13 +36,13 @@ impl Gates {
     pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
         Self {
             gates: self.gates.iter().cloned().chain([gate]).collect(),
-            allow_all: false,
+            allows_all: false,
         }
     }
 
     /// Returns `true` if every call is allowed as it is.
-    pub(crate) fn allow_all(&self) -> bool {
-        self.allow_all
+    pub(crate) fn allows_all(&self) -> bool {
+        self.allows_all
     }
 }
 

@@ -151,7 +151,7 @@ impl Page {
         path: &str,
         limit: usize,
     ) -> Result<Self, BoxError> {
-        let mut line = Line::default();
+        let mut line = ReadLine::default();
         let mut number = 1;
         let mut position = 0_u64;
         let mut len = 0;
@@ -206,7 +206,7 @@ impl Page {
     }
 
     /// Adds a line and returns the bytes that it takes in the output.
-    fn add(&mut self, line: &Line) -> usize {
+    fn add(&mut self, line: &ReadLine) -> usize {
         let line = line.render();
         self.is_lossy |= line.is_lossy;
         let len = line.text.len() + LINE_OVERHEAD;
@@ -233,7 +233,7 @@ impl Page {
 
 /// A line of any length, of which only the start is kept.
 #[derive(Default)]
-struct Line {
+struct ReadLine {
     kept: Vec<u8>,
     len: usize,
     has_begun: bool,
@@ -246,7 +246,7 @@ struct RenderedLine {
     is_lossy: bool,
 }
 
-impl Line {
+impl ReadLine {
     fn push(&mut self, bytes: &[u8]) {
         // A character takes four bytes at most.
         let room = (MAX_LINE_CHARS * 4 + 4).saturating_sub(self.kept.len());

@@ -15,7 +15,7 @@ use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
-use super::task::{Parts, ServerRun};
+use super::server_run::{ServerRun, ServerRunParts};
 use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
 
 /// A thread of an agent of a user, which has one run at a time.
@@ -121,7 +121,7 @@ impl RunTable {
         let mut inner = lock(&self.0.inner);
         inner.check(&key, limits)?;
 
-        let parts = Parts {
+        let parts = ServerRunParts {
             id: options.run_id.clone(),
             handle: run.handle(),
             questions: Questions::new((!parks_questions).then(|| run.responder())),

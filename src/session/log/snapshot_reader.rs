@@ -271,7 +271,7 @@ mod tests {
             let pending = PendingCall::new(text(rng).into(), "a".into(), call.clone(), text(rng));
             state.messages.push(Message::human(text(rng)));
             state.messages.push(Message::ai_calling("", [call]));
-            state.inform(info);
+            state.set_last_info(info);
             state.messages.push(Message::Tool(result.clone()));
             state.pending.push(pending);
             let todo = Todo::new(number.to_string(), text(rng));

@@ -42,11 +42,11 @@ pub(super) struct Sweep {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     process: Process,
-    state: State,
+    state: StrayState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StrayState {
     /// It is running.
     Seen,
     Stopped,
@@ -121,7 +121,7 @@ impl Sweep {
     /// kernel holds up are not waited for longer.
     fn wait_for_killed(&self, deadline: Instant) {
         let killed_processes = self.known.values();
-        let killed_processes = killed_processes.filter(|known| known.state == State::Killed);
+        let killed_processes = killed_processes.filter(|known| known.state == StrayState::Killed);
         for known in killed_processes {
             while again(&known.process).is_some() && Instant::now() < deadline {
                 sleep(PAUSE);
@@ -271,11 +271,11 @@ impl Sweep {
         }
 
         let state = if !is_stopping {
-            State::Seen
+            StrayState::Seen
         } else if proc::signal(&process, Signal::STOP) {
-            State::Stopped
+            StrayState::Stopped
         } else {
-            State::Ended
+            StrayState::Ended
         };
 
         self.known.insert(process.id, Known { process, state });
@@ -285,11 +285,11 @@ impl Sweep {
     fn stop_seen(&mut self) -> usize {
         let mut count = 0;
         for known in self.known.values_mut() {
-            if known.state == State::Seen {
+            if known.state == StrayState::Seen {
                 known.state = if proc::signal(&known.process, Signal::STOP) {
-                    State::Stopped
+                    StrayState::Stopped
                 } else {
-                    State::Ended
+                    StrayState::Ended
                 };
 
                 count += 1;
@@ -303,11 +303,11 @@ impl Sweep {
     fn kill(&mut self) -> bool {
         let mut is_any = false;
         for known in self.known.values_mut() {
-            if known.state == State::Stopped {
+            if known.state == StrayState::Stopped {
                 known.state = if proc::signal(&known.process, Signal::KILL) {
-                    State::Killed
+                    StrayState::Killed
                 } else {
-                    State::Ended
+                    StrayState::Ended
                 };
 
                 is_any = true;

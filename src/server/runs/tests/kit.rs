@@ -23,8 +23,8 @@ use super::super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::log::Log;
 use super::super::reader::Reader;
+use super::super::server_run::ServerRun;
 use super::super::table::{RunKey, RunRefusal, RunTable, StartRun};
-use super::super::task::ServerRun;
 
 pub(super) const FORMATS: [StreamFormat; 5] = [
     StreamFormat::Events,

@@ -139,7 +139,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     };
 
     store.append(&lease, vec![info_record]).await?;
-    state.inform(Arc::new(aborted_info));
+    state.set_last_info(Arc::new(aborted_info));
     let title: Option<Arc<str>> = Some("Named since".into());
     state.title = title;
     store.append(&lease, vec![Record::about(&state)]).await?;
