@@ -109,10 +109,13 @@ impl CallStarts {
 
         self.close(starts);
         let call_ids = lock(&starts.call_ids).clone();
-        let records = call_ids.into_iter();
-        let records = records.map(|call_id| Record::ToolStarted { call_id });
-        let outcome = writer.append(cx, records.collect()).await;
-        let outcome = outcome.map_err(|error| error.to_string());
+        let records = call_ids
+            .into_iter()
+            .map(|call_id| Record::ToolStarted { call_id });
+        let outcome = writer
+            .append(cx, records.collect())
+            .await
+            .map_err(|error| error.to_string());
         starts.outcome.get_or_init(|| outcome).clone()
     }
 

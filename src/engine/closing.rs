@@ -193,9 +193,11 @@ fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
 
 /// Ends the background tasks that are left; returns the messages about them for the model.
 fn end_tasks(cx: &RunContext) -> Vec<SteeredMessage> {
-    let tasks = cx.tasks().close().into_iter();
-    let messages = tasks.map(|task| Message::human(task.announce(cx.shared())).into());
-    messages.collect()
+    cx.tasks()
+        .close()
+        .into_iter()
+        .map(|task| Message::human(task.announce(cx.shared())).into())
+        .collect()
 }
 
 /// Makes the end of the run visible.
@@ -287,8 +289,10 @@ impl RunOutcome {
         if self.end_reasons.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            let texts = self.end_reasons.iter();
-            texts.map(|note| redacted(note).into_owned()).collect()
+            self.end_reasons
+                .iter()
+                .map(|note| redacted(note).into_owned())
+                .collect()
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::message::{Message, ToolCall, ToolResult};
+use crate::message::{Message, ToolResult};
 use crate::model::ModelResponse;
 use crate::run::{RunContext, SteeredMessage};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
@@ -98,8 +98,10 @@ impl History {
         };
 
         let info_record = Record::MessageInfo { info: info.clone() };
-        let start_records = starts.iter().cloned();
-        let start_records = start_records.map(|call_id| Record::ToolStarted { call_id });
+        let start_records = starts
+            .iter()
+            .cloned()
+            .map(|call_id| Record::ToolStarted { call_id });
         let records = self
             .take_origin()
             .into_iter()

@@ -34,31 +34,41 @@ impl ActiveRun {
         }
 
         let places = self.cx.state(|state| result_positions(&state.messages));
-        for call in open_calls {
-            let result = self.result_of(&call, &mut rerun.was_interrupted).await;
-            self.replace_result(&call, &result, places.get(&call.call.id).copied());
+        for unanswered in open_calls {
+            let result = self
+                .result_of(&unanswered, &mut rerun.was_interrupted)
+                .await;
+            self.replace_result(
+                &unanswered,
+                &result,
+                places.get(&unanswered.call.id).copied(),
+            );
             self.history.count(&result);
             rerun.results.push(result);
         }
         rerun
     }
 
-    async fn result_of(&self, call: &UnansweredCall, was_interrupted: &mut bool) -> ToolResult {
-        let Some(tool) = self.cx.tool(&call.call.name) else {
-            return call.preliminary_result();
+    async fn result_of(
+        &self,
+        unanswered: &UnansweredCall,
+        was_interrupted: &mut bool,
+    ) -> ToolResult {
+        let Some(tool) = self.cx.tool(&unanswered.call.name) else {
+            return unanswered.preliminary_result();
         };
 
-        if !call.is_started && !tool.side_effect().is_read_only() {
-            return call.preliminary_result();
+        if !unanswered.is_started && !tool.side_effect().is_read_only() {
+            return unanswered.preliminary_result();
         }
 
         let result = if tool.is_idempotent() && !*was_interrupted {
-            self.run_again(&call.call, was_interrupted).await
+            self.run_again(&unanswered.call, was_interrupted).await
         } else {
             None
         };
 
-        result.unwrap_or_else(|| ToolResult::failed(&call.call, MAY_HAVE_RUN))
+        result.unwrap_or_else(|| ToolResult::failed(&unanswered.call, MAY_HAVE_RUN))
     }
 
     async fn run_again(&self, call: &ToolCall, was_interrupted: &mut bool) -> Option<ToolResult> {
@@ -78,8 +88,13 @@ impl ActiveRun {
     }
 
     /// Replaces the call's preliminary result at `place`, unless a hook has removed that.
-    fn replace_result(&self, call: &UnansweredCall, result: &ToolResult, place: Option<usize>) {
-        let answer = call.preliminary_result();
+    fn replace_result(
+        &self,
+        unanswered: &UnansweredCall,
+        result: &ToolResult,
+        place: Option<usize>,
+    ) {
+        let answer = unanswered.preliminary_result();
         self.cx.state(|state| {
             let message = place.and_then(|place| state.messages.get(place));
             if let (Some(place), Some(message)) = (place, message)

@@ -217,8 +217,11 @@ async fn load_state(
 fn complete_origin(request: &mut RunRequest, state: &mut AgentState) -> bool {
     let parent = request.parent.as_ref().map(|call| call.run());
     let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
-    let user_id = request.user_id.take().or_else(|| state.user_id.clone());
-    let user_id = user_id.or_else(parent_user);
+    let user_id = request
+        .user_id
+        .take()
+        .or_else(|| state.user_id.clone())
+        .or_else(parent_user);
     let cwd = &request.config.settings.cwd;
     let cwd = state.cwd.clone().or_else(|| cwd.clone());
     let is_begun = !state.messages.is_empty();

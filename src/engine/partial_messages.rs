@@ -102,8 +102,11 @@ impl Partials {
 
     /// A complete call, as a block with one delta.
     fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
-        let json = call.raw_args.as_deref().map(str::to_owned);
-        let json = json.unwrap_or_else(|| call.args.to_string());
+        let json = call
+            .raw_args
+            .as_deref()
+            .map(str::to_owned)
+            .unwrap_or_else(|| call.args.to_string());
         let block = BlockStart::ToolUse {
             id: call.id,
             name: call.name,

@@ -172,10 +172,9 @@ fn answer_calls(
 ) -> AnsweredCalls {
     let waiting_ids: HashSet<_> = state.waiting_ids().into_iter().collect();
     let started_ids: HashSet<_> = started_ids.iter().collect();
-    let ended_results = ended_results
-        .iter()
-        .filter_map(|result| result.as_tool_result());
     let ended_results: HashMap<_, _> = ended_results
+        .iter()
+        .filter_map(|result| result.as_tool_result())
         .map(|result| (&result.tool_call_id, result))
         .collect();
     let mut output = AnsweredCalls::default();
@@ -240,8 +239,9 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
 
 /// Returns the position of the last result of each call.
 pub(super) fn result_positions(messages: &Messages) -> HashMap<Arc<str>, usize> {
-    let messages = messages.iter().enumerate();
     messages
+        .iter()
+        .enumerate()
         .filter_map(|(place, message)| {
             let result = message.as_tool_result()?;
             Some((result.tool_call_id.clone(), place))

@@ -14,7 +14,10 @@ impl ShownMessages {
 
     /// Returns the ids of what stands at `from` or later, in order.
     pub(super) fn since(&self, from: usize) -> Vec<Uuid> {
-        let ids = self.0.iter().filter(|(at, _)| *at >= from);
-        ids.map(|(_, id)| *id).collect()
+        self.0
+            .iter()
+            .filter(|(at, _)| *at >= from)
+            .map(|(_, id)| *id)
+            .collect()
     }
 }

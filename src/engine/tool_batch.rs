@@ -281,11 +281,12 @@ impl CallRunner<'_> {
 
     /// The records of the results that wait for other calls before they join the history.
     fn ended_records(&self, slots: &[&mut CallSlot]) -> Vec<Record> {
-        let results = slots.iter().filter_map(|slot| match &slot.outcome {
-            Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
-            _ => None,
-        });
-        results
+        slots
+            .iter()
+            .filter_map(|slot| match &slot.outcome {
+                Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
+                _ => None,
+            })
             .map(|mut result| {
                 sanitize::result(&mut result);
                 let result = Arc::new(Message::Tool(result));

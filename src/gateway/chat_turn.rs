@@ -113,8 +113,10 @@ impl ChatTurn {
             return false;
         };
         let own_text = sent_text(&self.channel, &self.chat_id);
-        let results = messages.iter().skip(start);
-        let mut results = results.filter_map(|message| message.as_tool_result());
+        let mut results = messages
+            .iter()
+            .skip(start)
+            .filter_map(|message| message.as_tool_result());
         results.any(|result| {
             let is_message = &*result.name == MESSAGE && !result.is_error;
             is_message && (!only_own_chat || result.content.text() == own_text)

@@ -179,8 +179,8 @@ impl Gateway {
         let target = target.unwrap_or_else(default_target);
         let text = heartbeat.beat(|prompt| async {
             let channel = target.channel.clone();
-            let options = ProcessOptions::new(HEARTBEAT, channel, target.chat_id.clone(), prompt);
-            let options = options.without_history();
+            let options = ProcessOptions::new(HEARTBEAT, channel, target.chat_id.clone(), prompt)
+                .without_history();
             let processed = self.core.process_in_lane(&options).await?;
             Ok(if processed.has_sent {
                 HeartbeatReply::Silent

@@ -65,8 +65,10 @@ impl Served {
                 ServedRun::Agent(Box::new(run))
             }
             Self::Group(group) => {
-                let run = group.run(id.clone(), input);
-                let mut run = run.with(turn.conversation()).with(turn.clone());
+                let mut run = group
+                    .run(id.clone(), input)
+                    .with(turn.conversation())
+                    .with(turn.clone());
                 if has_id {
                     run = run.input_id(input_id);
                 }
@@ -91,8 +93,10 @@ impl Served {
 }
 
 fn session(agent: &Agent, turn: &Arc<ChatTurn>, id: &Arc<str>) -> Session {
-    let session = agent.session(id.clone());
-    let session = session.with(turn.conversation()).with(turn.clone());
+    let session = agent
+        .session(id.clone())
+        .with(turn.conversation())
+        .with(turn.clone());
     if turn.sender_id.is_empty() {
         session
     } else {

@@ -97,8 +97,11 @@ impl Hook for SessionHooks {
             ))
         })?;
 
-        let result = self.store.load(&id).await;
-        let result = result.map_err(|error| error.context(format!("cannot load {id:?}")))?;
+        let result = self
+            .store
+            .load(&id)
+            .await
+            .map_err(|error| error.context(format!("cannot load {id:?}")))?;
         let is_new = result.is_none();
         let session = result.unwrap_or_default();
         let mut inputs = session.state.inputs.clone();
@@ -172,9 +175,10 @@ fn merge(own: &Messages, stored: &Messages) -> Messages {
     let shared_len = pairs
         .take_while(|(own_message, stored_message)| own_message == stored_message)
         .count();
-    let merged_messages = own[..shared_len]
+    own[..shared_len]
         .iter()
         .chain(&stored[shared_len..])
-        .chain(&own[shared_len..]);
-    merged_messages.cloned().collect()
+        .chain(&own[shared_len..])
+        .cloned()
+        .collect()
 }

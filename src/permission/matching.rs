@@ -166,8 +166,10 @@ impl<'a> Matcher<'a> {
 
     /// Matches the pattern against the files the command reads.
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths.words.iter();
-        let words = words.filter(|word| word.files != Files::Unopened);
+        let words = paths
+            .words
+            .iter()
+            .filter(|word| word.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
         let word_match = self.words_match(paths, read_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))

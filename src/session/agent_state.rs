@@ -34,8 +34,9 @@ pub(crate) fn changed_files<'a>(
     let written_files = after
         .iter()
         .filter(move |(path, content)| !is_known(path, content));
-    let removed = removed.map(|path| (path, None));
-    removed.chain(written_files.map(|(path, content)| (path, Some(content))))
+    removed
+        .map(|path| (path, None))
+        .chain(written_files.map(|(path, content)| (path, Some(content))))
 }
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
@@ -183,8 +184,7 @@ impl AgentState {
     /// Returns the metadata of all assistant messages, with their positions in the history, in
     /// order.
     pub fn message_infos(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageInfo)> {
-        let infos = self.infos.iter();
-        infos.map(|(message, info)| (message, &**info))
+        self.infos.iter().map(|(message, info)| (message, &**info))
     }
 
     /// Stores the metadata of the last message, if that is an answer.

@@ -38,8 +38,7 @@ impl OwnedSession<'_> {
     /// Sets the title; an empty one removes it.
     pub(crate) async fn set_title(&self, title: Arc<str>) -> Result<()> {
         let lease = self.store.lease(self.id).await?;
-        let state = self.state().await?;
-        let mut state = state.ok_or_else(|| not_found(self.id))?;
+        let mut state = self.state().await?.ok_or_else(|| not_found(self.id))?;
         state.title = Some(title).filter(|title| !title.trim().is_empty());
         self.store.append(&lease, vec![Record::about(&state)]).await
     }

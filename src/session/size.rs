@@ -279,9 +279,10 @@ fn of_texts(texts: [&Option<Arc<str>>; 4]) -> usize {
 }
 
 fn of_todos(todos: &[Todo]) -> usize {
-    let todos = todos.iter();
-    let sizes = todos.map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED);
-    sizes.sum()
+    todos
+        .iter()
+        .map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED)
+        .sum()
 }
 
 /// Returns the size of a call that waits, in bytes. Its arguments count, although they may be

@@ -212,13 +212,15 @@ impl<'a> Counter<'a> {
 /// is written as a number may be any.
 fn cost_of_quoted(text: &[u8]) -> usize {
     let next_bytes = text.iter().skip(1).chain(b"\"");
-    let costs = text.iter().zip(next_bytes).map(|pair| match pair {
-        (b'{', _) | (b'\\', b'u') => VALUE + STRUCT + NODE,
-        (b'[', _) => VALUE + ARRAY,
-        (b',' | b':', _) => VALUE + TEXT + NODE / NODE_FIELDS,
-        _ => 0,
-    });
-    costs.fold(text.len(), usize::saturating_add)
+    text.iter()
+        .zip(next_bytes)
+        .map(|pair| match pair {
+            (b'{', _) | (b'\\', b'u') => VALUE + STRUCT + NODE,
+            (b'[', _) => VALUE + ARRAY,
+            (b',' | b':', _) => VALUE + TEXT + NODE / NODE_FIELDS,
+            _ => 0,
+        })
+        .fold(text.len(), usize::saturating_add)
 }
 
 #[cfg(test)]

@@ -168,8 +168,11 @@ impl HandoffRun {
 
     /// Begins the run of an agent.
     fn begin(&mut self, agent: &Agent) {
-        let session = self.session.clone().of_agent(agent.clone());
-        let mut session = session.with(HandoffCount(self.handoff_count));
+        let mut session = self
+            .session
+            .clone()
+            .of_agent(agent.clone())
+            .with(HandoffCount(self.handoff_count));
         if let Some(id) = self.input_id.take() {
             session = session.input_id(id);
         }

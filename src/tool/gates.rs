@@ -95,8 +95,10 @@ impl PermissionGate for Gates {
     }
 
     fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
-        let gates = self.gates.iter();
-        gates.flat_map(|gate| gate.denied_paths(request)).collect()
+        self.gates
+            .iter()
+            .flat_map(|gate| gate.denied_paths(request))
+            .collect()
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
@@ -117,8 +119,10 @@ impl PermissionGate for Gates {
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let filters = self.gates.iter().map(|gate| gate.readable(request));
-        filters.fold(PathFilter::all(), PathFilter::and)
+        self.gates
+            .iter()
+            .map(|gate| gate.readable(request))
+            .fold(PathFilter::all(), PathFilter::and)
     }
 }
 

@@ -93,8 +93,10 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
         families.extend(internet);
     }
 
-    let family_conditions = families.iter().map(|family| is_not(0, *family));
-    let family_conditions = family_conditions.collect::<Built<Vec<_>>>()?;
+    let family_conditions = families
+        .iter()
+        .map(|family| is_not(0, *family))
+        .collect::<Built<Vec<_>>>()?;
     if family_conditions.is_empty() {
         return Ok(Vec::new());
     }

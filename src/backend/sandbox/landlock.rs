@@ -120,8 +120,11 @@ fn parts(
     let list = BitFlags::from(AccessFs::ReadDir);
     let read = AccessFs::ReadFile | AccessFs::Execute;
     let paths = |is_denied: fn(&DeniedPath) -> bool| -> Vec<PathBuf> {
-        let paths = denied.iter().filter(|path| is_held && is_denied(path));
-        paths.map(|path| real_path(&path.path)).collect()
+        denied
+            .iter()
+            .filter(|path| is_held && is_denied(path))
+            .map(|path| real_path(&path.path))
+            .collect()
     };
     [
         (rights & list, Vec::new()),
@@ -188,8 +191,10 @@ fn add_ports(
     if abi < ABI::V4 || sandbox.any_network {
         return Ok(ruleset);
     }
-    let connect_ports = sandbox.connect.iter();
-    let connect_ports = connect_ports.map(|port| (port, AccessNet::ConnectTcp));
+    let connect_ports = sandbox
+        .connect
+        .iter()
+        .map(|port| (port, AccessNet::ConnectTcp));
     let bind = sandbox.bind.iter().map(|port| (port, AccessNet::BindTcp));
     for (port, access) in connect_ports.chain(bind) {
         ruleset = ruleset.add_rule(NetPort::new(*port, access))?;

@@ -17,7 +17,9 @@ pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
 
 /// The folder whose path has these parts, of which those that lead nowhere are omitted.
 pub(super) fn folder<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts = parts.into_iter();
-    let parts: Vec<&str> = parts.filter(|part| !matches!(*part, "" | ".")).collect();
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
     parts.join("/")
 }

@@ -58,8 +58,8 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         return Err(ToolError::new(text).into());
     }
 
-    let message = OutboundMessage::new(channel, chat_id, content);
-    let message = message.with_derived_id(message_id(turn, &cx));
+    let message =
+        OutboundMessage::new(channel, chat_id, content).with_derived_id(message_id(turn, &cx));
     let publish = turn.shared.bus.publish_outbound(message).await;
     publish.map_err(|error| ToolError::new(format!("sending message: {error}")))?;
     turn.mark_sent(channel, chat_id);

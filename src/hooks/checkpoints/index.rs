@@ -364,10 +364,10 @@ impl SessionIndex {
 
     /// The ranges of the records that were written before `message` of the current history.
     pub(super) fn ranges_before(&self, message: usize) -> Vec<Range<u64>> {
-        let entries = self
-            .current_entries()
-            .filter(|(_, position)| *position < message);
-        entries.map(|(entry, _)| entry.start..entry.end).collect()
+        self.current_entries()
+            .filter(|(_, position)| *position < message)
+            .map(|(entry, _)| entry.start..entry.end)
+            .collect()
     }
 }
 

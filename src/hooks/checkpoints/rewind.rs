@@ -359,8 +359,10 @@ async fn describe(
     };
 
     change.bytes_now = current.metadata.map_or(0, |metadata| metadata.size);
-    let new = target_state.as_ref().map(|(content, _)| content.clone());
-    let new = new.unwrap_or_default();
+    let new = target_state
+        .as_ref()
+        .map(|(content, _)| content.clone())
+        .unwrap_or_default();
     if let Some(old) = current.counted.clone()
         && new.len() <= MAX_COUNTED
     {

@@ -222,8 +222,9 @@ impl<W: Wire> Cache<W> {
 
     /// The number of messages at the beginning that are equal to those of the last body.
     fn common(&self, messages: &[Arc<Message>]) -> usize {
-        let former_messages = self.messages.iter().chain(&self.last.group);
-        former_messages
+        self.messages
+            .iter()
+            .chain(&self.last.group)
             .zip(messages)
             .take_while(|(former, message)| Arc::ptr_eq(former, message) || former == message)
             .count()

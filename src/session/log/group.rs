@@ -194,8 +194,10 @@ impl<L: Log> LogShared<L> {
         replies.extend(self.append_members(members));
         drop(slots);
         let remaining_users = users.split_off(users.len() - requests.len());
-        let remaining = remaining_users.into_iter().zip(requests);
-        let remaining = remaining.map(|(user, request)| Write { user, request });
+        let remaining = remaining_users
+            .into_iter()
+            .zip(requests)
+            .map(|(user, request)| Write { user, request });
         others.splice(..0, remaining);
 
         // Before the replies: a caller may give its lease back with its reply, and expects the
@@ -242,8 +244,9 @@ impl<L: Log> LogShared<L> {
         let mut has_snapshot = false;
         for member in members {
             let Some(outcome) = outcomes.next() else {
-                let text = panic_text.as_deref();
-                let text = text.unwrap_or("it returned too few outcomes");
+                let text = panic_text
+                    .as_deref()
+                    .unwrap_or("it returned too few outcomes");
                 replies.push((member.reply, Err(panicked(text))));
                 continue;
             };
@@ -288,8 +291,9 @@ fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<W
     let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);
     given_up.into_iter().for_each(|write| drop_user(write.user));
     let mut ids = HashSet::new();
-    let writes = writes.into_iter();
-    writes.partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
+    writes
+        .into_iter()
+        .partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
 }
 
 /// Drops the user of a session. If it is the last one, its log is closed; a panic of that must not

@@ -80,8 +80,10 @@ impl Test {
 
     async fn texts(&self, id: &str) -> Vec<String> {
         let session = self.store.load(id).await.unwrap().unwrap_or_default();
-        let messages = session.state.messages.iter();
-        messages
+        session
+            .state
+            .messages
+            .iter()
             .map(|message| message.text().into_owned())
             .collect()
     }

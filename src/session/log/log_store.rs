@@ -330,8 +330,9 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
-        let ids = self.reading(move |cancellation| shared.first_ids(cancellation));
-        let ids = ids.await?;
+        let ids = self
+            .reading(move |cancellation| shared.first_ids(cancellation))
+            .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());
         for id in ids {

@@ -189,8 +189,8 @@ impl Log for MemoryLog {
 
     fn append_all(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
         let outcome = (self.on_step)(LogStep::AppendAll(appends.len()));
-        let appends = appends.iter_mut();
         appends
+            .iter_mut()
             .map(|(writer, bytes)| match &outcome {
                 Ok(()) => self.append(writer, bytes),
                 Err(error) => Err(Error::new(error.kind(), error.text())),

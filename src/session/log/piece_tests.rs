@@ -121,10 +121,12 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
             );
         }
 
-        let expected = whole_scan.map(|scan| outcome(&scan));
-        let expected = expected.map_err(|error| error.to_string());
-        let pieces = pieces.map(|scan| outcome(&scan.unwrap()));
-        let pieces = pieces.map_err(|error| error.to_string());
+        let expected = whole_scan
+            .map(|scan| outcome(&scan))
+            .map_err(|error| error.to_string());
+        let pieces = pieces
+            .map(|scan| outcome(&scan.unwrap()))
+            .map_err(|error| error.to_string());
         assert_eq!(pieces, expected, "{round}: {text}");
     }
 }

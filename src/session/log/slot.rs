@@ -65,7 +65,7 @@ impl<L: Log> LogShared<L> {
         Some(self.user(id, slot, false))
     }
 
-    /// Adds a user to the slot of the session, if it is held.
+    /// Adds a user to the slot of the session, if it is leased.
     pub(super) fn join_if_leased(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
         let is_leased = lock(&self.slots).get(id).is_some_and(|slot| slot.is_leased);
         is_leased.then(|| self.join(id)).flatten()

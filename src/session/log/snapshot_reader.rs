@@ -395,10 +395,11 @@ mod tests {
             let mut data = json!({"messages": vec![answer; COUNT]});
             let elements = vec![element.clone(); COUNT];
             data[field] = match field {
-                "infos" | "files" => {
-                    let names = (0..COUNT).map(|number| number.to_string());
-                    names.zip(elements).collect::<Map<_, _>>().into()
-                }
+                "infos" | "files" => (0..COUNT)
+                    .map(|number| number.to_string())
+                    .zip(elements)
+                    .collect::<Map<_, _>>()
+                    .into(),
                 _ => elements.into(),
             };
             let data = to_raw_value(&data).unwrap();

@@ -213,9 +213,12 @@ impl BackgroundTasks {
     /// which they began or ended.
     pub fn list(&self) -> Vec<TaskHandle> {
         let tasks = lock(&self.0);
-        let entries = tasks.ended_entries.iter().chain(&tasks.open);
-        let handles = entries.map(|entry| TaskHandle::new(entry.clone(), tasks.sink.clone()));
-        handles.collect()
+        tasks
+            .ended_entries
+            .iter()
+            .chain(&tasks.open)
+            .map(|entry| TaskHandle::new(entry.clone(), tasks.sink.clone()))
+            .collect()
     }
 
     /// The number of tasks that have not ended.

@@ -120,8 +120,10 @@ impl Sweep {
     /// Waits until the killed processes have ended, which may take a moment; processes that the
     /// kernel holds up are not waited for longer.
     fn wait_for_killed(&self, deadline: Instant) {
-        let killed_processes = self.known.values();
-        let killed_processes = killed_processes.filter(|known| known.state == StrayState::Killed);
+        let killed_processes = self
+            .known
+            .values()
+            .filter(|known| known.state == StrayState::Killed);
         for known in killed_processes {
             while again(&known.process).is_some() && Instant::now() < deadline {
                 sleep(PAUSE);

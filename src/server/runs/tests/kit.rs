@@ -223,8 +223,10 @@ pub(super) async fn rest(reader: &mut Reader) -> String {
 pub(super) async fn until(reader: &mut Reader, text: &str) -> String {
     let mut read = String::new();
     loop {
-        let piece = reader.next().await;
-        let piece = piece.unwrap_or_else(|| panic!("{text:?} is not in {read}"));
+        let piece = reader
+            .next()
+            .await
+            .unwrap_or_else(|| panic!("{text:?} is not in {read}"));
         read.push_str(std::str::from_utf8(&piece).unwrap());
         if read.contains(text) {
             return read;

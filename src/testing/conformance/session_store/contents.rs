@@ -72,8 +72,10 @@ fn info() -> Arc<MessageInfo> {
 }
 
 fn records(messages: &Messages) -> Vec<Record> {
-    let copies = messages.as_slice().iter().cloned();
-    copies
+    messages
+        .as_slice()
+        .iter()
+        .cloned()
         .map(|message| Record::Message {
             message,
             input_id: None,
