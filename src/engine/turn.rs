@@ -337,8 +337,8 @@ impl Turns<'_> {
         Ok(Some(Continue(())))
     }
 
-    /// Repeats the turn, which then counts once. The next answer replaces the dropped one, whose
-    /// emitted messages are superseded.
+    /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
+    /// messages emitted for the answer are superseded.
     fn repeat_turn(&mut self) {
         self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
         self.recoveries.has_dropped_answer = true;

@@ -63,7 +63,7 @@ pub struct SessionHooks {
 }
 
 /// The right to write the session, from the beginning of a run to its end, and what was stored.
-struct Held {
+struct HeldSession {
     lease: Mutex<Option<Lease>>,
     messages: Messages,
     inputs: Inputs,
@@ -115,7 +115,7 @@ impl Hook for SessionHooks {
         }
 
         let messages = merge(&state.messages, &session.state.messages);
-        cx.set_value(Held {
+        cx.set_value(HeldSession {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
             inputs,
@@ -148,7 +148,7 @@ impl Hook for SessionHooks {
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         let make_error = || Error::other("the session was not loaded by this run");
-        let session = cx.value::<Held>().ok_or_else(make_error)?;
+        let session = cx.value::<HeldSession>().ok_or_else(make_error)?;
         let lease = lock(&session.lease).take().ok_or_else(make_error)?;
         let mut saved_state = state.clone();
         let shared_len = session.messages.shared_prefix(&state.messages);

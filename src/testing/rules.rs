@@ -56,7 +56,7 @@ fn check_tools(request: &ModelRequest, out: &mut Vec<String>) {
 
 /// The side of the conversation a message is on: results travel inside a user turn.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum TurnSide {
     User,
     Results,
     Assistant,
@@ -69,24 +69,24 @@ fn check_order(request: &ModelRequest, out: &mut Vec<String>) {
             Message::System(_) => {
                 // Between a call and its result, `pairs` reports it. Elsewhere providers receive it
                 // as text of the user.
-                last = last.map(|_| Side::User);
+                last = last.map(|_| TurnSide::User);
                 continue;
             }
-            Message::User(_) => Side::User,
-            Message::Tool(_) => Side::Results,
-            Message::Assistant(_) => Side::Assistant,
+            Message::User(_) => TurnSide::User,
+            Message::Tool(_) => TurnSide::Results,
+            Message::Assistant(_) => TurnSide::Assistant,
         };
 
         match (last, side) {
-            (None, Side::User) => {}
+            (None, TurnSide::User) => {}
             (None, _) => out.push(format!(
                 "message[{at}]: the conversation begins with a message of the role {}",
                 message.role()
             )),
-            (Some(Side::Assistant), Side::Assistant) => {
+            (Some(TurnSide::Assistant), TurnSide::Assistant) => {
                 out.push(format!("message[{at}]: two assistant messages in a row"));
             }
-            (Some(Side::User), Side::Results) => {
+            (Some(TurnSide::User), TurnSide::Results) => {
                 out.push(format!(
                     "message[{at}]: a tool result behind a user message"
                 ));

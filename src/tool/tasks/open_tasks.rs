@@ -9,10 +9,10 @@ use crate::util::sync::lock;
 /// The tasks of runs below that a reader has seen begin and not end. A run that is dropped cannot
 /// report their ends, so the one above it does.
 #[derive(Default)]
-pub(crate) struct OpenTasks(Mutex<BTreeMap<Key, OpenTask>>);
+pub(crate) struct OpenTasks(Mutex<BTreeMap<TaskKey, OpenTask>>);
 
 /// The session and the id of a task.
-type Key = (Arc<str>, Arc<str>);
+type TaskKey = (Arc<str>, Arc<str>);
 
 struct OpenTask {
     /// The call of the message about its start.

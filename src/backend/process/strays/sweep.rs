@@ -30,7 +30,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 pub(super) struct Sweep {
     evidence: Evidence,
     is_session_valid: bool,
-    known: HashMap<i32, Known>,
+    known: HashMap<i32, KnownProcess>,
     /// The members of the group in the last scan: they may have left it since.
     members: Vec<i32>,
     /// True if the last scan left processes whose relation is unclear.
@@ -40,7 +40,7 @@ pub(super) struct Sweep {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownProcess {
     process: Process,
     state: StrayState,
 }
@@ -280,7 +280,8 @@ impl Sweep {
             StrayState::Ended
         };
 
-        self.known.insert(process.id, Known { process, state });
+        self.known
+            .insert(process.id, KnownProcess { process, state });
         1
     }
 
