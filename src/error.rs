@@ -149,7 +149,7 @@ struct Inner {
     request_id: Option<String>,
     status: Option<u16>,
     attachment: Option<Arc<dyn Any + Send + Sync>>,
-    attributed: bool,
+    is_attributed: bool,
 }
 
 impl Error {
@@ -165,7 +165,7 @@ impl Error {
                 request_id: None,
                 status: None,
                 attachment: None,
-                attributed: false,
+                is_attributed: false,
             }),
         }
     }
@@ -263,18 +263,18 @@ impl Error {
     /// Marks that the text names the place of the error, so that it is not attributed to a hook it
     /// passes.
     pub(crate) fn attributed(mut self) -> Self {
-        self.inner.attributed = true;
+        self.inner.is_attributed = true;
         self
     }
 
     /// Undoes [`attributed`](Self::attributed).
     pub(crate) fn unattributed(mut self) -> Self {
-        self.inner.attributed = false;
+        self.inner.is_attributed = false;
         self
     }
 
     pub(crate) fn is_attributed(&self) -> bool {
-        self.inner.attributed
+        self.inner.is_attributed
     }
 
     /// Attaches a value that [`attachment`](Self::attachment) returns, such as the partial output

@@ -37,11 +37,11 @@ impl AgentBuilder {
     /// Compares the gate and the hooks with the names of all tools.
     fn check_permissions(&self, names: BTreeSet<&str>) -> Result<()> {
         let announced_names: Vec<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
-        let names = names
+        let names: Vec<_> = names
             .into_iter()
             .chain(announced_names.iter().map(String::as_str))
-            .chain(self.run_tools.iter().map(|name| &**name));
-        let names: Vec<_> = names.collect();
+            .chain(self.run_tools.iter().map(|name| &**name))
+            .collect();
         let has_sources = !self.sources.is_empty();
         self.settings.gates.check_tools(&names, has_sources)?;
         self.hooks

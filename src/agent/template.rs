@@ -24,8 +24,10 @@ impl AgentBuilder {
     }
 
     pub(crate) fn hook_names(&self) -> Vec<String> {
-        let hooks = self.hooks.iter();
-        hooks.map(|hook| hook.name().to_owned()).collect()
+        self.hooks
+            .iter()
+            .map(|hook| hook.name().to_owned())
+            .collect()
     }
 
     /// Removes the hooks whose names are not accepted.

@@ -42,11 +42,11 @@ const FILE: usize = 256;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend {
-    files: Arc<Mutex<Files>>,
+    files: Arc<Mutex<MemoryFiles>>,
 }
 
 #[derive(Debug)]
-struct Files {
+struct MemoryFiles {
     /// The contents by path below the root, without a leading slash.
     contents: BTreeMap<String, Bytes>,
     /// The memory that they take.
@@ -54,7 +54,7 @@ struct Files {
     max_bytes: usize,
 }
 
-impl Default for Files {
+impl Default for MemoryFiles {
     fn default() -> Self {
         Self {
             contents: BTreeMap::new(),
@@ -202,7 +202,7 @@ fn resolve(path: &str) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-impl Files {
+impl MemoryFiles {
     /// Returns the files below a folder by what follows its path.
     fn beneath(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
         let prefix = match folder {

@@ -196,8 +196,8 @@ impl AgentConfig {
             hooks.push(Arc::new(BackgroundTasksHook::new()));
         }
         if let Some(permissions) = &self.permissions {
-            let hook = PermissionHook::new(permissions.clone());
-            let hook = hook.map_err(|error| self.error_from("permissions", error))?;
+            let hook = PermissionHook::new(permissions.clone())
+                .map_err(|error| self.error_from("permissions", error))?;
             hooks.push(Arc::new(hook));
         }
         Ok(hooks)

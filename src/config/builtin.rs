@@ -139,8 +139,11 @@ pub(crate) fn builtin_names() -> Vec<&'static str> {
 
 /// Returns the names of the tools of this crate whose features are enabled.
 pub(crate) fn available_builtin_names() -> Vec<&'static str> {
-    let available = BUILTINS.iter().filter(|builtin| builtin.is_on);
-    available.map(|builtin| builtin.name).collect()
+    BUILTINS
+        .iter()
+        .filter(|builtin| builtin.is_on)
+        .map(|builtin| builtin.name)
+        .collect()
 }
 
 /// Returns the names of the tools of hooks and of this module, which no registered tool may have.
@@ -180,10 +183,9 @@ impl AgentConfig {
 
     /// Creates the tools of this crate that the configuration names.
     pub(super) fn builtin_tools(&self) -> Vec<Arc<dyn Tool>> {
-        let chosen = BUILTINS
+        BUILTINS
             .iter()
-            .filter(|builtin| self.tools.iter().any(|name| name == builtin.name));
-        chosen
+            .filter(|builtin| self.tools.iter().any(|name| name == builtin.name))
             .filter_map(|builtin| (builtin.make)(&self.builtin_config))
             .collect()
     }

@@ -217,8 +217,8 @@ fn read_text(path: &Path) -> Result<String> {
     if !metadata.is_file() {
         return Err(fail("it is not a regular file".to_owned()));
     }
-    let file = open_regular(File::options().read(true), path);
-    let file = file.map_err(|error| fail(error.to_string()))?;
+    let file =
+        open_regular(File::options().read(true), path).map_err(|error| fail(error.to_string()))?;
     let mut text = String::new();
     file.take(MAX_BYTES as u64 + 1)
         .read_to_string(&mut text)

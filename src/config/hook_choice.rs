@@ -164,10 +164,10 @@ impl schemars::JsonSchema for HookChoice {
         let switch = serde_json::json!({
             "anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]
         });
-        let properties = Self::CONFIGURABLE
+        let properties: serde_json::Map<_, _> = Self::CONFIGURABLE
             .iter()
-            .map(|name| ((*name).to_owned(), switch.clone()));
-        let properties: serde_json::Map<_, _> = properties.collect();
+            .map(|name| ((*name).to_owned(), switch.clone()))
+            .collect();
         schemars::json_schema!({
             "description": "The hooks that are on or off, or a list of the hooks to keep.",
             "anyOf": [

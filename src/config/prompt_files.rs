@@ -9,7 +9,7 @@ use crate::util::path::{is_in_folder, lexical};
 
 use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType};
-use super::shared_folders::{Shared, SharedFolders};
+use super::shared_folders::{SharedFolder, SharedFolders};
 
 /// The root of a workspace in memory.
 const STATE_ROOT: &str = "/workspace";
@@ -23,7 +23,7 @@ pub(super) struct PromptFiles {
 
 /// Files of this machine that agents can read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SharedFiles(Vec<Shared>);
+pub(super) struct SharedFiles(Vec<SharedFolder>);
 
 impl SharedFiles {
     /// Returns the backend together with these files.
@@ -39,7 +39,8 @@ impl SharedFiles {
         }
         let backend = LocalBackend::new(path)?;
         let root = backend.root().to_owned();
-        self.0.push(Shared::new(root.clone(), Arc::new(backend)));
+        self.0
+            .push(SharedFolder::new(root.clone(), Arc::new(backend)));
         Ok(Some(root))
     }
 
@@ -53,7 +54,8 @@ impl SharedFiles {
         }
         let backend = LocalBackend::new(folder)?;
         let path = format!("{}/{}", backend.root(), name.to_string_lossy());
-        self.0.push(Shared::new(path.clone(), Arc::new(backend)));
+        self.0
+            .push(SharedFolder::new(path.clone(), Arc::new(backend)));
         Ok(Some(path))
     }
 }

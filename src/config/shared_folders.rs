@@ -16,18 +16,18 @@ use crate::util::path::{is_in_folder, lexical};
 #[derive(Debug)]
 pub(crate) struct SharedFolders {
     inner: Arc<dyn Backend>,
-    shared: Vec<Shared>,
+    shared: Vec<SharedFolder>,
 }
 
 /// A folder or a file that can be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedFolder {
     /// Its absolute path.
     path: String,
     backend: Arc<dyn Backend>,
 }
 
-impl Shared {
+impl SharedFolder {
     /// Creates a shared folder, or a shared file in the root of `backend`, from its absolute path.
     pub(crate) fn new(path: impl Into<String>, backend: Arc<dyn Backend>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Shared {
 
 impl SharedFolders {
     /// Returns the workspace `inner` with the folders and files of `shared`.
-    pub(crate) fn over(inner: Arc<dyn Backend>, shared: Vec<Shared>) -> Arc<dyn Backend> {
+    pub(crate) fn over(inner: Arc<dyn Backend>, shared: Vec<SharedFolder>) -> Arc<dyn Backend> {
         if shared.is_empty() {
             return inner;
         }

@@ -228,11 +228,13 @@ impl BackendCfg {
     async fn existing_mounts(&self) -> Result<Vec<String>> {
         let folders = self.mounts.clone();
         let folders = blocking(move || {
-            let folders = folders.iter().filter(|folder| folder.is_dir());
-            let roots = folders.map(|folder| Ok(LocalBackend::new(folder)?.root().to_owned()));
-            roots.collect::<Result<Vec<_>>>()
-        });
-        let folders = folders.await?;
+            folders
+                .iter()
+                .filter(|folder| folder.is_dir())
+                .map(|folder| Ok(LocalBackend::new(folder)?.root().to_owned()))
+                .collect::<Result<Vec<_>>>()
+        })
+        .await?;
         let Some(folder) = folders.first() else {
             return Ok(folders);
         };

@@ -22,8 +22,11 @@ impl AgentConfig {
     /// name.
     pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
         let provided_names = || {
-            let own_names = parts.tools.iter().map(|tool| tool.name());
-            own_names.chain(registered.iter().map(String::as_str))
+            parts
+                .tools
+                .iter()
+                .map(|tool| tool.name())
+                .chain(registered.iter().map(String::as_str))
         };
         let mut names = reserved_tool_names();
         names.extend(provided_names());

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
+    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunShared, RunningCall, Stop,
     TIME_LIMIT_REACHED, TreeLimits, check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
@@ -64,7 +64,7 @@ pub(crate) fn start(request: RunRequest) -> Run {
     };
     let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
-    let shared = Shared::new(request.session_id.clone(), tool_use_id, tasks, tree);
+    let shared = RunShared::new(request.session_id.clone(), tool_use_id, tasks, tree);
     let shared = Arc::new(shared);
     shared.connect_tasks();
     // Boxed: each future that takes it by value would reserve its size.
@@ -73,7 +73,7 @@ pub(crate) fn start(request: RunRequest) -> Run {
 }
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
-async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutput> {
+async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOutput> {
     let mut settings = request.config.settings.clone();
     if let Some(trace) = &request.trace {
         Arc::make_mut(&mut settings).trace = Some(trace.clone());
@@ -93,7 +93,7 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
         Ok(Some(opened)) => {
             cx.emit_init();
             let mut run = opened.run;
-            let end = panic::catch_async(run.work(opened.first_step))
+            let end = panic::catch_async(run.run_to_end(opened.first_step))
                 .await
                 .unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
@@ -175,16 +175,21 @@ pub(super) struct RunOutcome {
     pub(super) last_answer: Option<Arc<ModelResponse>>,
     pub(super) structured: Option<Box<Value>>,
     /// The reasons why the run ended, for the result's `errors`.
-    pub(super) notes: Vec<String>,
+    pub(super) end_reasons: Vec<String>,
     /// True if the run was stopped while tools were running.
-    pub(super) stopped_in_tools: bool,
+    pub(super) was_stopped_in_tools: bool,
 }
 
 impl RunOutcome {
+    /// Adds a reason why the run ended.
+    pub(super) fn add_reason(&mut self, reason: String) {
+        self.end_reasons.push(reason);
+    }
+
     /// Notes that the run was stopped, and returns its exit reason.
     pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();
-        self.notes.push(match stop {
+        self.add_reason(match stop {
             Stop::Deadline => TIME_LIMIT_REACHED.into(),
             _ => format!("the run was stopped: {exit}"),
         });
@@ -194,7 +199,7 @@ impl RunOutcome {
 
 impl ActiveRun {
     /// Takes the first step, then turns, until there is a reason to end.
-    async fn work(&mut self, first_step: FirstStep) -> Result<ExitReason> {
+    async fn run_to_end(&mut self, first_step: FirstStep) -> Result<ExitReason> {
         match first_step {
             FirstStep::End(exit) => return Ok(exit),
             FirstStep::Turns => {}
@@ -214,7 +219,7 @@ impl ActiveRun {
             return Some(self.outcome.note_stop(stop));
         }
         let reason = self.cx.hook_stop_reason()?;
-        self.outcome.notes.push(reason);
+        self.outcome.add_reason(reason);
         Some(ExitReason::HookStopped)
     }
 }

@@ -14,14 +14,14 @@ use crate::message::{Annotations, Media, MediaSource, Part, ProviderBlock, ToolC
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::util::secret::{Exact, Pieces, redacted};
 
-use super::argument_redactor::CallPieces;
+use super::argument_redactor::ArgumentRedactor;
 
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
 /// Returns the events of one answer without the secrets of this process, by exact match. Returns
 /// the stream itself if there are none.
-pub(super) fn redacting(events: ModelStream) -> ModelStream {
+pub(super) fn redact_stream(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(AnswerRedactor {
             events,
@@ -44,7 +44,7 @@ struct AnswerRedactor {
     text: Pieces,
     thinking: Pieces,
     /// The arguments that are streaming, by the model's number of their call.
-    calls: BTreeMap<u32, CallPieces>,
+    calls: BTreeMap<u32, ArgumentRedactor>,
     ready: VecDeque<Result<ModelEvent>>,
     is_over: bool,
 }
@@ -104,7 +104,7 @@ impl AnswerRedactor {
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 let (id, name) = (self.shared(id), self.shared(name));
-                self.calls.insert(index, CallPieces::new(id.clone()));
+                self.calls.insert(index, ArgumentRedactor::new(id.clone()));
                 ModelEvent::ToolCallStart { index, id, name }
             }
             ModelEvent::ToolCallDelta { index, json } => {
@@ -243,7 +243,7 @@ impl AnswerRedactor {
             extra,
         } = call;
         if extra.as_ref().is_some_and(|fields| self.is_in(fields)) {
-            return Err(signed());
+            return Err(secret_in_signed_block());
         }
 
         let is_in_args = self.exact.is_in_value(&args);
@@ -288,7 +288,7 @@ impl AnswerRedactor {
             Part::Thinking(block) if !self.is_in(&block) => Part::Thinking(block),
             Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
             Part::Opaque(block) if !self.is_in(&block) => Part::Opaque(block),
-            Part::Opaque(_) => return Err(signed()),
+            Part::Opaque(_) => return Err(secret_in_signed_block()),
         })
     }
 
@@ -314,7 +314,7 @@ impl AnswerRedactor {
             .as_ref()
             .is_some_and(|block| self.is_in(block))
         {
-            return Err(signed());
+            return Err(secret_in_signed_block());
         }
 
         for citation in &mut annotations.citations {
@@ -339,7 +339,7 @@ impl AnswerRedactor {
             fields.all(|(name, value)| UNSIGNED.contains(&&**name) && value.is_string())
         });
         if !is_text {
-            return Err(signed());
+            return Err(secret_in_signed_block());
         }
         self.exact.redact(&mut value);
         block.raw = RawValue::from_string(value.to_string())?.into();
@@ -347,7 +347,7 @@ impl AnswerRedactor {
     }
 }
 
-fn signed() -> Error {
+fn secret_in_signed_block() -> Error {
     let text = "the model repeated a secret of this process in a block that its provider takes back \
                 only unchanged, such as signed thinking; the answer is not kept: keep the secret \
                 out of what the model reads";

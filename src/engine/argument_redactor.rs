@@ -11,7 +11,7 @@ const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
 /// hide a secret, the arguments are buffered until they are complete; models rarely write such
 /// escapes.
 #[derive(Default)]
-pub(super) struct CallPieces {
+pub(super) struct ArgumentRedactor {
     pub(super) id: Arc<str>,
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
@@ -20,7 +20,7 @@ pub(super) struct CallPieces {
     held: Option<String>,
 }
 
-impl CallPieces {
+impl ArgumentRedactor {
     pub(super) fn new(id: Arc<str>) -> Self {
         Self {
             id,

@@ -17,7 +17,7 @@ use crate::util::json_size::{escaped_len, escaped_prefix};
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
-use super::answer_redactor::redacting;
+use super::answer_redactor::redact_stream;
 use super::attempt_view::AttemptView;
 use super::history_size::check_pool;
 use super::sanitize;
@@ -38,7 +38,7 @@ struct AttemptRecord<'a> {
     /// True once the model of the current attempt has sent an event.
     has_events: bool,
     /// The number of bytes of thinking and of calls received that are not in `fold` yet.
-    unfinished: usize,
+    unfinished_bytes: usize,
     is_done: bool,
 }
 
@@ -122,9 +122,9 @@ impl AttemptRecord<'_> {
     fn note_received(&mut self, event: &ModelEvent) {
         self.has_events = true;
         match event {
-            ModelEvent::Thinking(piece) => self.unfinished += piece.len(),
-            ModelEvent::ToolCallDelta { json, .. } => self.unfinished += json.len(),
-            ModelEvent::Part(_) | ModelEvent::ToolCall(_) => self.unfinished = 0,
+            ModelEvent::Thinking(piece) => self.unfinished_bytes += piece.len(),
+            ModelEvent::ToolCallDelta { json, .. } => self.unfinished_bytes += json.len(),
+            ModelEvent::Part(_) | ModelEvent::ToolCall(_) => self.unfinished_bytes = 0,
             _ => {}
         }
     }
@@ -147,7 +147,7 @@ impl AttemptRecord<'_> {
     fn restart(&mut self, taps: &mut Taps, view: &mut AttemptView<'_>) -> Result<()> {
         let is_used = self.record_usage();
         self.fold = ResponseFold::new();
-        (self.has_events, self.unfinished) = (false, 0);
+        (self.has_events, self.unfinished_bytes) = (false, 0);
         *taps = self.request.start_taps();
         view.restart();
         if is_used && !self.reservation.fits() {
@@ -167,7 +167,7 @@ impl AttemptRecord<'_> {
                 self.model,
                 self.request,
                 self.fold.partial_mut(),
-                self.unfinished,
+                self.unfinished_bytes,
                 self.reservation,
             )
     }
@@ -199,9 +199,9 @@ pub(super) async fn attempt(
     model: &dyn Model,
     request: &ModelRequest,
     reservation: &Reservation,
-    show: bool,
+    is_shown: bool,
 ) -> Result<ModelResponse> {
-    let mut view = AttemptView::new(cx, request, show && request.is_visible());
+    let mut view = AttemptView::new(cx, request, is_shown && request.is_visible());
     let mut record = AttemptRecord {
         cx,
         model,
@@ -212,7 +212,7 @@ pub(super) async fn attempt(
         share: cx.shared().tree.histories.share(),
         is_begun: false,
         has_events: false,
-        unfinished: 0,
+        unfinished_bytes: 0,
         is_done: false,
     };
 
@@ -234,7 +234,7 @@ async fn stream(
     let buffers = record.cx.shared().tree.event_buffers.clone();
     let request = record.request.clone().with_event_buffers(buffers);
     let events = record.model.stream(request).await?;
-    let mut events = DropContained::new(redacting(events), "a model's stream");
+    let mut events = DropContained::new(redact_stream(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
 

@@ -46,15 +46,15 @@ pub(super) struct CallStarts {
     /// True if there are several calls.
     is_shared: bool,
     /// The starts that are stored with the next write.
-    next: Mutex<Arc<Starts>>,
+    next: Mutex<Arc<StartGroup>>,
     /// Held while starts are stored.
-    turn: tokio::sync::Mutex<()>,
+    write_lock: tokio::sync::Mutex<()>,
 }
 
 /// Starts that are stored with one write, by the first of their calls whose turn it is. If that is
 /// dropped meanwhile, the next one repeats the write.
 #[derive(Default)]
-struct Starts {
+struct StartGroup {
     call_ids: Mutex<Vec<Arc<str>>>,
     /// The outcome of the write; an error is its text.
     outcome: OnceLock<Result<(), String>>,
@@ -66,7 +66,7 @@ impl CallStarts {
         Self {
             is_shared: call_count > 1,
             next: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            write_lock: tokio::sync::Mutex::default(),
         }
     }
 
@@ -98,26 +98,29 @@ impl CallStarts {
     /// Stores starts, unless that has been done.
     async fn store_all(
         &self,
-        starts: &Arc<Starts>,
+        starts: &Arc<StartGroup>,
         writer: &SessionWriter,
         cx: &RunContext,
     ) -> Result<(), String> {
-        let _turn = self.turn.lock().await;
+        let _guard = self.write_lock.lock().await;
         if let Some(outcome) = starts.outcome.get() {
             return outcome.clone();
         }
 
         self.close(starts);
         let call_ids = lock(&starts.call_ids).clone();
-        let records = call_ids.into_iter();
-        let records = records.map(|call_id| Record::ToolStarted { call_id });
-        let outcome = writer.append(cx, records.collect()).await;
-        let outcome = outcome.map_err(|error| error.to_string());
+        let records = call_ids
+            .into_iter()
+            .map(|call_id| Record::ToolStarted { call_id });
+        let outcome = writer
+            .append(cx, records.collect())
+            .await
+            .map_err(|error| error.to_string());
         starts.outcome.get_or_init(|| outcome).clone()
     }
 
     /// Lets later starts be part of the next write.
-    fn close(&self, starts: &Arc<Starts>) {
+    fn close(&self, starts: &Arc<StartGroup>) {
         let mut next = lock(&self.next);
         if Arc::ptr_eq(&next, starts) {
             *next = Arc::default();

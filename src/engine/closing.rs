@@ -89,7 +89,7 @@ impl ActiveRun {
             ));
         }
 
-        state.keep_places(&old_messages);
+        state.retain_positions(&old_messages);
         drop(old_messages);
         self.cx.set_state(state.clone());
         if let Err(error) = self.history.save(&state).await {
@@ -105,7 +105,7 @@ impl ActiveRun {
         state.response = self.outcome.last_answer.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = state.messages.as_slice()
-            [self.history.new_from.min(state.messages.len())..]
+            [self.history.initial_len.min(state.messages.len())..]
             .iter()
             .cloned()
             .collect();
@@ -183,9 +183,9 @@ fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
     cx.shared().end_steering();
     let mut control = lock(&cx.shared().control);
     let late_messages = std::mem::take(&mut control.steering);
-    let compact = std::mem::take(&mut control.compact);
+    let should_compact = std::mem::take(&mut control.should_compact);
     drop(control);
-    if compact {
+    if should_compact {
         cx.warn("a compaction was requested after the last model call; request it again in the next run");
     }
     late_messages
@@ -193,9 +193,11 @@ fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
 
 /// Ends the background tasks that are left; returns the messages about them for the model.
 fn end_tasks(cx: &RunContext) -> Vec<SteeredMessage> {
-    let tasks = cx.tasks().close().into_iter();
-    let messages = tasks.map(|task| Message::human(task.announce(cx.shared())).into());
-    messages.collect()
+    cx.tasks()
+        .close()
+        .into_iter()
+        .map(|task| Message::human(task.announce(cx.shared())).into())
+        .collect()
 }
 
 /// Makes the end of the run visible.
@@ -214,7 +216,7 @@ impl RunOutcome {
         match end {
             Ok(exit) => (exit, None),
             Err(error) => {
-                self.notes.push(error.to_string());
+                self.add_reason(error.to_string());
                 (ExitReason::Error, Some(error))
             }
         }
@@ -278,17 +280,19 @@ impl RunOutcome {
         match error.map(Error::kind) {
             Some(ErrorKind::ContextTooLong) => "prompt_too_long",
             Some(ErrorKind::EmptyResponse | ErrorKind::ResponseTooLarge) => "model_error",
-            None if self.stopped_in_tools && exit != ExitReason::MaxDuration => "aborted_tools",
+            None if self.was_stopped_in_tools && exit != ExitReason::MaxDuration => "aborted_tools",
             _ => exit.terminal_reason(),
         }
     }
 
     fn errors(&self, exit: ExitReason) -> Vec<String> {
-        if self.notes.is_empty() {
+        if self.end_reasons.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            let texts = self.notes.iter();
-            texts.map(|note| redacted(note).into_owned()).collect()
+            self.end_reasons
+                .iter()
+                .map(|note| redacted(note).into_owned())
+                .collect()
         }
     }
 }
@@ -332,12 +336,12 @@ pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
 /// # Errors
 ///
 /// Returns `error` if the run ends with [`ExitReason::Error`].
-pub(super) fn exit_for_error(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
+pub(super) fn exit_for_error(error: Error, end_reasons: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
         ErrorKind::Refused => ExitReason::Refused,
         _ => return Err(error),
     };
-    notes.push(error.to_string());
+    end_reasons.push(error.to_string());
     Ok(exit)
 }

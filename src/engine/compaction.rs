@@ -55,7 +55,7 @@ impl Compacting<'_> {
     /// Compacts the history if a compaction was requested or is due. A failure changes nothing and
     /// is reported.
     pub(super) async fn compact_if_due(&mut self) {
-        let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).compact);
+        let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).should_compact);
         if is_requested {
             self.compact(CompactionTrigger::Manual).boxed().await;
         } else if self.is_due().await {
@@ -71,7 +71,7 @@ impl Compacting<'_> {
         }
 
         self.update_size().await;
-        if self.was_useless_lately() {
+        if self.is_too_soon_to_retry() {
             return false;
         }
 
@@ -95,10 +95,10 @@ impl Compacting<'_> {
 
     /// Returns `true` if a compaction has failed, or had nothing to shorten, and the context has
     /// hardly grown since.
-    fn was_useless_lately(&self) -> bool {
+    fn is_too_soon_to_retry(&self) -> bool {
         let retry_limit = |tokens: u64| tokens.saturating_add(tokens / RETRY_GROWTH);
-        let useless_at = self.history.context_size.useless_at;
-        useless_at.is_some_and(|tokens| self.context_tokens() <= retry_limit(tokens))
+        let failed_at_tokens = self.history.context_size.failed_at_tokens;
+        failed_at_tokens.is_some_and(|tokens| self.context_tokens() <= retry_limit(tokens))
     }
 
     /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
@@ -240,13 +240,13 @@ impl Compacting<'_> {
                     .warn("a compaction was requested, but there is nothing to shorten");
             }
             Ok(None) => {
-                self.history.context_size.useless_at = Some(self.context_tokens());
+                self.history.context_size.failed_at_tokens = Some(self.context_tokens());
             }
             Ok(compaction) => new_compaction = compaction,
             Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
-                self.history.context_size.useless_at = Some(self.context_tokens());
+                self.history.context_size.failed_at_tokens = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
                      by a twentieth, or when a model rejects it as too long"
@@ -351,7 +351,7 @@ pub(super) async fn summarize(
     let compacting = panic::catch_async(async { compactor.compact(request).await });
     let compaction = compacting.await.map_err(|text| panicked(&text))??;
     if let Some(compaction) = &compaction {
-        check(&messages, current_compaction.as_ref(), compaction)?;
+        check_summary(&messages, current_compaction.as_ref(), compaction)?;
     }
 
     Ok(compaction)
@@ -363,7 +363,11 @@ fn panicked(text: &str) -> Error {
 
 /// Checks that a summary covers at least the messages of the previous summary, and does not
 /// separate a call from its results.
-fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) -> Result<()> {
+fn check_summary(
+    messages: &Messages,
+    current: Option<&Compaction>,
+    new: &Compaction,
+) -> Result<()> {
     let refuse = |why: String| Err(Error::new(ErrorKind::InvalidMessages, why));
     let end = new.through_message;
     if new.summary.trim().is_empty() {

@@ -1,8 +1,6 @@
-//! The size of the next request, and the ids under which the reader saw its messages.
+//! The size of the next request.
 
 use std::sync::Arc;
-
-use uuid::Uuid;
 
 use crate::message::{Messages, TokenCounter, count};
 use crate::model::Compaction;
@@ -25,7 +23,7 @@ pub(super) struct ContextSize {
     is_uncountable: bool,
     /// The token count when a compaction last failed or had nothing to shorten. A repetition would
     /// most likely fail again, and costs time and money.
-    pub(super) useless_at: Option<u64>,
+    pub(super) failed_at_tokens: Option<u64>,
 }
 
 impl ContextSize {
@@ -96,22 +94,5 @@ impl ContextSize {
         let estimated_tokens = total.saturating_sub(self.reported_tokens);
         let low = total.saturating_sub(estimated_tokens / 5);
         (low, total.saturating_add(estimated_tokens / 4))
-    }
-}
-
-/// The ids under which messages of the history were emitted, by position.
-#[derive(Debug, Default)]
-pub(super) struct ShownMessages(Vec<(usize, Uuid)>);
-
-impl ShownMessages {
-    /// Records that the last `count` of `len` messages were shown as one message.
-    pub(super) fn note(&mut self, len: usize, count: usize, id: Uuid) {
-        self.0.push((len.saturating_sub(count), id));
-    }
-
-    /// Returns the ids of what stands at `from` or later, in order.
-    pub(super) fn since(&self, from: usize) -> Vec<Uuid> {
-        let ids = self.0.iter().filter(|(at, _)| *at >= from);
-        ids.map(|(_, id)| *id).collect()
     }
 }

@@ -260,8 +260,11 @@ impl Decisions {
     /// Checks that none is about a question that was copied with a fork: it is answered where it
     /// was asked.
     pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
-        let foreign_calls = pending.iter().filter(|call| *call.session_id != *session);
-        let foreign_calls: HashMap<_, _> = foreign_calls.map(|call| (&call.id, call)).collect();
+        let foreign_calls: HashMap<_, _> = pending
+            .iter()
+            .filter(|call| *call.session_id != *session)
+            .map(|call| (&call.id, call))
+            .collect();
         match self.0.iter().find_map(|one| foreign_calls.get(&one.id)) {
             None => Ok(()),
             Some(call) => {
@@ -274,8 +277,7 @@ impl Decisions {
     /// The decisions by the ids of the calls they are about. There is one of each once they are
     /// [checked](Self::check).
     pub(super) fn by_id(&self) -> HashMap<&str, &Decision> {
-        let decisions = self.0.iter();
-        decisions.map(|one| (&*one.id, one)).collect()
+        self.0.iter().map(|one| (&*one.id, one)).collect()
     }
 }
 

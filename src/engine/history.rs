@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::message::{Message, ToolCall, ToolResult};
+use crate::message::{Message, ToolResult};
 use crate::model::ModelResponse;
 use crate::run::{RunContext, SteeredMessage};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
@@ -16,18 +16,20 @@ use crate::session::{AgentState, MessageInfo, Record};
 use crate::util::Pace;
 
 use super::call_ids::CallIds;
-use super::context_size::{ContextSize, ShownMessages};
+use super::context_size::ContextSize;
 use super::history_size::{HistorySize, InputSize};
 use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
+use super::shown_messages::ShownMessages;
 
 /// The history of a run, from the moment its session is leased, loaded and prepared.
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
     /// The entry of the run among the runs in progress, which lasts as long as the lease.
-    pub(super) _registration: Registration,
+    #[expect(dead_code, reason = "released by its drop")]
+    pub(super) registration: Registration,
     /// True if the session's user, directory or parent changed, which is stored with the next
     /// messages.
     pub(super) has_new_origin: bool,
@@ -38,7 +40,7 @@ pub(super) struct History {
     pub(super) shown: ShownMessages,
     pub(super) call_ids: CallIds,
     /// The length of the history before this run.
-    pub(super) new_from: usize,
+    pub(super) initial_len: usize,
 }
 
 impl History {
@@ -97,8 +99,10 @@ impl History {
         };
 
         let info_record = Record::MessageInfo { info: info.clone() };
-        let start_records = starts.iter().cloned();
-        let start_records = start_records.map(|call_id| Record::ToolStarted { call_id });
+        let start_records = starts
+            .iter()
+            .cloned()
+            .map(|call_id| Record::ToolStarted { call_id });
         let records = self
             .take_origin()
             .into_iter()
@@ -127,7 +131,7 @@ impl History {
         self.cx.state(|state| {
             state.messages.extend(messages.iter().cloned());
             if let Some(info) = info {
-                state.inform(info);
+                state.set_last_info(info);
             }
         });
         Ok(())
@@ -140,7 +144,7 @@ impl History {
         self.context_size.restart(counter, compaction);
         let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         self.byte_size
-            .restart(&state.messages, covered_count, self.new_from);
+            .restart(&state.messages, covered_count, self.initial_len);
     }
 
     /// Sends a message to the model as user input, and emits it.
@@ -313,7 +317,7 @@ impl History {
                 full_answer = was_paused.then(|| response.with_content(answer.content.clone()));
             }
 
-            state.inform(Arc::new(info));
+            state.set_last_info(Arc::new(info));
             state.clone()
         });
 
@@ -322,18 +326,15 @@ impl History {
     }
 
     /// Stores results in the order of their calls, then shows them as one user message.
-    pub(super) async fn append_results(
-        &mut self,
-        results: Vec<(ToolCall, ToolResult)>,
-    ) -> Result<()> {
+    pub(super) async fn append_results(&mut self, results: Vec<ToolResult>) -> Result<()> {
         if results.is_empty() {
             return Ok(());
         }
 
-        let program_data = tool_use_results(results.iter().map(|(_, result)| result));
+        let program_data = tool_use_results(results.iter());
         let messages: Vec<_> = results
             .into_iter()
-            .map(|(_, mut result)| {
+            .map(|mut result| {
                 sanitize::result(&mut result);
                 Arc::new(Message::Tool(result))
             })

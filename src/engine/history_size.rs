@@ -19,8 +19,11 @@ const COVERED_HISTORIES: usize = 2;
 
 /// Returns the approximate size of messages in bytes.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
-    let messages = messages.iter().map(AsRef::as_ref);
-    messages.map(message_size).fold(0, usize::saturating_add)
+    messages
+        .iter()
+        .map(AsRef::as_ref)
+        .map(message_size)
+        .fold(0, usize::saturating_add)
 }
 
 /// The size of an input that was checked, which is measured once: it may be a long history.
@@ -218,8 +221,9 @@ impl HistorySize {
     /// A quarter of the history is left for answers, so that a model can always end its work.
     pub(super) fn max_result_bytes(&self, calls: usize) -> usize {
         let batch_bytes = self.max_result_bytes.saturating_mul(RESULTS_PER_BATCH);
-        let room = (self.max_bytes / 4 * 3).saturating_sub(self.total());
-        let room = room.min(self.share.pool().room() / 4 * 3);
+        let room = (self.max_bytes / 4 * 3)
+            .saturating_sub(self.total())
+            .min(self.share.pool().room() / 4 * 3);
         let share = batch_bytes.min(room) / calls.max(1);
         share.min(self.max_result_bytes).max(MIN_RESULT_BYTES)
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::run::{RunHandle, Shared};
+use crate::run::{RunHandle, RunShared};
 use crate::util::sync::lock;
 
 /// The runs in progress of an agent. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct LiveRuns(Arc<Mutex<BTreeMap<Arc<str>, Weak<Shared>>>>);
+pub(crate) struct LiveRuns(Arc<Mutex<BTreeMap<Arc<str>, Weak<RunShared>>>>);
 
 impl LiveRuns {
     /// Returns the handle of the run in progress in a session.
@@ -18,7 +18,7 @@ impl LiveRuns {
     }
 
     /// Adds a run, so that its handle can be looked up by its session.
-    pub(crate) fn register(&self, shared: &Arc<Shared>) -> Registration {
+    pub(crate) fn register(&self, shared: &Arc<RunShared>) -> Registration {
         let session_id = shared.session_id().clone();
         lock(&self.0).insert(session_id.clone(), Arc::downgrade(shared));
         Registration {
@@ -33,7 +33,7 @@ impl LiveRuns {
 pub(crate) struct Registration {
     runs: LiveRuns,
     session_id: Arc<str>,
-    shared: Weak<Shared>,
+    shared: Weak<RunShared>,
 }
 
 impl Drop for Registration {

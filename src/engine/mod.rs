@@ -50,6 +50,7 @@ mod run_input;
 mod sanitize;
 mod session_compaction;
 mod session_writer;
+mod shown_messages;
 mod structured_output;
 mod system_prompt;
 mod tool_batch;

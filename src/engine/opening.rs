@@ -6,21 +6,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, ToolResult};
 use crate::run::{OutputFormat, RunContext, Stop};
-use crate::session::{AgentState, StoredSession, cut, is_of_another, not_found};
+use crate::session::{AgentState, StoredSession, belongs_to_other_user, cut, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
 use super::config::Config;
-use super::context_size::{ContextSize, ShownMessages};
+use super::context_size::ContextSize;
 use super::history::History;
 use super::history_size::HistorySize;
 use super::live_runs::Registration;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
-use super::restore::{OpenCall, restore, result_places};
+use super::restore::{UnansweredCall, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
+use super::shown_messages::ShownMessages;
 use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;
 
@@ -42,13 +43,13 @@ pub(super) async fn open(
         history: History {
             cx: cx.clone(),
             writer: leased_session.writer,
-            _registration: leased_session.registration,
+            registration: leased_session.registration,
             has_new_origin: loaded_state.has_new_origin,
             context_size: prepared.context_size,
             byte_size: prepared.byte_size,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
-            new_from: 0,
+            initial_len: 0,
         },
         config: request.config,
         cx,
@@ -84,7 +85,7 @@ pub(super) async fn open(
     }
 
     // Requested only now: once a stop is requested, this future is dropped at its next wait.
-    if rerun.interrupted {
+    if rerun.was_interrupted {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
 
@@ -143,7 +144,7 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
         None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
         stored_session => stored_session.unwrap_or_default(),
     };
-    if is_of_another(&stored_session.state, request.owner.as_ref()) {
+    if belongs_to_other_user(&stored_session.state, request.owner.as_ref()) {
         return Err(not_found(id));
     }
 
@@ -166,7 +167,7 @@ struct LoadedState {
     /// True if the session's user, its directory or its parent is new.
     has_new_origin: bool,
     /// Calls that had no result when their run was dropped.
-    open_calls: Vec<OpenCall>,
+    open_calls: Vec<UnansweredCall>,
     /// Results that were not emitted yet.
     late_results: Vec<ToolResult>,
 }
@@ -189,9 +190,9 @@ async fn load_state(
         stored = cut_history(id, stored, len)?;
     }
 
-    let keeps_waiting = request.decisions.is_some() || was_sent;
+    let keeps_pending = request.decisions.is_some() || was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
-    let restored = restore(stored, id, keeps_waiting, max_bytes).await?;
+    let restored = restore(stored, id, keeps_pending, max_bytes).await?;
     if !restored.repairs.is_empty() {
         let repairs = restored.repairs;
         cx.warn(format!("the stored history was repaired: {repairs}"));
@@ -216,8 +217,11 @@ async fn load_state(
 fn complete_origin(request: &mut RunRequest, state: &mut AgentState) -> bool {
     let parent = request.parent.as_ref().map(|call| call.run());
     let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
-    let user_id = request.user_id.take().or_else(|| state.user_id.clone());
-    let user_id = user_id.or_else(parent_user);
+    let user_id = request
+        .user_id
+        .take()
+        .or_else(|| state.user_id.clone())
+        .or_else(parent_user);
     let cwd = &request.config.settings.cwd;
     let cwd = state.cwd.clone().or_else(|| cwd.clone());
     let is_begun = !state.messages.is_empty();
@@ -296,7 +300,7 @@ async fn before_agent(
         ));
     }
 
-    state.keep_places(&loaded_messages);
+    state.retain_positions(&loaded_messages);
     if state.drop_stale_compaction(&loaded_messages) {
         cx.warn(STALE_COMPACTION);
     }
@@ -318,15 +322,15 @@ impl ActiveRun {
             return;
         }
         let messages = self.cx.state(|state| state.messages.clone());
-        let places = result_places(&messages);
-        let position = |result: &ToolResult| {
-            let place = *places.get(&result.tool_call_id)?;
-            let message = messages.get(place).and_then(Message::as_tool_result);
-            (message == Some(result)).then_some(place)
+        let positions = result_positions(&messages);
+        let find_position = |result: &ToolResult| {
+            let position = *positions.get(&result.tool_call_id)?;
+            let message = messages.get(position).and_then(Message::as_tool_result);
+            (message == Some(result)).then_some(position)
         };
 
-        results.retain(|result| position(result).is_some());
-        results.sort_by_key(|result| places.get(&result.tool_call_id));
+        results.retain(|result| find_position(result).is_some());
+        results.sort_by_key(|result| positions.get(&result.tool_call_id));
         self.history.show_earlier_results(results);
     }
 }

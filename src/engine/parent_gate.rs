@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDecision, Verdict};
 
-use super::tool_permission::{NOT_PLANNED, mode_permits, not_asked};
+use super::tool_permission::{not_asked, refusal_by_mode};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.
@@ -33,8 +33,8 @@ impl ParentGate {
 impl PermissionGate for ParentGate {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let request = self.lift(request);
-        if !mode_permits(request.mode, &request.tool) {
-            return Ok(ToolDecision::deny(NOT_PLANNED));
+        if let Some(reason) = refusal_by_mode(request.mode, &request.tool) {
+            return Ok(ToolDecision::deny(reason));
         }
 
         let mut decision = self.0.gates().check(&request).await?;

@@ -32,7 +32,7 @@ impl ActiveRun {
         let mut answers = Answers::new(&self.cx);
         let outcome = self.decide(pending, decisions, &mut answers).await;
         // Also after an error: these calls have run.
-        self.history.new_from += answers.join_history(self.history.new_from);
+        self.history.initial_len += answers.join_history(self.history.initial_len);
         let outcome = match outcome {
             Ok(exit) => self.save().await.map(|()| exit),
             Err(error) => Err(error),

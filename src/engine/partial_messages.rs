@@ -14,7 +14,7 @@ use crate::usage::Usage;
 
 /// The kind of the open block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum OpenBlockKind {
     None,
     Text,
     Thinking,
@@ -25,21 +25,21 @@ enum Open {
 /// Turns the events of one attempt into stream events, and numbers the blocks in order of arrival.
 #[derive(Debug)]
 pub(super) struct Partials {
-    open: Open,
+    open_block: OpenBlockKind,
     next_index: u32,
     usage: Usage,
     /// The model's numbers of the incomplete calls, by id. Some models begin all calls before they
     /// complete one.
-    begun: BTreeMap<Arc<str>, VecDeque<u32>>,
+    incomplete_calls: BTreeMap<Arc<str>, VecDeque<u32>>,
 }
 
 impl Partials {
     pub(super) fn new() -> Self {
         Self {
-            open: Open::None,
+            open_block: OpenBlockKind::None,
             next_index: 0,
             usage: Usage::default(),
-            begun: BTreeMap::new(),
+            incomplete_calls: BTreeMap::new(),
         }
     }
 
@@ -48,26 +48,35 @@ impl Partials {
         match event {
             ModelEvent::Start(head) => out(start(*head)),
             ModelEvent::Text(text) => {
-                self.open(Open::Text, || BlockStart::Text, out);
+                self.open(OpenBlockKind::Text, || BlockStart::Text, out);
                 self.delta(BlockDelta::Text(text), out);
             }
             ModelEvent::Thinking(text) => {
-                self.open(Open::Thinking, || BlockStart::Thinking, out);
+                self.open(OpenBlockKind::Thinking, || BlockStart::Thinking, out);
                 self.delta(BlockDelta::Thinking(text), out);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
-                self.begun.entry(id.clone()).or_default().push_back(index);
-                self.open(Open::Call(index), || BlockStart::ToolUse { id, name }, out);
+                self.incomplete_calls
+                    .entry(id.clone())
+                    .or_default()
+                    .push_back(index);
+                self.open(
+                    OpenBlockKind::Call(index),
+                    || BlockStart::ToolUse { id, name },
+                    out,
+                );
             }
-            ModelEvent::ToolCallDelta { index, json } if self.open == Open::Call(index) => {
+            ModelEvent::ToolCallDelta { index, json }
+                if self.open_block == OpenBlockKind::Call(index) =>
+            {
                 self.delta(BlockDelta::InputJson(json), out);
             }
             // A delta of a call whose block is closed is not emitted.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
-                let queue = self.begun.get_mut(&call.id);
+                let queue = self.incomplete_calls.get_mut(&call.id);
                 match queue.and_then(VecDeque::pop_front) {
-                    Some(index) if self.open == Open::Call(index) => self.close(out),
+                    Some(index) if self.open_block == OpenBlockKind::Call(index) => self.close(out),
                     // Its block was closed when the next one began.
                     Some(_) => {}
                     None => self.whole_call(call, out),
@@ -93,14 +102,17 @@ impl Partials {
 
     /// Emits a complete call as a block with one delta.
     fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
-        let json = call.raw_args.as_deref().map(str::to_owned);
-        let json = json.unwrap_or_else(|| call.args.to_string());
+        let json = call
+            .raw_args
+            .as_deref()
+            .map(str::to_owned)
+            .unwrap_or_else(|| call.args.to_string());
         let block = BlockStart::ToolUse {
             id: call.id,
             name: call.name,
         };
         self.close(out);
-        self.open(Open::Call(u32::MAX), || block, out);
+        self.open(OpenBlockKind::Call(u32::MAX), || block, out);
         self.delta(BlockDelta::InputJson(json), out);
         self.close(out);
     }
@@ -110,7 +122,7 @@ impl Partials {
     /// have no form and are omitted.
     fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
-            Part::Thinking(_) if self.open == Open::Thinking => self.close(out),
+            Part::Thinking(_) if self.open_block == OpenBlockKind::Thinking => self.close(out),
             Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
                 if let Ok(value) = serde_json::from_str(block.raw.get()) {
                     self.close(out);
@@ -126,7 +138,7 @@ impl Partials {
                     self.next_index += 1;
                 }
             }
-            Part::Annotations(annotations) if self.open == Open::Text => {
+            Part::Annotations(annotations) if self.open_block == OpenBlockKind::Text => {
                 for citation in citation_values(annotations) {
                     let delta = json!({"type": "citations_delta", "citation": citation});
                     self.delta(BlockDelta::Other(delta), out);
@@ -140,15 +152,15 @@ impl Partials {
 
     fn open(
         &mut self,
-        kind: Open,
+        kind: OpenBlockKind,
         block: impl FnOnce() -> BlockStart,
         out: &mut dyn FnMut(ApiStreamEvent),
     ) {
-        if self.open == kind {
+        if self.open_block == kind {
             return;
         }
         self.close(out);
-        self.open = kind;
+        self.open_block = kind;
         let index = self.next_index;
         let block = block();
         out(ApiStreamEvent::ContentBlockStart { index, block });
@@ -160,10 +172,10 @@ impl Partials {
     }
 
     fn close(&mut self, out: &mut dyn FnMut(ApiStreamEvent)) {
-        if self.open == Open::None {
+        if self.open_block == OpenBlockKind::None {
             return;
         }
-        self.open = Open::None;
+        self.open_block = OpenBlockKind::None;
         let index = self.next_index;
         self.next_index += 1;
         out(ApiStreamEvent::ContentBlockStop { index });

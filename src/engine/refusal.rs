@@ -66,8 +66,7 @@ impl Refusal {
 
     /// A call that the gate denies, with the gate's explanation of the reason.
     pub(super) fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
-        let explanation = panic::catch(|| cx.gates().explain(request));
-        let explanation = explanation.ok().flatten();
+        let explanation = panic::catch(|| cx.gates().explain(request)).ok().flatten();
         Self::report(cx, &request.call, "rule", reason, explanation)
     }
 

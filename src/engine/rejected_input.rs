@@ -67,7 +67,7 @@ impl History {
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let (old_messages, new) = messages.split_at(self.new_from.min(messages.len()));
+            let (old_messages, new) = messages.split_at(self.initial_len.min(messages.len()));
             if new.iter().any(|message| message.role() == Role::Assistant) {
                 return (Vec::new(), Vec::new());
             }

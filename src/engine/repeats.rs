@@ -18,7 +18,7 @@ pub(super) const WARNING: &str = "Note: this is the third time the same call gav
 #[derive(Debug, Default)]
 pub(super) struct RepeatDetector {
     /// The seen calls with their results, by hash.
-    seen: BTreeMap<u64, Seen>,
+    seen: BTreeMap<u64, RepeatCount>,
     turn: u32,
     /// The last turn that was progress.
     progress: u32,
@@ -26,7 +26,7 @@ pub(super) struct RepeatDetector {
 
 /// A call with its result: the last turn that had it, and its count since there was progress.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct RepeatCount {
     turn: u32,
     count: u32,
 }

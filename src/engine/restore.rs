@@ -32,54 +32,58 @@ pub(super) struct Restored {
     /// The repairs of its history.
     pub(super) repairs: Repairs,
     /// Calls that had no result when their run was dropped.
-    pub(super) open_calls: Vec<OpenCall>,
+    pub(super) open_calls: Vec<UnansweredCall>,
     /// Results that were not emitted yet.
     pub(super) late_results: Vec<ToolResult>,
 }
 
 /// A call without a result.
-pub(super) struct OpenCall {
+pub(super) struct UnansweredCall {
     pub(super) call: ToolCall,
     /// True if its start was stored.
-    pub(super) started: bool,
+    pub(super) is_started: bool,
 }
 
-impl OpenCall {
+impl UnansweredCall {
     /// Returns the preliminary result of the call.
-    pub(super) fn answer(&self) -> ToolResult {
-        let text = if self.started { MAY_HAVE_RUN } else { NOT_RUN };
+    pub(super) fn preliminary_result(&self) -> ToolResult {
+        let text = if self.is_started {
+            MAY_HAVE_RUN
+        } else {
+            NOT_RUN
+        };
         ToolResult::failed(&self.call, text)
     }
 }
 
 /// Repairs the history of a stored session. A long one is repaired on a thread for blocking work.
-/// Calls that wait for approval stay pending if `keeps_waiting`.
+/// Calls that wait for approval stay pending if `keeps_pending`.
 pub(super) async fn restore(
     stored: StoredSession,
     id: &Arc<str>,
-    keeps_waiting: bool,
+    keeps_pending: bool,
     max_result_bytes: usize,
 ) -> Result<Restored> {
     if stored.state.messages.len() + stored.input_ids.len() < LONG {
-        return Ok(restore_now(stored, id, keeps_waiting, max_result_bytes));
+        return Ok(restore_now(stored, id, keeps_pending, max_result_bytes));
     }
     let id = id.clone();
-    blocking(move || Ok(restore_now(stored, &id, keeps_waiting, max_result_bytes))).await
+    blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
 }
 
 fn restore_now(
     stored: StoredSession,
     id: &str,
-    keeps_waiting: bool,
+    keeps_pending: bool,
     max_result_bytes: usize,
 ) -> Restored {
     let mut state = stored.state;
     let loaded_messages = state.messages.clone();
     place_inputs(&mut state, &stored.input_ids);
-    let closed_questions = close_questions(&mut state, id, keeps_waiting, max_result_bytes);
+    let closed_questions = close_questions(&mut state, id, keeps_pending, max_result_bytes);
     let call_answers = answer_calls(&mut state, &stored.started, &stored.ended);
     let repairs = state.repair();
-    state.keep_places(&loaded_messages);
+    state.retain_positions(&loaded_messages);
     let must_save = !stored.input_ids.is_empty()
         || closed_questions.must_save
         || call_answers.must_save
@@ -123,12 +127,12 @@ struct ClosedQuestions {
 fn close_questions(
     state: &mut AgentState,
     id: &str,
-    keeps_waiting: bool,
+    keeps_pending: bool,
     max_result_bytes: usize,
 ) -> ClosedQuestions {
     // A fork's copy of a question is dropped: if it were answered in both sessions, the call would
     // run twice.
-    let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
+    let stays = |call: &PendingCall| keeps_pending && *call.session_id == *id;
     let open_calls = std::mem::take(&mut state.pending);
     let answered_ids = answered(&state.messages);
     let (open_calls, decided_calls): (Vec<_>, Vec<_>) = open_calls
@@ -155,7 +159,7 @@ fn close_questions(
 struct AnsweredCalls {
     must_save: bool,
     /// Calls that have a preliminary result now.
-    open_calls: Vec<OpenCall>,
+    open_calls: Vec<UnansweredCall>,
     /// Results that were stored when their call ended.
     late_results: Vec<ToolResult>,
 }
@@ -168,10 +172,9 @@ fn answer_calls(
 ) -> AnsweredCalls {
     let waiting_ids: HashSet<_> = state.waiting_ids().into_iter().collect();
     let started_ids: HashSet<_> = started_ids.iter().collect();
-    let ended_results = ended_results
-        .iter()
-        .filter_map(|result| result.as_tool_result());
     let ended_results: HashMap<_, _> = ended_results
+        .iter()
+        .filter_map(|result| result.as_tool_result())
         .map(|result| (&result.tool_call_id, result))
         .collect();
     let mut output = AnsweredCalls::default();
@@ -189,12 +192,9 @@ fn answer_calls(
         }
 
         let is_started = started_ids.contains(&call.id);
-        let call = OpenCall {
-            call,
-            started: is_started,
-        };
+        let call = UnansweredCall { call, is_started };
 
-        results.push(call.answer());
+        results.push(call.preliminary_result());
         output.open_calls.push(call);
     }
 
@@ -239,9 +239,10 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
 }
 
 /// Returns the position of the last result of each call.
-pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
-    let messages = messages.iter().enumerate();
+pub(super) fn result_positions(messages: &Messages) -> HashMap<Arc<str>, usize> {
     messages
+        .iter()
+        .enumerate()
         .filter_map(|(place, message)| {
             let result = message.as_tool_result()?;
             Some((result.tool_call_id.clone(), place))

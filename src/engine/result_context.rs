@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::message::ToolResult;
-use crate::tool::OpenQuestion;
+use crate::tool::UnansweredQuestion;
 use crate::util::sync::lock;
 
 use super::result_limits::limit_content;
@@ -16,7 +16,7 @@ pub(super) struct ResultContext(Arc<Mutex<Additions>>);
 #[derive(Default)]
 struct Additions {
     texts: Vec<String>,
-    question: Option<OpenQuestion>,
+    question: Option<UnansweredQuestion>,
     approved_question: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl ResultContext {
     }
 
     /// Sets the question that the tool could not get an answer to when it was last executed.
-    pub(super) fn set_question(&self, question: Option<OpenQuestion>) {
+    pub(super) fn set_question(&self, question: Option<UnansweredQuestion>) {
         lock(&self.0).question = question;
     }
 
@@ -65,7 +65,7 @@ impl ResultContext {
     }
 
     /// Takes the question that the tool could not get an answer to.
-    pub(super) fn take_question(&self) -> Option<OpenQuestion> {
+    pub(super) fn take_question(&self) -> Option<UnansweredQuestion> {
         lock(&self.0).question.take()
     }
 

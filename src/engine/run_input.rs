@@ -25,7 +25,7 @@ impl ActiveRun {
         id: Option<Arc<str>>,
     ) -> Result<()> {
         let size = self.history.byte_size.check_input(&input)?;
-        let start = self.history.new_from;
+        let start = self.history.initial_len;
         self.cx.state(AgentState::settle_inputs);
         self.history.append_input(input, id.clone(), size).await?;
         self.repair_input();
@@ -61,7 +61,7 @@ impl ActiveRun {
             }
             Some(InputState::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
             Some(InputState::Open(from)) => {
-                self.history.new_from = from;
+                self.history.initial_len = from;
                 self.remove_interrupted_answer().await?;
                 Ok(None)
             }
@@ -89,7 +89,7 @@ impl ActiveRun {
                 exit
             }
             Some(Err(correction)) => {
-                self.outcome.notes.push(correction);
+                self.outcome.add_reason(correction);
                 ExitReason::StructuredOutput
             }
         }
@@ -111,7 +111,7 @@ impl ActiveRun {
 
         let old_messages = state.messages.clone();
         state.messages = history.iter().cloned().collect();
-        state.keep_places(&old_messages);
+        state.retain_positions(&old_messages);
         if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
@@ -136,7 +136,7 @@ impl ActiveRun {
             return Err(Error::new(ErrorKind::InvalidMessages, text));
         }
 
-        self.history.new_from = len;
+        self.history.initial_len = len;
         Ok(input)
     }
 

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout_at};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages};
 use crate::model::{Compaction, CompactionTrigger};
-use crate::run::{RunContext, Shared, TreeLimits};
+use crate::run::{RunContext, RunShared, TreeLimits};
 use crate::session::{Lease, Record, StoredSession, not_found};
 use crate::tool::BackgroundTasks;
 
@@ -46,7 +46,7 @@ pub(crate) async fn compact_session(
         return Err(Error::session_busy(session_id));
     }
 
-    let cx = account(config, session_id);
+    let cx = context_outside_runs(config, session_id);
     let _cancel = cx.cancellation().guard();
     let stored = load(config, session_id).await?;
     for damage in &stored.damage {
@@ -105,10 +105,10 @@ async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
 
 /// Creates a context for model calls outside any run, with the budget and the retry policy of a
 /// run. The context has no reader: its warnings are only logged.
-fn account(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
+fn context_outside_runs(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
     let limits = &config.limits;
     let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth, 0);
-    let shared = Shared::new(session_id.clone(), None, BackgroundTasks::default(), tree);
+    let shared = RunShared::new(session_id.clone(), None, BackgroundTasks::default(), tree);
     RunContext::new(
         config.settings.clone(),
         config.clone(),

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Todo;
 use crate::run::{CLOSING_TIME, RunContext};
-use crate::session::{AgentState, Files, Lease, Record, SessionStore, changed_files};
+use crate::session::{AgentState, Lease, Record, SessionStore, ToolState};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -14,39 +13,7 @@ use crate::util::sync::lock;
 pub(super) struct SessionWriter {
     store: Arc<dyn SessionStore>,
     lease: Lease,
-    /// The stored state other than the history.
-    side: Mutex<SideState>,
-}
-
-/// The state other than the history that tools change.
-#[derive(Clone)]
-struct SideState {
-    todos: Arc<Vec<Todo>>,
-    files: Arc<Files>,
-}
-
-impl SideState {
-    fn of(state: &AgentState) -> Self {
-        Self {
-            todos: state.todos.clone(),
-            files: state.files.clone(),
-        }
-    }
-
-    /// Appends the records that turn this state into `now`.
-    fn push_changes(&self, now: &Self, records: &mut Vec<Record>) {
-        if !Arc::ptr_eq(&self.todos, &now.todos) && self.todos != now.todos {
-            let todos = now.todos.clone();
-            records.push(Record::Todos { todos });
-        }
-        if !Arc::ptr_eq(&self.files, &now.files) {
-            let files = changed_files(&self.files, &now.files);
-            records.extend(files.map(|(path, content)| Record::File {
-                path: path.clone(),
-                content: content.cloned(),
-            }));
-        }
-    }
+    tool_state: Mutex<ToolState>,
 }
 
 impl SessionWriter {
@@ -54,7 +21,7 @@ impl SessionWriter {
         Self {
             store,
             lease,
-            side: Mutex::new(SideState::of(state)),
+            tool_state: Mutex::new(ToolState::of(state)),
         }
     }
 
@@ -76,17 +43,17 @@ impl SessionWriter {
     ) -> Result<()> {
         let mut records = take_answer_records(cx);
         records.extend(new_records);
-        let now = cx.state(|state| SideState::of(state));
-        lock(&self.side).push_changes(&now, &mut records);
+        let now = cx.state(|state| ToolState::of(state));
+        lock(&self.tool_state).push_changes(&now, &mut records);
         bounded(cx, self.store.append(&self.lease, records)).await?;
-        *lock(&self.side) = now;
+        *lock(&self.tool_state) = now;
         Ok(())
     }
 
     /// Replaces the stored state.
     pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
         bounded(cx, self.store.save(&self.lease, &state.stored())).await?;
-        *lock(&self.side) = SideState::of(state);
+        *lock(&self.tool_state) = ToolState::of(state);
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
 
 /// One call of a batch and its outcome.
-struct Slot {
+struct CallSlot {
     call: ToolCall,
     start: CallStart,
     outcome: Option<CallOutcome>,
@@ -37,7 +37,7 @@ struct Slot {
 impl ActiveRun {
     /// Returns the ids of those calls of an answer that begin as soon as it is stored, for neither
     /// a hook nor a gate nor a question can intervene. Their starts are stored with the answer.
-    pub(super) async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
+    pub(super) async fn calls_certain_to_run(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
         let group_len = runner
             .group_len(calls.iter())
@@ -76,11 +76,12 @@ impl ActiveRun {
         } = batch.finish();
         let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
         if is_stopped {
-            self.outcome.stopped_in_tools = true;
+            self.outcome.was_stopped_in_tools = true;
             exit = Some(self.outcome.note_stop(cx.shared().stop()));
         }
 
         let loop_exit = self.note_repeats(&mut results);
+        let results = results.into_iter().map(|(_, result)| result).collect();
         self.history.append_results(results).await?;
         drop(shares);
         if !parked_calls.is_empty() {
@@ -127,7 +128,7 @@ impl ActiveRun {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
                 }
                 Repeated::Stop => {
-                    self.outcome.notes.push(format!(
+                    self.outcome.add_reason(format!(
                         "the model repeated one call of tool {:?} with the same result {STOP} \
                          times (loop_detection)",
                         call.name
@@ -144,7 +145,7 @@ impl ActiveRun {
 /// The calls of one answer.
 struct ToolBatch<'a> {
     runner: CallRunner<'a>,
-    slots: Vec<Slot>,
+    slots: Vec<CallSlot>,
 }
 
 /// The outcomes of a batch, in the order of its calls.
@@ -167,7 +168,7 @@ impl<'a> ToolBatch<'a> {
             } else {
                 CallStart::default()
             };
-            Slot::new(call, start)
+            CallSlot::new(call, start)
         });
         Self {
             slots: slots.collect(),
@@ -227,7 +228,11 @@ impl<'a> ToolBatch<'a> {
 impl CallRunner<'_> {
     /// Runs a group of calls concurrently, and stores the results of calls that end while others
     /// still run. Returns the slots whose results are not stored yet.
-    async fn run_group<'s>(&self, group: &'s mut [Slot], pace: &mut Pace) -> Vec<&'s mut Slot> {
+    async fn run_group<'s>(
+        &self,
+        group: &'s mut [CallSlot],
+        pace: &mut Pace,
+    ) -> Vec<&'s mut CallSlot> {
         let mut queue = group.iter_mut();
         let first_slots = queue.by_ref().take(self.config.limits.parallel_tools);
         let mut running_calls: FuturesUnordered<_> =
@@ -275,12 +280,13 @@ impl CallRunner<'_> {
     }
 
     /// The records of the results that wait for other calls before they join the history.
-    fn ended_records(&self, slots: &[&mut Slot]) -> Vec<Record> {
-        let results = slots.iter().filter_map(|slot| match &slot.outcome {
-            Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
-            _ => None,
-        });
-        results
+    fn ended_records(&self, slots: &[&mut CallSlot]) -> Vec<Record> {
+        slots
+            .iter()
+            .filter_map(|slot| match &slot.outcome {
+                Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
+                _ => None,
+            })
             .map(|mut result| {
                 sanitize::result(&mut result);
                 let result = Arc::new(Message::Tool(result));
@@ -305,7 +311,7 @@ impl CallRunner<'_> {
     }
 
     /// Returns `true` if the start of this slot's call was stored.
-    fn is_recorded(&self, slot: &Slot) -> bool {
+    fn is_recorded(&self, slot: &CallSlot) -> bool {
         let changes = |tool: Arc<dyn Tool>| {
             panic::catch(|| !tool.side_effect().is_read_only()).unwrap_or(true)
         };
@@ -328,7 +334,7 @@ impl CallRunner<'_> {
     }
 
     /// Runs the slot's call and sets its outcome.
-    async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
+    async fn run_slot<'s>(&self, slot: &'s mut CallSlot) -> &'s mut CallSlot {
         let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
@@ -342,7 +348,7 @@ impl CallRunner<'_> {
     }
 }
 
-impl Slot {
+impl CallSlot {
     fn new(call: ToolCall, start: CallStart) -> Self {
         Self {
             call,
@@ -354,8 +360,8 @@ impl Slot {
 }
 
 /// The result of a call that was cancelled.
-pub(super) fn cancelled_result(call: &ToolCall, started: bool) -> ToolResult {
-    let text = if started {
+pub(super) fn cancelled_result(call: &ToolCall, has_started: bool) -> ToolResult {
+    let text = if has_started {
         "cancelled: the run was stopped while this call was running; it may have had an effect"
     } else {
         "cancelled: the run was stopped before this call began; it did not run"

@@ -12,7 +12,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::sdk::ProgressData;
 use crate::session::PendingCall;
-use crate::tool::{OpenQuestion, Tool};
+use crate::tool::{Tool, UnansweredQuestion};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
@@ -40,7 +40,7 @@ pub(super) enum CallOutcome {
 pub(super) enum CallEnd {
     Done(ToolResult),
     /// The call waits for the answer to this question of its tool.
-    Asks(OpenQuestion),
+    Asks(UnansweredQuestion),
     /// The run ends, and the call did not begin.
     NotBegun,
 }
@@ -204,7 +204,11 @@ impl CallRunner<'_> {
 
     /// Returns the unanswered question of a tool if the agent parks such questions. The call then
     /// waits for the answer instead of failing.
-    fn open_question(&self, context: &ResultContext, result: &ToolResult) -> Option<OpenQuestion> {
+    fn open_question(
+        &self,
+        context: &ResultContext,
+        result: &ToolResult,
+    ) -> Option<UnansweredQuestion> {
         let question = context.take_question()?;
         let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
         is_parked.then_some(question)
@@ -248,7 +252,7 @@ impl CallRunner<'_> {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
             core: core.into_core(),
-            repeatable: tool.is_idempotent(),
+            is_repeatable: tool.is_idempotent(),
         };
 
         match chain.run(call.clone()).await {

@@ -94,23 +94,27 @@ impl ToolCatalog {
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
         let limit = config.limits.source_timeout;
-        let requests = config.sources.iter().zip(&mut self.sources);
-        let requests = requests.filter_map(|(source, known)| {
-            let version = source.version();
-            let is_known = version.is_some() && version == known.version;
-            (!is_known).then_some(async move {
-                match ask(&**source, limit).await {
-                    Ok(tools) => {
-                        *known = SourceTools { version, tools };
-                        Ok(())
-                    }
-                    Err(error) => Err(format!(
-                        "tool source `{}` failed, its earlier tools stay: {error}",
-                        source.name()
-                    )),
-                }
-            })
-        });
+        let requests =
+            config
+                .sources
+                .iter()
+                .zip(&mut self.sources)
+                .filter_map(|(source, known)| {
+                    let version = source.version();
+                    let is_known = version.is_some() && version == known.version;
+                    (!is_known).then_some(async move {
+                        match ask(&**source, limit).await {
+                            Ok(tools) => {
+                                *known = SourceTools { version, tools };
+                                Ok(())
+                            }
+                            Err(error) => Err(format!(
+                                "tool source `{}` failed, its earlier tools stay: {error}",
+                                source.name()
+                            )),
+                        }
+                    })
+                });
 
         let mut has_changed = false;
         for answer in join_all(requests).await {

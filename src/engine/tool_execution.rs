@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::BoxError;
 use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, RunningCall};
-use crate::tool::{OpenQuestion, Tool, ToolContext, ToolError, ToolOutput};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, UnansweredQuestion};
 use crate::util::Cancellation;
 use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
 use crate::util::panic::{self, DropContained};
@@ -58,7 +58,7 @@ impl ExecutionEnd {
     }
 
     /// Takes the question that the tool could not get an answer to.
-    fn take_question(&mut self) -> Option<OpenQuestion> {
+    fn take_question(&mut self) -> Option<UnansweredQuestion> {
         match self {
             Self::Returned(Err(error)) => error.downcast_mut::<ToolError>()?.take_question(),
             _ => None,
@@ -221,7 +221,7 @@ impl Execution<'_> {
 }
 
 /// Redacts and cuts a question, which is stored and emitted as a result is.
-fn limited_question(mut question: OpenQuestion, limits: CallLimits) -> OpenQuestion {
+fn limited_question(mut question: UnansweredQuestion, limits: CallLimits) -> UnansweredQuestion {
     redact_text(&mut question.text);
     let max_bytes = limits.max_result_bytes;
     cut_bytes(&mut question.text, 0, max_bytes, max_bytes);

@@ -23,8 +23,8 @@ use crate::message::{ToolCall, dismantle, is_too_deep};
 use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
-    Answer, AnswerForm, AskOrigin, GateRequest, OpenQuestion, PermissionGate, PermissionMode, Tool,
-    ToolDecision, Verdict, parse_arguments,
+    Answer, AnswerForm, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision,
+    UnansweredQuestion, Verdict, parse_arguments, plan_mode_refusal,
 };
 use crate::util::panic;
 
@@ -33,9 +33,6 @@ use super::decision::now_ms;
 use super::hook_opinion::{HookOpinion, ask_hooks};
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
-
-/// The reason for denying a call in plan mode.
-pub(super) const NOT_PLANNED: &str = "only read-only tools are allowed in plan mode";
 
 /// A call that was not refused.
 pub(super) enum Permit {
@@ -59,7 +56,7 @@ impl PermissionCheck<'_> {
     pub(super) async fn permit(&self, call: ToolCall) -> Result<Permit, Refusal> {
         let call = self.check_args_shape(call)?;
         let (call, verdict) = self.ask_hooks(call).await?;
-        self.permit_seen(call, verdict).await
+        self.check_and_ask(call, verdict).await
     }
 
     /// Returns `true` if [`permit`](Self::permit) lets a call run as it is without asking anyone.
@@ -71,18 +68,18 @@ impl PermissionCheck<'_> {
     pub(super) fn decides_by_mode_alone(&self) -> bool {
         self.cx.apply_requested_mode();
         self.config.hooks.pre_tool_use.is_empty()
-            && self.cx.gates().allow_all()
-            && mode_permits(self.cx.permission_mode(), self.tool)
+            && self.cx.gates().allows_all()
+            && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
     }
 
     /// Checks a call that a hook changed after it had been permitted.
     pub(super) async fn permit_changed(&self, call: ToolCall) -> Result<Permit, Refusal> {
-        self.permit_seen(call, Verdict::Continue).await
+        self.check_and_ask(call, Verdict::Continue).await
     }
 
     /// Checks a call that a person approved as it was shown, after the hooks had seen it.
     pub(super) async fn permit_approved(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
-        self.permit_answered(call, Verdict::Continue).await
+        self.check_without_asking(call, Verdict::Continue).await
     }
 
     /// Checks a call with the arguments that a person gave it.
@@ -93,11 +90,15 @@ impl PermissionCheck<'_> {
             let reason = "a hook would run this call with other arguments than were approved";
             verdict = verdict.combine(Verdict::Deny(reason.to_owned()));
         }
-        self.permit_answered(call, verdict).await
+        self.check_without_asking(call, verdict).await
     }
 
     /// Checks a call that the hooks have seen, and asks the open question, if there is one.
-    async fn permit_seen(&self, call: ToolCall, hook_verdict: Verdict) -> Result<Permit, Refusal> {
+    async fn check_and_ask(
+        &self,
+        call: ToolCall,
+        hook_verdict: Verdict,
+    ) -> Result<Permit, Refusal> {
         let (call, gate_decision) = self.check(call, &hook_verdict).await?;
         let call = self.replace_args(call, gate_decision.args)?;
         match self.open_question(&call, hook_verdict, gate_decision.verdict) {
@@ -107,13 +108,13 @@ impl PermissionCheck<'_> {
     }
 
     /// Checks a call whose questions are answered.
-    async fn permit_answered(
+    async fn check_without_asking(
         &self,
         call: ToolCall,
         hook_verdict: Verdict,
     ) -> Result<ToolCall, Refusal> {
         let (call, gate_decision) = self.check(call, &hook_verdict).await?;
-        self.keep_args(&call, gate_decision.args)?;
+        self.refuse_changed_args(&call, gate_decision.args)?;
         Ok(call)
     }
 
@@ -179,10 +180,9 @@ impl PermissionCheck<'_> {
     fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
         // A mode may have been set while the answer streamed, a hook ran or a question was open.
         self.cx.apply_requested_mode();
-        if mode_permits(self.cx.permission_mode(), self.tool) {
-            Ok(())
-        } else {
-            Err(self.denied(call, "mode", NOT_PLANNED))
+        match refusal_by_mode(self.cx.permission_mode(), self.tool) {
+            None => Ok(()),
+            Some(reason) => Err(self.denied(call, "mode", reason)),
         }
     }
 
@@ -219,7 +219,7 @@ impl PermissionCheck<'_> {
     }
 
     /// Refuses an approved call that the gate would run with other arguments.
-    fn keep_args(&self, call: &ToolCall, args: Option<Value>) -> Result<(), Refusal> {
+    fn refuse_changed_args(&self, call: &ToolCall, args: Option<Value>) -> Result<(), Refusal> {
         match args {
             Some(args) if is_too_deep(&args) || args != *call.args => {
                 dismantle(args);
@@ -289,7 +289,7 @@ impl PermissionCheck<'_> {
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
             Answer::Reply { text, picked } => Err(Refusal::reply(text, &picked)),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
-                let question = OpenQuestion {
+                let question = UnansweredQuestion {
                     text: question,
                     expects_text: false,
                 };
@@ -324,7 +324,7 @@ impl PermissionCheck<'_> {
     }
 
     /// Creates the pending call, which waits for a later answer.
-    pub(super) fn pending(&self, call: ToolCall, question: OpenQuestion) -> PendingCall {
+    pub(super) fn pending(&self, call: ToolCall, question: UnansweredQuestion) -> PendingCall {
         let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
         let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question.text);
         pending.agent = Some(self.config.settings.agent.clone());
@@ -346,9 +346,9 @@ impl PermissionCheck<'_> {
     }
 }
 
-/// Returns `false` in plan mode for a tool that does more than read.
-pub(super) fn mode_permits(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
-    mode != PermissionMode::Plan || tool.side_effect().is_read_only()
+/// Returns the reason for denying a call of a tool in this mode.
+pub(super) fn refusal_by_mode(mode: PermissionMode, tool: &Arc<dyn Tool>) -> Option<&'static str> {
+    plan_mode_refusal(mode, tool.side_effect().is_read_only())
 }
 
 /// The reason for denying a call that would need a question in a mode without questions.

@@ -31,7 +31,7 @@ const REFUSAL_CHARS: usize = 1_000;
 
 /// The recoveries that were tried, so that none is repeated without end.
 #[derive(Default)]
-pub(super) struct Tries {
+pub(super) struct Recoveries {
     /// True if the last answer was empty.
     has_empty_answer: bool,
     /// True if the last answer was dropped, so that the next one replaces it.
@@ -47,19 +47,24 @@ pub(super) struct Tries {
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
     pub(super) async fn take_turns(&mut self) -> Result<ExitReason> {
-        let tries = Tries::default();
-        Turns { run: self, tries }.take_turns().await
+        let recoveries = Recoveries::default();
+        Turns {
+            run: self,
+            recoveries,
+        }
+        .run()
+        .await
     }
 }
 
 /// The turns of a run.
 pub(super) struct Turns<'a> {
     pub(super) run: &'a mut ActiveRun,
-    pub(super) tries: Tries,
+    pub(super) recoveries: Recoveries,
 }
 
 impl Turns<'_> {
-    async fn take_turns(&mut self) -> Result<ExitReason> {
+    async fn run(&mut self) -> Result<ExitReason> {
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
@@ -96,19 +101,18 @@ impl Turns<'_> {
         }
 
         if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
-            self.uncount_turn();
-            self.drop_answer();
+            self.repeat_turn();
             return Ok(Continue(()));
         }
 
         let stop = self.run.cx.shared().stop();
         if stop != Stop::None {
-            self.run.outcome.notes.push(error.to_string());
+            self.run.outcome.add_reason(error.to_string());
             return Ok(Break(stop.exit_reason()));
         }
 
         let error = self.run.history.remove_rejected_input(error).await;
-        let exit = exit_for_error(error, &mut self.run.outcome.notes)?;
+        let exit = exit_for_error(error, &mut self.run.outcome.end_reasons)?;
         if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
             self.run.history.forget_refused();
         }
@@ -155,13 +159,12 @@ impl Turns<'_> {
         if max_turns > 0 && self.run.cx.turn() >= max_turns {
             self.run
                 .outcome
-                .notes
-                .push(format!("the limit of {max_turns} turns is reached"));
+                .add_reason(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
 
         let (exit, reason) = self.run.cx.budget().exhausted()?;
-        self.run.outcome.notes.push(reason);
+        self.run.outcome.add_reason(reason);
         Some(exit)
     }
 
@@ -174,7 +177,7 @@ impl Turns<'_> {
 
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
     async fn request_answer(&mut self) -> Result<Arc<ModelResponse>> {
-        let is_new_turn = !std::mem::take(&mut self.tries.has_dropped_answer);
+        let is_new_turn = !std::mem::take(&mut self.recoveries.has_dropped_answer);
         let request = self.prepare(is_new_turn).boxed().await?;
         self.run.history.byte_size.check()?;
         let config = &*self.run.config;
@@ -182,7 +185,7 @@ impl Turns<'_> {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.run.cx.clone(),
             core: config.model_core.clone(),
-            repeatable: true,
+            is_repeatable: true,
         };
 
         let response = chain.run(request).await?;
@@ -203,7 +206,9 @@ impl Turns<'_> {
         self.run.history.call_ids.claim(&mut response);
         let len = self.run.cx.state(|state| state.messages.len());
         self.run.history.context_size.report(&response.usage, len);
-        if has_nothing_to_store(&response) && self.tries.has_empty_answer && !has_reason(&response)
+        if has_nothing_to_store(&response)
+            && self.recoveries.has_empty_answer
+            && !has_reason(&response)
         {
             return Err(empty_response(self.run.cx.model().id()));
         }
@@ -235,7 +240,7 @@ impl Turns<'_> {
     /// Compacts the history, unless that was tried since the last answer with tool calls. Returns
     /// `true` if the history is shorter now.
     async fn compact_once(&mut self) -> bool {
-        !std::mem::replace(&mut self.tries.has_compacted, true) && self.compact().await
+        !std::mem::replace(&mut self.recoveries.has_compacted, true) && self.compact().await
     }
 
     /// Compacts the history. Returns `false` if it stays as it is or the run is stopped first.
@@ -253,16 +258,16 @@ impl Turns<'_> {
     ) -> Result<ControlFlow<ExitReason>> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         if !calls.is_empty() {
-            self.tries.has_compacted = false;
+            self.recoveries.has_compacted = false;
         } else if let Some(flow) = self.handle_unusable(&response).await? {
             return Ok(flow);
         }
 
-        self.tries.has_empty_answer = false;
+        self.recoveries.has_empty_answer = false;
 
         // Set before the next step, so that the output has the answer if that step fails.
         self.run.outcome.last_answer = Some(response.clone());
-        let mut starts = self.certain_calls(&calls).await;
+        let mut starts = self.starts_to_store(&calls).await;
         let history = &mut self.run.history;
         let response = history.store_answer(response, &mut starts).await?;
         self.run.outcome.last_answer = Some(response.clone());
@@ -282,11 +287,11 @@ impl Turns<'_> {
 
     /// Returns the ids of the calls whose starts are stored with the answer; none if the answer
     /// continues the previous message, because that write settles all calls.
-    async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
+    async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         if calls.is_empty() || self.run.history.ends_with_answer() {
             return Vec::new();
         }
-        self.run.certain_calls(calls).await
+        self.run.calls_certain_to_run(calls).await
     }
 
     /// Handles a refusal, an answer that was cut off and can be repeated with more room, and an
@@ -311,8 +316,7 @@ impl Turns<'_> {
         if is_cut_off && self.make_room().await {
             // The run's output, should the repeated call fail.
             self.run.outcome.last_answer = Some(response.clone());
-            self.uncount_turn();
-            self.drop_answer();
+            self.repeat_turn();
             return Ok(Some(Continue(())));
         }
 
@@ -325,23 +329,19 @@ impl Turns<'_> {
             return Ok(Some(Break(exit_for_stop_reason(reason))));
         }
 
-        self.tries.has_empty_answer = true;
+        self.recoveries.has_empty_answer = true;
         self.run
             .cx
             .warn("the model returned an empty answer; the request is repeated once");
-        self.uncount_turn();
-        self.drop_answer();
+        self.repeat_turn();
         Ok(Some(Continue(())))
     }
 
-    /// Lowers the count of turns by one, because a repeated model call does not count as a turn.
-    fn uncount_turn(&self) {
+    /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
+    /// messages emitted for the answer are superseded.
+    fn repeat_turn(&mut self) {
         self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
-    }
-
-    /// Drops the answer, which the next one replaces: its emitted messages are superseded.
-    fn drop_answer(&mut self) {
-        self.tries.has_dropped_answer = true;
+        self.recoveries.has_dropped_answer = true;
         if let Some((attempt, first)) = self.run.cx.supersede_attempt() {
             self.run.cx.emit(SystemKind::StreamRestart {
                 attempt,
@@ -365,8 +365,7 @@ impl Turns<'_> {
         let text = truncate(&text, REFUSAL_CHARS);
         self.run
             .outcome
-            .notes
-            .push(format!("the model refused: {text}"));
+            .add_reason(format!("the model refused: {text}"));
         if self.run.config.request.keep_refused {
             if !response.content.is_blank() {
                 let mut starts = Vec::new();

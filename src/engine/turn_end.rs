@@ -46,13 +46,13 @@ impl Turns<'_> {
         }
 
         while !self.run.cx.shared().close_steering() {
-            if self.has_steering() {
+            if self.discard_invalid_steering() {
                 return Ok(Continue(()));
             }
         }
 
         if let Some(reason) = self.run.cx.hook_stop_reason() {
-            self.run.outcome.notes.push(reason);
+            self.run.outcome.add_reason(reason);
             return Ok(Break(ExitReason::HookStopped));
         }
 
@@ -74,7 +74,7 @@ impl Turns<'_> {
         let shared = cx.shared();
         let is_awaiting = self.run.config.limits.unfinished_tasks == UnfinishedTasks::Await;
         loop {
-            if self.has_steering() {
+            if self.discard_invalid_steering() {
                 return true;
             }
 
@@ -89,9 +89,9 @@ impl Turns<'_> {
         }
     }
 
-    /// Returns `true` if there are messages that the next turn adds to the history. The others are
-    /// removed.
-    fn has_steering(&self) -> bool {
+    /// Removes steered messages that were sent before or are invalid. Returns `true` if there are
+    /// others, which the next turn adds to the history.
+    fn discard_invalid_steering(&self) -> bool {
         let inputs = self.run.cx.state(|state| state.inputs.clone());
         let was_sent = |id: &Arc<str>| inputs.contains(id);
         let (refused_messages, is_empty) = {
@@ -127,12 +127,12 @@ impl Turns<'_> {
             Err(correction) => correction,
         };
 
-        if self.tries.output_retries >= self.run.config.limits.output_retries {
-            self.run.outcome.notes.push(correction);
+        if self.recoveries.output_retries >= self.run.config.limits.output_retries {
+            self.run.outcome.add_reason(correction);
             return Ok(Some(Break(ExitReason::StructuredOutput)));
         }
 
-        self.tries.output_retries += 1;
+        self.recoveries.output_retries += 1;
         let message = Message::human(correction);
         self.run.history.add_input(message).await?;
         Ok(Some(Continue(())))
@@ -153,9 +153,9 @@ impl Turns<'_> {
                     ));
                 }
                 Ok(StopDecision::Continue(message)) => {
-                    self.tries.continuations += 1;
+                    self.recoveries.continuations += 1;
                     let has_turn_limit = config.limits.max_turns > 0;
-                    if has_turn_limit || self.tries.continuations <= MAX_CONTINUATIONS {
+                    if has_turn_limit || self.recoveries.continuations <= MAX_CONTINUATIONS {
                         return Some(message);
                     }
 

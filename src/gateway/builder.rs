@@ -32,7 +32,7 @@ use super::lanes::Lanes;
 use super::options::{DeliveryPolicy, WhenBusy};
 use super::registered_tools::RegisteredTools;
 use super::served::Served;
-use super::shared::{Observer, Shared};
+use super::shared::{GatewayShared, Observer};
 use super::state_manager::StateManager;
 use super::summaries::Summaries;
 use super::tools;
@@ -260,7 +260,7 @@ impl GatewayBuilder {
             .unwrap_or_else(|| Arc::new(InProcessBus::default()));
         let channels = KnownChannels::new(self.channels);
         let max_tasks = self.max_tasks.min(Semaphore::MAX_PERMITS);
-        let shared = Shared::new(bus, channels, max_tasks, self.observer, self.ask_timeout);
+        let shared = GatewayShared::new(bus, channels, max_tasks, self.observer, self.ask_timeout);
         let permits = self.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Gateway::with_core(Core {
             served,

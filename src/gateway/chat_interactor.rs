@@ -10,10 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tool::Asking;
 use crate::tools::ask::{Choice, Chosen, Interactor};
 
+use super::chat_turn::{ChatTurn, UNATTENDED};
 use super::message::OutboundMessage;
 use super::question_text::choice_text;
 use super::questions::Target;
-use super::turn::{Turn, UNATTENDED};
 
 /// An interactor that asks in the chat of the turn.
 pub(super) struct ChatInteractor;
@@ -25,7 +25,7 @@ impl ChatInteractor {
         text: String,
         target: impl FnOnce(oneshot::Sender<T>) -> Target,
     ) -> Result<T> {
-        let turn = asking.value::<Arc<Turn>>().ok_or_else(|| {
+        let turn = asking.value::<Arc<ChatTurn>>().ok_or_else(|| {
             let text = "the run belongs to no conversation of a gateway";
             Error::new(ErrorKind::Config, text)
         })?;

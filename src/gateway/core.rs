@@ -17,7 +17,7 @@ use super::process::{Processed, stopped};
 use super::process_options::ProcessOptions;
 use super::registered_tools::RegisteredTools;
 use super::served::Served;
-use super::shared::Shared;
+use super::shared::GatewayShared;
 use super::state_manager::StateManager;
 use super::summaries::Summaries;
 
@@ -29,7 +29,7 @@ const BUSY_LIMIT: Duration = Duration::from_secs(10);
 /// The parts of a gateway, which its handles share.
 pub(super) struct Core {
     pub(super) served: Served,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GatewayShared>,
     pub(super) registered_tools: RegisteredTools,
     pub(super) context: Option<ContextBuilder>,
     pub(super) summaries: Option<Summaries>,

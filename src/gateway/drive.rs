@@ -6,20 +6,20 @@ use crate::run::{Responder, RunOutput};
 use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
 use crate::tool::Answer;
 
+use super::chat_turn::{ChatTurn, UNATTENDED};
 use super::message::OutboundMessage;
 use super::question_text::permission_text;
 use super::questions::Asker;
 use super::served::ServedRun;
-use super::shared::Shared;
-use super::turn::{Turn, UNATTENDED};
+use super::shared::GatewayShared;
 
-impl Shared {
+impl GatewayShared {
     /// Reads a run to its end. Its questions are asked in the chat of the turn, and the texts that
     /// tools show to the user are sent there if `shows_results`.
     pub(super) async fn drive(
         &self,
         mut run: ServedRun,
-        turn: &Turn,
+        turn: &ChatTurn,
         shows_results: bool,
     ) -> Result<RunOutput> {
         let responder = run.responder();
@@ -55,7 +55,7 @@ impl Shared {
     /// Asks a question of a run in the chat of its turn. Denies the call in an unattended turn.
     async fn ask(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         request: &PermissionRequest,
         responder: &Responder,
         asker: &Asker<'_>,
@@ -75,7 +75,7 @@ impl Shared {
     }
 
     /// Sends the texts that tools show to the user.
-    async fn show_results(&self, turn: &Turn, event: &UserEvent) -> Result<()> {
+    async fn show_results(&self, turn: &ChatTurn, event: &UserEvent) -> Result<()> {
         if event.envelope.parent_tool_use_id.is_some() {
             return Ok(());
         }

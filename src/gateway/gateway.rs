@@ -12,13 +12,13 @@ use crate::tool::Tool;
 use super::builder::GatewayBuilder;
 use super::bus::MessageBus;
 use super::channels::{CLI, SYSTEM, is_internal_channel};
+use super::chat_turn::HEARTBEAT;
 use super::core::Core;
 use super::heartbeat::HeartbeatReply;
 use super::message::{InboundMessage, OutboundMessage};
 use super::process_options::ProcessOptions;
 use super::startup_info::StartupInfo;
 use super::state_manager::StateManager;
-use super::turn::HEARTBEAT;
 
 /// The chat of [`Gateway::process_direct`].
 const DIRECT: &str = "direct";
@@ -180,8 +180,8 @@ impl Gateway {
         let target = target.unwrap_or_else(default_target);
         let text = heartbeat.beat(|prompt| async {
             let channel = target.channel.clone();
-            let options = ProcessOptions::new(HEARTBEAT, channel, target.chat_id.clone(), prompt);
-            let options = options.without_history();
+            let options = ProcessOptions::new(HEARTBEAT, channel, target.chat_id.clone(), prompt)
+                .without_history();
             let processed = self.core.process_in_lane(&options).await?;
             Ok(if processed.has_sent {
                 HeartbeatReply::Silent

@@ -159,6 +159,7 @@ mod builder;
 mod bus;
 mod channels;
 mod chat_interactor;
+mod chat_turn;
 mod core;
 mod dispatch;
 mod drive;
@@ -189,7 +190,6 @@ mod summaries;
 mod system_channel;
 mod task_slot;
 mod tools;
-mod turn;
 mod waiting_tasks;
 
 pub use builder::GatewayBuilder;

@@ -11,13 +11,13 @@ use crate::session::Record;
 use crate::tool::TaskOutcome;
 
 use super::channels::is_internal_channel;
+use super::chat_turn::ChatTurn;
 use super::core::Core;
 use super::late_answers::InputUse;
 use super::message::OutboundMessage;
 use super::process_options::ProcessOptions;
 use super::served::{Served, ServedRun};
 use super::tools::resume_task;
-use super::turn::Turn;
 
 /// The outcome of a turn.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Core {
             self.record_origin(options).await;
         }
 
-        let turn = Turn::new(&self.shared, options);
+        let turn = ChatTurn::new(&self.shared, options);
         let id: Arc<str> = if options.no_history {
             format!("{}:once:{}", options.session_key, Uuid::now_v7()).into()
         } else {
@@ -112,7 +112,7 @@ impl Core {
     /// it is the answer to a task, or was taken as an answer before.
     async fn run(
         &self,
-        turn: &Arc<Turn>,
+        turn: &Arc<ChatTurn>,
         id: &Arc<str>,
         options: &ProcessOptions,
     ) -> Result<Option<RunOutput>> {
@@ -146,7 +146,7 @@ impl Core {
     async fn drive(
         &self,
         run: ServedRun,
-        turn: &Turn,
+        turn: &ChatTurn,
         options: &ProcessOptions,
     ) -> Result<RunOutput> {
         self.shared.drive(run, turn, options.send_response).await

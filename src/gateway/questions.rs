@@ -13,9 +13,9 @@ use crate::tools::ask::{Choice, Chosen};
 use crate::util::sync::lock;
 
 use super::answers::{chosen_of, permission_answer};
+use super::chat_turn::ChatTurn;
 use super::message::InboundMessage;
 use super::newest_ids::NewestIds;
-use super::turn::Turn;
 
 /// The maximum number of answers whose ids are kept.
 const MAX_ANSWERS: usize = 4_096;
@@ -151,7 +151,7 @@ impl Asker<'_> {
     /// Adds a question whose answer a responder receives.
     pub(super) fn add_permission(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         request: &PermissionRequest,
         responder: Responder,
     ) {
@@ -165,7 +165,7 @@ impl Asker<'_> {
     }
 
     /// Adds a question of a turn.
-    pub(super) fn add(&self, turn: &Turn, target: Target) {
+    pub(super) fn add(&self, turn: &ChatTurn, target: Target) {
         let question = Question {
             asker_id: self.id,
             channel: turn.channel.clone(),

@@ -10,7 +10,7 @@ use crate::sdk::SdkMessage;
 use crate::session::{AgentState, SessionStore};
 use crate::subagent::{HandoffRun, Handoffs};
 
-use super::turn::Turn;
+use super::chat_turn::ChatTurn;
 
 /// The agent that a gateway serves, or a group of agents.
 pub(super) enum Served {
@@ -51,7 +51,7 @@ impl Served {
     }
 
     /// Begins the run of a turn in a session, with an input that may be empty.
-    pub(super) fn run(&self, turn: &Arc<Turn>, id: &Arc<str>, input: Messages) -> ServedRun {
+    pub(super) fn run(&self, turn: &Arc<ChatTurn>, id: &Arc<str>, input: Messages) -> ServedRun {
         let input_id = turn.input_id.clone();
         let has_id = !input_id.is_empty() && !input.is_empty();
         match self {
@@ -65,8 +65,10 @@ impl Served {
                 ServedRun::Agent(Box::new(run))
             }
             Self::Group(group) => {
-                let run = group.run(id.clone(), input);
-                let mut run = run.with(turn.conversation()).with(turn.clone());
+                let mut run = group
+                    .run(id.clone(), input)
+                    .with(turn.conversation())
+                    .with(turn.clone());
                 if has_id {
                     run = run.input_id(input_id);
                 }
@@ -81,7 +83,7 @@ impl Served {
     /// Continues a session with the answer to a question that waited.
     pub(super) fn resume(
         &self,
-        turn: &Arc<Turn>,
+        turn: &Arc<ChatTurn>,
         state: &AgentState,
         decision: Decision,
     ) -> ServedRun {
@@ -90,9 +92,11 @@ impl Served {
     }
 }
 
-fn session(agent: &Agent, turn: &Arc<Turn>, id: &Arc<str>) -> Session {
-    let session = agent.session(id.clone());
-    let session = session.with(turn.conversation()).with(turn.clone());
+fn session(agent: &Agent, turn: &Arc<ChatTurn>, id: &Arc<str>) -> Session {
+    let session = agent
+        .session(id.clone())
+        .with(turn.conversation())
+        .with(turn.clone());
     if turn.sender_id.is_empty() {
         session
     } else {

@@ -232,8 +232,9 @@ impl SessionManager {
             let text = format!("this is not the JSON of a session: {error}");
             Error::new(ErrorKind::InvalidMessages, text)
         })?;
-        let key = key.filter(|key| !key.is_empty());
-        let key = key.unwrap_or_else(|| stem.into());
+        let key = key
+            .filter(|key| !key.is_empty())
+            .unwrap_or_else(|| stem.into());
         match self.store.import(&key, &json).await {
             Ok(()) => Ok((key, true)),
             Err(error) if error.kind() == ErrorKind::Conflict => Ok((key, false)),

@@ -20,7 +20,7 @@ use super::waiting_tasks::WaitingTasks;
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
 
 /// The data that the turns of a gateway share.
-pub(super) struct Shared {
+pub(super) struct GatewayShared {
     pub(super) bus: Arc<dyn MessageBus>,
     /// The channels that the tool `message` may write to.
     pub(super) channels: KnownChannels,
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub(super) open_tasks: Mutex<HashMap<Arc<str>, usize>>,
 }
 
-impl Shared {
+impl GatewayShared {
     pub(super) fn new(
         bus: Arc<dyn MessageBus>,
         channels: KnownChannels,

@@ -160,8 +160,11 @@ impl Summaries {
     async fn is_due(&self, session: &Session, state: &AgentState) -> Result<bool> {
         let covered = state.compaction.as_ref();
         let covered_count = covered.map_or(0, |compaction| compaction.through_message);
-        let messages = state.messages.as_slice().get(covered_count..);
-        let messages = messages.unwrap_or_default();
+        let messages = state
+            .messages
+            .as_slice()
+            .get(covered_count..)
+            .unwrap_or_default();
         if messages.len() > self.max_messages {
             return Ok(true);
         }
@@ -208,8 +211,9 @@ impl Compactor for Summaries {
         let is_system = |message: &&Message| matches!(message, Message::System(_));
         let instructions = messages.iter().take_while(is_system).count();
         let current = request.current.as_ref();
-        let start = current.map_or(0, |compaction| compaction.through_message);
-        let start = start.max(instructions);
+        let start = current
+            .map_or(0, |compaction| compaction.through_message)
+            .max(instructions);
         let keep = Keep {
             share: 0.0,
             count: Some(self.keep_last),
@@ -308,8 +312,10 @@ fn tokens(text: &str) -> u64 {
 /// Returns the estimate of each message. Long ones are counted on a thread for blocking work.
 async fn tokens_of(messages: &[Arc<Message>]) -> Result<Vec<u64>> {
     let count = |messages: &[Arc<Message>]| -> Vec<u64> {
-        let messages = messages.iter();
-        messages.map(|message| message_tokens(message)).collect()
+        messages
+            .iter()
+            .map(|message| message_tokens(message))
+            .collect()
     };
     if !is_large(messages) {
         return Ok(count(messages));

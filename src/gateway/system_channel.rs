@@ -3,8 +3,8 @@
 use crate::tool::TaskOutcome;
 
 use super::channels::SYSTEM;
+use super::chat_turn::ChatTurn;
 use super::message::{InboundMessage, OutboundMessage};
-use super::turn::Turn;
 
 /// The session of the conversation that started the work.
 const SESSION: &str = "session_key";
@@ -18,7 +18,7 @@ const DEPTH: &str = "report_depth";
 /// The message about the end of a task: `Task 'LABEL' completed.` with its result, to the chat
 /// `CHANNEL:CHAT_ID`.
 pub(super) fn task_message(
-    turn: &Turn,
+    turn: &ChatTurn,
     id: &str,
     label: &str,
     outcome: &TaskOutcome,

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use crate::util::sync::lock;
 
-use super::shared::Shared;
+use super::shared::GatewayShared;
 
 /// The maximum number of tasks of `spawn` of a session that have not ended.
 pub(super) const MAX_TASKS: usize = 16;
 
 /// A permit for one of the tasks of `spawn` that a session may have. Dropping it frees the slot.
 pub(super) struct TaskSlot {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayShared>,
     session_key: Arc<str>,
 }
 
 impl TaskSlot {
     /// Takes a slot of a session. `None` if the session has [`MAX_TASKS`].
-    pub(super) fn take(shared: &Arc<Shared>, session_key: &Arc<str>) -> Option<Self> {
+    pub(super) fn take(shared: &Arc<GatewayShared>, session_key: &Arc<str>) -> Option<Self> {
         let mut open_tasks = lock(&shared.open_tasks);
         let own_count = open_tasks.get(session_key).copied().unwrap_or_default();
         if own_count >= MAX_TASKS {

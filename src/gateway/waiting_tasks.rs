@@ -8,12 +8,12 @@ use crate::session::PendingCall;
 use crate::util::sync::lock;
 
 use super::answers::late_decision;
+use super::chat_turn::ChatTurn;
 use super::process_options::ProcessOptions;
-use super::turn::Turn;
 
 /// A task of `spawn`: a subagent in its own session, for a conversation.
 pub(super) struct SpawnedTask {
-    pub(super) turn: Arc<Turn>,
+    pub(super) turn: Arc<ChatTurn>,
     pub(super) id: Arc<str>,
     pub(super) label: String,
     /// The session of the subagent, as a child of the run that spawned it.

@@ -42,13 +42,13 @@ pin_project! {
     }
 }
 
-enum Failure {
+enum HookFailure {
     Panic(String),
     Timeout(Duration),
 }
 
 impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
-    type Output = std::result::Result<Result<T>, Failure>;
+    type Output = std::result::Result<Result<T>, HookFailure>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
@@ -60,7 +60,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
                 let text = panic::message(&*payload);
-                return Poll::Ready(Err(Failure::Panic(text)));
+                return Poll::Ready(Err(HookFailure::Panic(text)));
             }
             Poll::Pending => {}
         }
@@ -76,7 +76,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
         let clock = *this.clock;
         let start = || Box::new(RunTimer::start(clock, timeout));
         match this.timer.get_or_insert_with(start).poll(clock, cx) {
-            Poll::Ready(()) => Poll::Ready(Err(Failure::Timeout(timeout))),
+            Poll::Ready(()) => Poll::Ready(Err(HookFailure::Timeout(timeout))),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -122,8 +122,8 @@ pub(super) async fn guard_wrapping<T>(
                 .with_source(error)
                 .attributed());
         }
-        Err(Failure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
-        Err(Failure::Timeout(timeout)) => {
+        Err(HookFailure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
+        Err(HookFailure::Timeout(timeout)) => {
             format!(
                 "hook `{name}` took longer than {timeout:?} in {phase}; raise \
                  `AgentBuilder::hook_timeout`"

@@ -63,7 +63,7 @@ pub(crate) struct HookChain<T: Step> {
     pub(crate) context: RunContext,
     pub(crate) core: Core<T>,
     /// True if a hook may run the inner steps twice.
-    pub(crate) repeatable: bool,
+    pub(crate) is_repeatable: bool,
 }
 
 impl<T: Step> HookChain<T> {
@@ -141,7 +141,7 @@ impl<T: Step> Next<T> {
     /// Dropping the future cancels what it runs.
     pub async fn run(&self, step: T) -> Result<T::Output> {
         let is_repeated = self.hook_use.runs.fetch_add(1, Ordering::Relaxed) > 0;
-        if is_repeated && !self.chain.repeatable {
+        if is_repeated && !self.chain.is_repeatable {
             return Err(self.refuse_repeat());
         }
 

@@ -99,7 +99,7 @@ impl Default for ClearToolResults {
 /// The results of a run that were cut, whole and short, by the address of the whole one. It is
 /// the same message each turn, so that a provider sends what it has encoded before.
 #[derive(Default)]
-struct Cut(Mutex<HashMap<usize, Versions>>);
+struct ShortVersions(Mutex<HashMap<usize, Versions>>);
 
 /// A message, whole and short.
 type Versions = (Arc<Message>, Arc<Message>);
@@ -126,9 +126,9 @@ impl Hook for ClearToolResults {
             return Ok(messages);
         }
 
-        let versions = cx.value::<Cut>().unwrap_or_else(|| {
-            cx.set_value(Cut::default());
-            cx.value::<Cut>().unwrap_or_default()
+        let versions = cx.value::<ShortVersions>().unwrap_or_else(|| {
+            cx.set_value(ShortVersions::default());
+            cx.value::<ShortVersions>().unwrap_or_default()
         });
 
         let mut versions = lock(&versions.0);

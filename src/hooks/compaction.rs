@@ -19,8 +19,7 @@ use crate::util::sync::lock;
 /// A shorter history is never compacted.
 const MIN_MESSAGES: usize = 2;
 
-type Summarizer =
-    dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
+type SummaryFn = dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
 
 /// Calls your function when the history has grown to `threshold` tokens, and continues with the
 /// messages it returns.
@@ -56,7 +55,7 @@ type Summarizer =
 /// ```
 pub struct CompactionHook {
     threshold: u64,
-    summarizer: Box<Summarizer>,
+    summarizer: Box<SummaryFn>,
 }
 
 impl CompactionHook {
@@ -91,7 +90,7 @@ impl CompactionHook {
 
 /// The hook's data about a run.
 #[derive(Default)]
-struct Seen(Mutex<Progress>);
+struct CompactionProgress(Mutex<Progress>);
 
 #[derive(Clone, Default)]
 struct Progress {
@@ -140,7 +139,7 @@ impl Hook for CompactionHook {
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
-        cx.set_value(Seen::default());
+        cx.set_value(CompactionProgress::default());
         let tokens = count(cx.token_counter(), state.messages.as_slice()).await;
         let has_pending = !state.pending.is_empty();
         if !has_pending && self.should_compact(tokens, state.messages.len()) {
@@ -156,7 +155,7 @@ impl Hook for CompactionHook {
         next: Next<ModelRequest>,
     ) -> Result<ModelResponse> {
         let cx = next.context().clone();
-        let shared_progress = cx.value::<Seen>().unwrap_or_default();
+        let shared_progress = cx.value::<CompactionProgress>().unwrap_or_default();
         let mut progress = lock(&shared_progress.0).clone();
         let messages = request.messages.clone();
         request.messages = progress.apply(messages.clone());

@@ -49,8 +49,10 @@ fn safe(id: &str) -> String {
 
 /// Returns `true` if a file was written by this module; the folder may hold others.
 fn is_result(entry: &DirEntry) -> bool {
-    let parts = entry.name.strip_suffix(SUFFIX);
-    let parts = parts.and_then(|name| name.rsplit_once('-'));
+    let parts = entry
+        .name
+        .strip_suffix(SUFFIX)
+        .and_then(|name| name.rsplit_once('-'));
     let is_hash =
         |hash: &str| hash.len() == HASH_CHARS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     entry.kind == EntryKind::File && parts.is_some_and(|(_, hash)| is_hash(hash))

@@ -437,8 +437,11 @@ impl FilesystemHook {
 /// warning.
 fn has_room(cx: &RunContext, path: &str, len: usize) -> bool {
     let other_bytes: usize = cx.with_state(|view| {
-        let others = view.files().iter().filter(|(other, _)| ***other != *path);
-        others.map(|(_, text)| text.len()).sum()
+        view.files()
+            .iter()
+            .filter(|(other, _)| ***other != *path)
+            .map(|(_, text)| text.len())
+            .sum()
     });
     if len == 0 || other_bytes.saturating_add(len) <= MAX_ALL_TRACKED {
         return true;

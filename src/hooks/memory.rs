@@ -191,8 +191,11 @@ impl Hook for MemoryHook {
     }
 
     fn memory_paths(&self) -> Vec<String> {
-        let paths = self.paths.iter().filter(|_| self.is_named);
-        paths.map(|path| self.displayed_path(path)).collect()
+        self.paths
+            .iter()
+            .filter(|_| self.is_named)
+            .map(|path| self.displayed_path(path))
+            .collect()
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
@@ -208,11 +211,11 @@ impl Hook for MemoryHook {
 }
 
 fn section(contents: &[String], edit_tool: &str) -> String {
-    let contents = contents
+    let contents: Vec<&str> = contents
         .iter()
         .map(|content| content.trim_end())
-        .filter(|content| !content.is_empty());
-    let contents: Vec<&str> = contents.collect();
+        .filter(|content| !content.is_empty())
+        .collect();
     if contents.is_empty() {
         return String::new();
     }

@@ -64,8 +64,10 @@ impl SessionResults {
     fn excess(&self, max_bytes: u64) -> Option<String> {
         let is_over = self.bytes > max_bytes || self.files.len() > MAX_FILES;
         let has_older = self.files.len() > 1;
-        let oldest = self.files.front().filter(|_| is_over && has_older);
-        oldest.map(|file| file.path.clone())
+        self.files
+            .front()
+            .filter(|_| is_over && has_older)
+            .map(|file| file.path.clone())
     }
 }
 

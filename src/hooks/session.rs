@@ -63,7 +63,7 @@ pub struct SessionHooks {
 }
 
 /// The right to write the session, from the beginning of a run to its end, and what was stored.
-struct Held {
+struct HeldSession {
     lease: Mutex<Option<Lease>>,
     messages: Messages,
     inputs: Inputs,
@@ -97,8 +97,11 @@ impl Hook for SessionHooks {
             ))
         })?;
 
-        let result = self.store.load(&id).await;
-        let result = result.map_err(|error| error.context(format!("cannot load {id:?}")))?;
+        let result = self
+            .store
+            .load(&id)
+            .await
+            .map_err(|error| error.context(format!("cannot load {id:?}")))?;
         let is_new = result.is_none();
         let session = result.unwrap_or_default();
         let mut inputs = session.state.inputs.clone();
@@ -112,7 +115,7 @@ impl Hook for SessionHooks {
         }
 
         let messages = merge(&state.messages, &session.state.messages);
-        cx.set_value(Held {
+        cx.set_value(HeldSession {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
             inputs,
@@ -145,7 +148,7 @@ impl Hook for SessionHooks {
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         let make_error = || Error::other("the session was not loaded by this run");
-        let session = cx.value::<Held>().ok_or_else(make_error)?;
+        let session = cx.value::<HeldSession>().ok_or_else(make_error)?;
         let lease = lock(&session.lease).take().ok_or_else(make_error)?;
         let mut saved_state = state.clone();
         let shared_len = session.messages.shared_prefix(&state.messages);
@@ -172,9 +175,10 @@ fn merge(own: &Messages, stored: &Messages) -> Messages {
     let shared_len = pairs
         .take_while(|(own_message, stored_message)| own_message == stored_message)
         .count();
-    let merged_messages = own[..shared_len]
+    own[..shared_len]
         .iter()
         .chain(&stored[shared_len..])
-        .chain(&own[shared_len..]);
-    merged_messages.cloned().collect()
+        .chain(&own[shared_len..])
+        .cloned()
+        .collect()
 }

@@ -148,8 +148,9 @@ fn write_todos(name: &str) -> FuncTool {
 /// Returns the list of a call. The engine has checked it against the schema; a tool that is
 /// executed by hand receives it unchecked.
 fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
-    let items = args["todos"].as_array();
-    let items = items.ok_or_else(|| ToolError::new("todos is required, a list"))?;
+    let items = args["todos"]
+        .as_array()
+        .ok_or_else(|| ToolError::new("todos is required, a list"))?;
     if items.len() > MAX_TASKS {
         let text = format!(
             "todos: {} tasks; at most {MAX_TASKS} are allowed",

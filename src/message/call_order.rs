@@ -17,8 +17,10 @@ pub(crate) fn in_call_order<'a>(
     };
     let mut placed: Vec<_> = places(answer, results).into_iter().zip(results).collect();
     placed.sort_by_key(|(place, _)| *place);
-    let ordered = placed.into_iter().map(|(_, result)| result.clone());
-    ordered.collect()
+    placed
+        .into_iter()
+        .map(|(_, result)| result.clone())
+        .collect()
 }
 
 /// Returns `true` if the results are in the order of the calls. Allocates nothing, because
@@ -43,9 +45,12 @@ fn places(answer: &Message, results: &[Arc<Message>]) -> Vec<usize> {
     for (place, call) in answer.tool_calls().enumerate() {
         open_calls.entry(&*call.id).or_default().push_back(place);
     }
-    let places = results.iter().map(|message| {
-        let id = &message.as_tool_result()?.tool_call_id;
-        open_calls.get_mut(&**id)?.pop_front()
-    });
-    places.map(|place| place.unwrap_or(usize::MAX)).collect()
+    results
+        .iter()
+        .map(|message| {
+            let id = &message.as_tool_result()?.tool_call_id;
+            open_calls.get_mut(&**id)?.pop_front()
+        })
+        .map(|place| place.unwrap_or(usize::MAX))
+        .collect()
 }

@@ -29,7 +29,7 @@ pub struct ModelCheck {
     /// The messages `walk` has processed. Holding the messages keeps their addresses from being
     /// used again; the list is its own so that the history's stays unshared and can grow in place.
     seen: Vec<Arc<Message>>,
-    walk: Walk,
+    walk: CheckState,
 }
 
 impl ModelCheck {
@@ -72,8 +72,8 @@ impl ModelCheck {
         self.walk.unordered.is_some()
     }
 
-    fn walk_once(messages: &Messages) -> Result<Walk, ValidationError> {
-        let mut walk = Walk::default();
+    fn walk_once(messages: &Messages) -> Result<CheckState, ValidationError> {
+        let mut walk = CheckState::default();
         for (index, message) in messages.iter().enumerate() {
             walk.step(index, message)?;
         }
@@ -111,7 +111,7 @@ impl ModelCheck {
 
 /// The state of the check after the messages so far.
 #[derive(Clone, Debug, Default)]
-struct Walk {
+struct CheckState {
     /// The id of every call.
     ids: HashSet<Arc<str>>,
     /// The role of the message before.
@@ -155,7 +155,7 @@ impl Turn {
     }
 }
 
-impl Walk {
+impl CheckState {
     fn step(&mut self, index: usize, message: &Message) -> Result<(), ValidationError> {
         let reject = |problem| Err(ValidationError::at(index, problem));
         let role = message.role();

@@ -49,8 +49,7 @@ async fn count_apart(
     messages: Vec<Arc<Message>>,
 ) -> Result<Vec<u64>> {
     blocking_until_dropped(move |cancellation| {
-        let messages = messages.iter();
-        let messages = messages.take_while(|_| !cancellation.is_cancelled());
+        let messages = messages.iter().take_while(|_| !cancellation.is_cancelled());
         let counts = messages.map(|message| counter.count_message(message));
         Ok(counts.collect())
     })

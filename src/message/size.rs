@@ -52,8 +52,10 @@ pub(crate) fn part_size(part: &Part) -> usize {
         Part::ToolCall(call) => {
             let raw = call.raw_args.as_deref().map_or(0, escaped_len);
             let names = escaped_len(&call.id) + escaped_len(&call.name) + 3 * FIELD;
-            let extra = call.extra.as_ref();
-            let extra = extra.map_or(0, |fields| block_len(fields) + FIELD);
+            let extra = call
+                .extra
+                .as_ref()
+                .map_or(0, |fields| block_len(fields) + FIELD);
             raw + names + extra + JsonSize::of(&call.args).memory
         }
         Part::Annotations(annotations) => {

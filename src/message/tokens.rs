@@ -39,8 +39,11 @@ pub trait TokenCounter: Send + Sync {
 
     /// Returns the number of tokens of a message: its parts, and 4 for what frames them.
     fn count_message(&self, message: &Message) -> u64 {
-        let parts = message.content().parts().iter();
-        let parts = parts.map(|part| self.count_part(part));
+        let parts = message
+            .content()
+            .parts()
+            .iter()
+            .map(|part| self.count_part(part));
         let name = message
             .as_tool_result()
             .map_or(0, |result| self.count_text(&result.name));

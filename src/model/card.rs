@@ -40,8 +40,9 @@ impl ModelCard {
             "" => name.to_owned(),
             provider => format!("{provider}:{name}"),
         };
-        let profile = Catalog::builtin().lookup(&id);
-        let profile = profile.unwrap_or_else(|| ModelProfile::assumed(&id));
+        let profile = Catalog::builtin()
+            .lookup(&id)
+            .unwrap_or_else(|| ModelProfile::assumed(&id));
         Self::new(id, profile)
     }
 }

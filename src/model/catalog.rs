@@ -109,8 +109,8 @@ impl Catalog {
         }
 
         profiles.extend(self.inserted.iter().map(|(id, one)| (id.clone(), *one)));
-        let cards = profiles.into_iter();
-        cards
+        profiles
+            .into_iter()
             .map(|(id, profile)| ModelCard::new(id, profile))
             .collect()
     }
@@ -138,8 +138,9 @@ impl Catalog {
     pub fn lookup(&self, model: &str) -> Option<ModelProfile> {
         let model = model.to_lowercase();
         let name = ModelName::new(&model);
-        let own_entry = [Some(&*model), name.provider_and_id().map(|(_, id)| id)];
-        let mut own_entry = own_entry.into_iter().flatten();
+        let mut own_entry = [Some(&*model), name.provider_and_id().map(|(_, id)| id)]
+            .into_iter()
+            .flatten();
         if let Some(profile) = own_entry.find_map(|id| self.inserted.get(id)) {
             return Some(*profile);
         }

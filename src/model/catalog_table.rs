@@ -69,8 +69,10 @@ impl Table {
     pub(super) fn models(&self) -> impl Iterator<Item = (String, ModelProfile)> {
         self.providers.iter().flat_map(|provider| {
             let name = provider.names.first().map_or("", String::as_str);
-            let rows = provider.models.iter();
-            rows.map(move |row| (format!("{name}:{}", row.id), row.profile))
+            provider
+                .models
+                .iter()
+                .map(move |row| (format!("{name}:{}", row.id), row.profile))
         })
     }
 

@@ -108,8 +108,9 @@ impl From<SystemTime> for Date {
                 day: 31,
             },
         );
-        let number = seconds.div_euclid(SECONDS_A_DAY);
-        let number = number.clamp(first.day_number(), last.day_number());
+        let number = seconds
+            .div_euclid(SECONDS_A_DAY)
+            .clamp(first.day_number(), last.day_number());
         Self::from_day_number(number).unwrap_or(last)
     }
 }

@@ -24,8 +24,8 @@ const TEXT_ROOM: usize = 128;
 #[derive(Debug, Default)]
 pub struct ResponseFold {
     response: ModelResponse,
-    text_open: bool,
-    stopped: bool,
+    is_text_open: bool,
+    is_stopped: bool,
 }
 
 impl ResponseFold {
@@ -40,7 +40,7 @@ impl ResponseFold {
             ModelEvent::Text(text) => self.push_text(text),
             ModelEvent::ToolCall(call) => self.push_part(Part::ToolCall(call)),
             ModelEvent::Part(part) => self.push_part(part),
-            ModelEvent::PartEnd => self.text_open = false,
+            ModelEvent::PartEnd => self.is_text_open = false,
             ModelEvent::Start(head) => {
                 self.response.id = head.id;
                 self.response.model = head.model;
@@ -51,7 +51,7 @@ impl ResponseFold {
             ModelEvent::Stop { reason, sequence } => {
                 self.response.stop_reason = reason;
                 self.response.stop_sequence = sequence;
-                self.stopped = true;
+                self.is_stopped = true;
             }
             ModelEvent::Restart => *self = Self::new(),
             ModelEvent::Thinking(_)
@@ -64,7 +64,7 @@ impl ResponseFold {
     /// Adds an event that is passed on elsewhere. Pieces are not copied twice.
     pub(crate) fn note(&mut self, event: &ModelEvent) {
         match event {
-            ModelEvent::Text(text) if self.text_open => {
+            ModelEvent::Text(text) if self.is_text_open => {
                 if let Some(Part::Text(last)) = self.response.content.parts_mut().last_mut() {
                     last.push_str(text);
                 }
@@ -97,7 +97,7 @@ impl ResponseFold {
 
     /// Returns `true` once `Stop` was received.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped
+        self.is_stopped
     }
 
     /// Returns the whole response.
@@ -106,7 +106,7 @@ impl ResponseFold {
     ///
     /// Returns [`ErrorKind::StreamTruncated`] if `Stop` was not received.
     pub fn finish(self) -> Result<ModelResponse> {
-        if self.stopped {
+        if self.is_stopped {
             return Ok(self.response);
         }
         Err(truncated_stream())
@@ -115,11 +115,11 @@ impl ResponseFold {
     fn push_text(&mut self, text: String) {
         let parts = self.response.content.parts_mut();
         match parts.last_mut() {
-            Some(Part::Text(last)) if self.text_open => last.push_str(&text),
+            Some(Part::Text(last)) if self.is_text_open => last.push_str(&text),
             _ if text.is_empty() => {}
             _ => {
                 parts.push(Part::Text(text));
-                self.text_open = true;
+                self.is_text_open = true;
             }
         }
     }
@@ -128,13 +128,13 @@ impl ResponseFold {
         let parts = self.response.content.parts_mut();
         match part {
             // A whole text takes the place of its pieces.
-            Part::Text(text) if self.text_open => {
+            Part::Text(text) if self.is_text_open => {
                 parts.pop();
                 parts.extend((!text.is_empty()).then_some(Part::Text(text)));
             }
             part => parts.push(part),
         }
-        self.text_open = false;
+        self.is_text_open = false;
     }
 }
 

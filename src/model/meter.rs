@@ -24,12 +24,12 @@ pub(crate) struct ResponseMeter {
     /// The bytes of the thinking whose complete part has not arrived.
     thinking_bytes: usize,
     /// The calls that are incomplete, by their index in the stream.
-    open_calls: BTreeMap<u32, OpenCall>,
+    open_calls: BTreeMap<u32, IncompleteCall>,
 }
 
 /// A call whose end has not arrived.
 #[derive(Debug)]
-struct OpenCall {
+struct IncompleteCall {
     id: Arc<str>,
     /// The bytes received of it.
     bytes: usize,
@@ -117,7 +117,7 @@ impl ResponseMeter {
                 let bytes = escaped_len(id) + escaped_len(name);
                 self.used.add_bytes(bytes)?;
                 let id = id.clone();
-                self.open_calls.insert(*index, OpenCall { id, bytes });
+                self.open_calls.insert(*index, IncompleteCall { id, bytes });
             }
             ModelEvent::ToolCallDelta { index, json } => {
                 let len = escaped_len(json);

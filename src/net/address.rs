@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The class of an address, by the IANA registries of special-purpose addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AddressKind {
     /// An address of the public internet.
     Public,
     /// Inside an organization: RFC 1918, shared (CGNAT) and unique local addresses.
@@ -13,14 +13,14 @@ pub(super) enum Kind {
     Special(&'static str),
 }
 
-use Kind::{Private, Public, Special};
+use AddressKind::{Private, Public, Special};
 
 const METADATA: &str = "a cloud's metadata service";
 const PRIVATE: &str = "a private address";
 
 /// Networks of IPv4 that are not public. The first that holds an address decides, so single
 /// addresses are first.
-const V4: [([u8; 4], u32, Kind); 19] = [
+const V4: [([u8; 4], u32, AddressKind); 19] = [
     ([100, 100, 100, 200], 32, Special(METADATA)),
     ([168, 63, 129, 16], 32, Special(METADATA)),
     ([192, 0, 0, 192], 32, Special(METADATA)),
@@ -55,7 +55,7 @@ const V4: [([u8; 4], u32, Kind); 19] = [
 ];
 
 /// Networks of IPv6 that are not public; neither is any outside of 2000::/3.
-const V6: [([u16; 8], u32, Kind); 20] = [
+const V6: [([u16; 8], u32, AddressKind); 20] = [
     (
         [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254],
         128,
@@ -153,20 +153,20 @@ const V6: [([u16; 8], u32, Kind); 20] = [
 /// The prefix by which hosts with IPv6 alone reach IPv4 addresses.
 const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
-pub(super) fn kind(address: IpAddr) -> Kind {
+pub(super) fn kind(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> Kind {
+fn kind_v4(address: Ipv4Addr) -> AddressKind {
     let bits = address.to_bits();
     let shared = |network| (bits ^ Ipv4Addr::from(network).to_bits()).leading_zeros();
     listed(&V4, shared).unwrap_or(Public)
 }
 
-fn kind_v6(address: Ipv6Addr) -> Kind {
+fn kind_v6(address: Ipv6Addr) -> AddressKind {
     let parts = address.segments();
     if parts.starts_with(&NAT64) {
         return kind_v4(embedded(address));
@@ -191,7 +191,10 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
 }
 
 /// The kind of the first network that holds an address, by how many leading bits they share.
-fn listed<N: Copy>(networks: &[(N, u32, Kind)], shared: impl Fn(N) -> u32) -> Option<Kind> {
+fn listed<N: Copy>(
+    networks: &[(N, u32, AddressKind)],
+    shared: impl Fn(N) -> u32,
+) -> Option<AddressKind> {
     let mut networks = networks.iter();
     let (.., kind) = networks.find(|(network, length, _)| shared(*network) >= *length)?;
     Some(*kind)

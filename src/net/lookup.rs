@@ -21,8 +21,10 @@ pub(crate) async fn addresses(
     port: u16,
     is_trusted: bool,
 ) -> Result<Vec<SocketAddr>, AddressRefused> {
-    let ips = resolver.resolve(host).await;
-    let ips = ips.map_err(|error| AddressRefused(format!("{host} has no address: {error}")))?;
+    let ips = resolver
+        .resolve(host)
+        .await
+        .map_err(|error| AddressRefused(format!("{host} has no address: {error}")))?;
     let mut addresses: Vec<_> = ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
     if is_trusted {
         return Ok(addresses);

@@ -7,7 +7,7 @@ use reqwest::Url;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text;
 
-use super::address::{Kind, kind};
+use super::address::{AddressKind, kind};
 
 /// The maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
@@ -152,9 +152,9 @@ impl AddressPolicy {
             return Ok(());
         }
         match kind(address.ip()) {
-            Kind::Public => self.check_port(address.port()),
-            Kind::Private(_) if self.private => self.check_port(address.port()),
-            Kind::Private(what) | Kind::Special(what) => {
+            AddressKind::Public => self.check_port(address.port()),
+            AddressKind::Private(_) if self.private => self.check_port(address.port()),
+            AddressKind::Private(what) | AddressKind::Special(what) => {
                 Err(AddressRefused(format!("{} is {what}", address.ip())))
             }
         }

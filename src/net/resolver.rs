@@ -16,29 +16,29 @@ const MAX_LOOKUPS: usize = 16;
 /// The maximum number of concurrent lookups of one domain's names.
 const MAX_OF_DOMAIN: usize = 4;
 
-static LOOKUPS: LazyLock<Arc<Places>> =
-    LazyLock::new(|| Arc::new(Places::new(MAX_LOOKUPS, MAX_OF_DOMAIN)));
+static LOOKUPS: LazyLock<Arc<LookupPermits>> =
+    LazyLock::new(|| Arc::new(LookupPermits::new(MAX_LOOKUPS, MAX_OF_DOMAIN)));
 
 /// The places for lookups.
-struct Places {
+struct LookupPermits {
     all: Arc<Semaphore>,
     max_of_domain: usize,
-    /// The places of the domains of which names are being looked up, or wait.
+    /// The domains of which names are being looked up, or wait.
     domains: Mutex<BTreeMap<String, Domain>>,
 }
 
 struct Domain {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     users: usize,
 }
 
-/// The use of a domain's places, which are forgotten with the last one.
+/// The use of a domain's permits, which are forgotten with the last one.
 struct DomainUse {
-    all: Arc<Places>,
+    all: Arc<LookupPermits>,
     name: String,
 }
 
-impl Places {
+impl LookupPermits {
     fn new(count: usize, max_of_domain: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(count)),
@@ -47,17 +47,17 @@ impl Places {
         }
     }
 
-    /// Begins to use the places of a host's domain.
+    /// Begins to use the permits of a host's domain.
     fn of_domain(self: &Arc<Self>, host: &str) -> (DomainUse, Arc<Semaphore>) {
         let name = domain(host);
         let mut domains = lock(&self.domains);
         let domain = domains.entry(name.clone()).or_insert_with(|| Domain {
-            places: Arc::new(Semaphore::new(self.max_of_domain)),
+            permits: Arc::new(Semaphore::new(self.max_of_domain)),
             users: 0,
         });
         domain.users += 1;
         let all = self.clone();
-        (DomainUse { all, name }, domain.places.clone())
+        (DomainUse { all, name }, domain.permits.clone())
     }
 }
 
@@ -116,19 +116,19 @@ impl Resolver for SystemResolver {
 /// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is
 /// given back when the lookup returns, also where the caller has not waited for it.
 async fn bounded<T: Send + 'static>(
-    places: &Arc<Places>,
+    permits: &Arc<LookupPermits>,
     host: &str,
     look_up: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    // Taken first, so that names of a domain that wait for each other take no place of others.
-    let (domain_use, domain_places) = places.of_domain(host);
-    let domain_place = domain_places.acquire_owned().await;
-    let domain_place = domain_place.map_err(io::Error::other)?;
-    let place = places.all.clone().acquire_owned().await;
-    let place = place.map_err(io::Error::other)?;
+    // Taken first, so that names of a domain that wait for each other take no permit of others.
+    let (domain_use, domain_permits) = permits.of_domain(host);
+    let domain_permit = domain_permits.acquire_owned().await;
+    let domain_permit = domain_permit.map_err(io::Error::other)?;
+    let permit = permits.all.clone().acquire_owned().await;
+    let permit = permit.map_err(io::Error::other)?;
     let task = spawn_blocking(move || {
         let result = look_up();
-        drop((place, domain_place, domain_use));
+        drop((permit, domain_permit, domain_use));
         result
     });
     task.await.map_err(io::Error::other)?
@@ -146,7 +146,7 @@ mod tests {
     /// Look-ups that hang until the sender is dropped, each abandoned by its caller. Returns how
     /// many have begun.
     async fn abandon(
-        places: &Arc<Places>,
+        permits: &Arc<LookupPermits>,
         hosts: &[&str],
         receiver: mpsc::Receiver<()>,
     ) -> Vec<bool> {
@@ -161,7 +161,7 @@ mod tests {
                 Ok(())
             };
 
-            let call = bounded(places, host, look_up);
+            let call = bounded(permits, host, look_up);
             assert!(timeout(Duration::from_millis(20), call).await.is_err());
             start_receivers.push(start_receiver);
         }
@@ -176,11 +176,11 @@ mod tests {
 
     #[tokio::test]
     async fn abandoned_lookups_keep_their_places_and_use_no_more_threads() {
-        let places = Arc::new(Places::new(2, 4));
+        let permits = Arc::new(LookupPermits::new(2, 4));
         let (sender, receiver) = mpsc::channel();
         let hosts: Vec<_> = (0..20).map(|number| format!("host{number}")).collect();
         let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
-        let has_begun = abandon(&places, &hosts, receiver).await;
+        let has_begun = abandon(&permits, &hosts, receiver).await;
         assert!(
             has_begun
                 .iter()
@@ -188,36 +188,36 @@ mod tests {
                 .all(|(begun, at)| *begun == (at < 2))
         );
 
-        assert_eq!(places.all.available_permits(), 0);
+        assert_eq!(permits.all.available_permits(), 0);
         drop(sender);
-        bounded(&places, "host", || Ok(())).await.unwrap();
+        bounded(&permits, "host", || Ok(())).await.unwrap();
     }
 
     #[tokio::test]
     async fn hanging_lookups_of_one_domain_leave_places_for_others() {
-        let places = Arc::new(Places::new(3, 2));
+        let permits = Arc::new(LookupPermits::new(3, 2));
         let (sender, receiver) = mpsc::channel();
         let hosts = ["a.evil.test", "b.A.Evil.TEST.", "evil.test", "c.evil.test"];
-        let has_begun = abandon(&places, &hosts, receiver).await;
+        let has_begun = abandon(&permits, &hosts, receiver).await;
         assert_eq!(has_begun, [true, true, false, false]);
 
         for _ in 0..3 {
-            let outcome = bounded(&places, "a.good.test", || Ok(())).await;
+            let outcome = bounded(&permits, "a.good.test", || Ok(())).await;
             outcome.unwrap();
         }
-        assert_eq!(lock(&places.domains).len(), 1);
+        assert_eq!(lock(&permits.domains).len(), 1);
         drop(sender);
-        bounded(&places, "evil.test", || Ok(())).await.unwrap();
+        bounded(&permits, "evil.test", || Ok(())).await.unwrap();
     }
 
     #[tokio::test]
     async fn places_of_a_domain_are_forgotten_after_its_last_lookup() {
-        let places = Arc::new(Places::new(2, 1));
+        let permits = Arc::new(LookupPermits::new(2, 1));
         for host in ["", ".", "a", "a.b", "..", "::1", "ä.é.ü"] {
-            bounded(&places, host, || Ok(())).await.unwrap();
+            bounded(&permits, host, || Ok(())).await.unwrap();
         }
-        assert!(lock(&places.domains).is_empty());
-        assert_eq!(places.all.available_permits(), 2);
+        assert!(lock(&permits.domains).is_empty());
+        assert_eq!(permits.all.available_permits(), 2);
     }
 
     #[test]

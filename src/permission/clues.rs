@@ -29,8 +29,12 @@ impl CommandPattern {
                 });
         }
 
-        let words = command.argv[1..].iter().chain(&command.input);
-        words.flat_map(components).any(|c| is(&c, program)) || is_fed()
+        command.argv[1..]
+            .iter()
+            .chain(&command.input)
+            .flat_map(components)
+            .any(|c| is(&c, program))
+            || is_fed()
     }
 
     /// Returns `true` if a word or the input of one of the commands may name the pattern's program.
@@ -39,10 +43,11 @@ impl CommandPattern {
             return false;
         };
 
-        let words = commands
+        commands
             .iter()
-            .flat_map(|command| command.argv.iter().chain(&command.input));
-        words.flat_map(components).any(|c| is(&c, program))
+            .flat_map(|command| command.argv.iter().chain(&command.input))
+            .flat_map(components)
+            .any(|c| is(&c, program))
     }
 
     /// Returns `true` if the words that a rule to allow does not spell out are plain: options

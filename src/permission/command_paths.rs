@@ -102,8 +102,8 @@ impl CommandPaths {
 
     /// The paths with one of these uses.
     pub(super) fn used(&self, uses: &[Use]) -> impl Iterator<Item = &PathWord> {
-        let paths = self.paths.iter();
-        paths
+        self.paths
+            .iter()
             .filter(|(path_use, _)| uses.contains(path_use))
             .map(|(_, path_word)| path_word)
     }
@@ -114,8 +114,7 @@ impl CommandPaths {
         context: &'a PathContext,
         disk: &'a Disk,
     ) -> impl Iterator<Item = &'a PathWord> {
-        let paths = self.paths.iter();
-        paths.filter_map(move |(path_use, path_word)| {
+        self.paths.iter().filter_map(move |(path_use, path_word)| {
             let is_target = match path_use {
                 Use::Target => true,
                 Use::TargetInFolder => self.may_be_in_folder(path_word, context, disk),
@@ -146,11 +145,12 @@ impl CommandPaths {
 
     /// The folders that are changed, or read, with all that is in them.
     pub(super) fn trees(&self, cuts: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
-        let paths = self.paths.iter();
-        paths.filter_map(move |(path_use, path_word)| match path_use {
-            Use::Tree(tree) if tree.cuts == cuts => Some((*tree, path_word)),
-            _ => None,
-        })
+        self.paths
+            .iter()
+            .filter_map(move |(path_use, path_word)| match path_use {
+                Use::Tree(tree) if tree.cuts == cuts => Some((*tree, path_word)),
+                _ => None,
+            })
     }
 
     /// Returns `true` if the predicate is true for all paths that a word may be when its command
@@ -174,8 +174,8 @@ impl CommandPaths {
     /// Returns the folders with this use, and the folders that the command changes to if `matters`.
     fn with_changes(&self, wanted_use: Use, matters: bool) -> impl Iterator<Item = &PathWord> {
         let other_use = if matters { Use::Directory } else { wanted_use };
-        let paths = self.paths.iter();
-        paths
+        self.paths
+            .iter()
             .filter(move |(path_use, _)| [wanted_use, other_use].contains(path_use))
             .map(|(_, path_word)| path_word)
     }
@@ -198,11 +198,17 @@ impl CommandPaths {
         context: &'a PathContext,
     ) -> impl Iterator<Item = PathOf> + 'a {
         // After more, a path may be anywhere.
-        let bases = self.directories.iter().chain(folders);
-        let bases = bases.take(MAX_DIRECTORIES + 1).cloned();
-        let bases = bases.collect::<Vec<_>>();
-        let readings = path_word.readings.iter();
-        readings.map(move |(word, _)| PathOf::of_word(word, context, &bases))
+        let bases = self
+            .directories
+            .iter()
+            .chain(folders)
+            .take(MAX_DIRECTORIES + 1)
+            .cloned()
+            .collect::<Vec<_>>();
+        path_word
+            .readings
+            .iter()
+            .map(move |(word, _)| PathOf::of_word(word, context, &bases))
     }
 
     /// The paths that a word may be.

@@ -1,6 +1,6 @@
 //! The order in which rules, grants and modes decide.
 
-use crate::tool::PermissionMode;
+use crate::tool::{PermissionMode, plan_mode_refusal};
 use crate::util::path::short_path;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
@@ -66,7 +66,7 @@ impl Policy<'_> {
     }
 
     /// Checks a call. `granted` is true if this session allows it already.
-    pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
+    pub(super) fn decide(&self, call: &CallAccesses<'_>, is_granted: bool) -> Explanation {
         if let Some(question) = self.refuse_size(call) {
             return question;
         }
@@ -82,15 +82,11 @@ impl Policy<'_> {
             return reason;
         }
 
-        let in_plan = self.mode == PermissionMode::Plan;
-        if in_plan && !call.read_only {
-            return Explanation::new(
-                Behavior::Deny,
-                "only read-only tools are allowed in plan mode",
-            );
+        if let Some(reason) = plan_mode_refusal(self.mode, call.read_only) {
+            return Explanation::new(Behavior::Deny, reason);
         }
 
-        if granted {
+        if is_granted {
             return Explanation::new(Behavior::Allow, "allowed for this session");
         }
 

@@ -42,12 +42,12 @@ pub(super) enum Listing {
     Closed,
     /// It has more entries than are read, or the decision has read too many.
     Unknown,
-    Entries(Vec<Entry>),
+    Entries(Vec<DiskEntry>),
 }
 
 /// An entry of a folder.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct DiskEntry {
     /// Its name; `None` if it is no text.
     pub(super) name: Option<String>,
     pub(super) is_folder: bool,
@@ -126,7 +126,7 @@ impl Disk {
 
             let kind = entry.file_type();
             let is = |test: fn(&FileType) -> bool| kind.as_ref().is_ok_and(test);
-            entries.push(Entry {
+            entries.push(DiskEntry {
                 name: entry.file_name().into_string().ok(),
                 is_folder: is(FileType::is_dir),
                 is_link: is(FileType::is_symlink),

@@ -4,12 +4,12 @@ use crate::backend::DeniedPath;
 
 use super::matching::governs_writes;
 use super::paths::PathContext;
-use super::rule::{Behavior, Kind, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 
 /// The path that a rule denies to commands. `None` for other rules, and for patterns that are not
 /// one file or folder.
 pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPath> {
-    let Kind::Path(pattern) = &rule.kind else {
+    let RuleKind::Path(pattern) = &rule.kind else {
         return None;
     };
     let (read, write) = (rule.name.matches("Read"), governs_writes(rule));
@@ -32,7 +32,7 @@ mod report {
 
     use crate::backend::Sandbox;
 
-    use super::{Behavior, Kind, PathContext, Rule, denied_path, governs_writes};
+    use super::{Behavior, PathContext, Rule, RuleKind, denied_path, governs_writes};
 
     /// A rule that denies files to commands, and whether the kernel enforces it; from
     /// [`kernel_enforcement`](crate::permission::PermissionRules::kernel_enforcement).
@@ -62,7 +62,7 @@ mod report {
         sandbox: &Sandbox,
     ) -> Vec<RuleEnforcement> {
         let governs_commands = |rule: &&Rule| {
-            let is_path = matches!(rule.kind, Kind::Path(_));
+            let is_path = matches!(rule.kind, RuleKind::Path(_));
             let is_general = rule.name.matches("Read") || governs_writes(rule);
             rule.behavior() == Behavior::Deny && is_path && is_general
         };

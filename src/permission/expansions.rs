@@ -9,8 +9,11 @@ pub(super) fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> O
     if !context.follows_links {
         return None;
     }
-    let expanded_paths = path.alternatives().iter().map(|path| expand(path, disk));
-    let expanded_paths: Option<Vec<_>> = expanded_paths.collect();
+    let expanded_paths: Option<Vec<_>> = path
+        .alternatives()
+        .iter()
+        .map(|path| expand(path, disk))
+        .collect();
     Some(expanded_paths?.into_iter().flatten().collect())
 }
 

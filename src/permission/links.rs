@@ -69,17 +69,21 @@ impl<'a> Links<'a> {
             .and_then(|source| name_of(source.trim_end_matches('/')));
         let in_folder = source_name.map(|name| join(&link, name));
         let as_file = name_of(&link).is_some().then_some(link);
-        let places = [as_file, in_folder].into_iter().flatten();
-        let places = places.flat_map(|place| {
-            let bases = self.bases(&place).into_iter();
-            bases.map(move |base| lexical(&join(&base, &place)))
-        });
-        let links = places.map(|place| {
-            let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let source = source.as_ref().map(|source| join(folder, source));
-            (place, source)
-        });
-        links.collect()
+        let places = [as_file, in_folder]
+            .into_iter()
+            .flatten()
+            .flat_map(|place| {
+                self.bases(&place)
+                    .into_iter()
+                    .map(move |base| lexical(&join(&base, &place)))
+            });
+        places
+            .map(|place| {
+                let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let source = source.as_ref().map(|source| join(folder, source));
+                (place, source)
+            })
+            .collect()
     }
 
     /// The folders where a path may begin, from the workspace and from where the command may have
@@ -147,8 +151,10 @@ impl<'a> Links<'a> {
             }
 
             if context.follows_links {
-                let target = self.targets.entry(path);
-                let target = target.or_insert_with_key(|path| destination(path, context));
+                let target = self
+                    .targets
+                    .entry(path)
+                    .or_insert_with_key(|path| destination(path, context));
                 targets.extend(target.clone());
             }
 

@@ -13,7 +13,7 @@ use super::parse::{Family, family};
 use super::path_words::is_unknown;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
-use super::rule::{Behavior, Kind, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Files, SimpleCommand, Use, Word};
 use super::trees::Walk;
 use super::url::{Url, UrlPattern};
@@ -47,10 +47,10 @@ impl<'a> Matcher<'a> {
         let by_name = self.names_tool();
         let Self { rule, call, .. } = self;
         match &rule.kind {
-            Kind::Tool => {
+            RuleKind::Tool => {
                 (by_name || call.accesses.iter().any(|access| governs(rule, access))).into()
             }
-            Kind::Command(pattern) => {
+            RuleKind::Command(pattern) => {
                 let mut commands = call.commands().peekable();
                 if commands.peek().is_none() {
                     return by_name.into();
@@ -68,16 +68,16 @@ impl<'a> Matcher<'a> {
                     None => pattern.is_any().into(),
                 }
             }
-            Kind::Path(pattern) => self.catches_path(pattern),
-            Kind::Url(pattern) => self.catches_url(pattern),
-            Kind::Named(pattern) => self.catches_name(pattern),
-            Kind::Argument(argument, value) if by_name => match call.args.get(argument) {
+            RuleKind::Path(pattern) => self.catches_path(pattern),
+            RuleKind::Url(pattern) => self.catches_url(pattern),
+            RuleKind::Named(pattern) => self.catches_name(pattern),
+            RuleKind::Argument(argument, value) if by_name => match call.args.get(argument) {
                 Some(given) => fits(value, given).into(),
                 // A rule to ask is about the value; without one there may be a default.
                 None if rule.behavior() == Behavior::Ask => Match::Maybe,
                 None => Match::Yes,
             },
-            Kind::Argument(..) => Match::No,
+            RuleKind::Argument(..) => Match::No,
         }
     }
 
@@ -166,8 +166,10 @@ impl<'a> Matcher<'a> {
 
     /// Matches the pattern against the files the command reads.
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths.words.iter();
-        let words = words.filter(|word| word.files != Files::Unopened);
+        let words = paths
+            .words
+            .iter()
+            .filter(|word| word.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
         let word_match = self.words_match(paths, read_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
@@ -284,7 +286,7 @@ impl<'a> Matcher<'a> {
 
     /// Returns `true` if an allow rule covers every call of the tool.
     pub(super) fn allows_all(self) -> bool {
-        matches!(self.rule.kind, Kind::Tool) && self.names_tool()
+        matches!(self.rule.kind, RuleKind::Tool) && self.names_tool()
     }
 
     /// Returns `true` if an allow rule covers this one access.
@@ -292,21 +294,25 @@ impl<'a> Matcher<'a> {
         let by_name = self.names_tool();
         let rule = self.rule;
         match (&rule.kind, access) {
-            (Kind::Tool, access) => by_name || governs(rule, access),
-            (Kind::Path(pattern), CallAccess::Read(path))
+            (RuleKind::Tool, access) => by_name || governs(rule, access),
+            (RuleKind::Path(pattern), CallAccess::Read(path))
                 if by_name || rule.name.matches("Read") =>
             {
                 self.allows_path(pattern, path)
             }
-            (Kind::Path(pattern), CallAccess::Write(path)) if by_name || governs_writes(rule) => {
+            (RuleKind::Path(pattern), CallAccess::Write(path))
+                if by_name || governs_writes(rule) =>
+            {
                 self.allows_path(pattern, path)
             }
-            (Kind::Url(pattern), CallAccess::Url(url))
+            (RuleKind::Url(pattern), CallAccess::Url(url))
                 if by_name || rule.name.matches("WebFetch") =>
             {
                 Url::parse(url).is_some_and(|url| pattern.allows(&url))
             }
-            (Kind::Named(pattern), CallAccess::Agent(name)) if by_name || governs_agents(rule) => {
+            (RuleKind::Named(pattern), CallAccess::Agent(name))
+                if by_name || governs_agents(rule) =>
+            {
                 pattern.allows(&words_of(name))
             }
             _ => false,
@@ -325,11 +331,11 @@ impl<'a> Matcher<'a> {
 
         match &self.rule.kind {
             // Each agent that the call starts is allowed separately.
-            Kind::Named(_) if self.call.agents().next().is_some() => false,
-            Kind::Named(pattern) => {
+            RuleKind::Named(_) if self.call.agents().next().is_some() => false,
+            RuleKind::Named(pattern) => {
                 name_argument(self.call.args).is_some_and(|name| pattern.allows(&words_of(name)))
             }
-            Kind::Argument(argument, value) => self
+            RuleKind::Argument(argument, value) => self
                 .call
                 .args
                 .get(argument)
@@ -341,8 +347,8 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if an allow rule covers every command of any shell tool.
     pub(super) fn allows_commands(self) -> bool {
         let is_any = match &self.rule.kind {
-            Kind::Tool => true,
-            Kind::Command(pattern) => pattern.is_any(),
+            RuleKind::Tool => true,
+            RuleKind::Command(pattern) => pattern.is_any(),
             _ => false,
         };
         is_any && self.governs_commands()
@@ -351,7 +357,7 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if an allow rule covers this simple command.
     pub(super) fn allows_command(self, command: &SimpleCommand) -> bool {
         match &self.rule.kind {
-            Kind::Command(pattern) => self.governs_commands() && pattern.allows(command),
+            RuleKind::Command(pattern) => self.governs_commands() && pattern.allows(command),
             _ => false,
         }
     }
@@ -359,7 +365,7 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if an allow rule covers every command of this command's program.
     pub(super) fn allows_program(self, command: &SimpleCommand) -> bool {
         let is_program = match &self.rule.kind {
-            Kind::Command(pattern) => pattern.is_program(),
+            RuleKind::Command(pattern) => pattern.is_program(),
             _ => false,
         };
         is_program && self.allows_command(command)
@@ -368,8 +374,8 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if an allow rule covers writing to this redirection's target.
     pub(super) fn allows_redirection(self, path: &PathOf) -> bool {
         let is_covered = match &self.rule.kind {
-            Kind::Tool => true,
-            Kind::Path(pattern) => pattern.covers(path, self.context),
+            RuleKind::Tool => true,
+            RuleKind::Path(pattern) => pattern.covers(path, self.context),
             _ => false,
         };
         is_covered && governs_writes(self.rule)
@@ -421,8 +427,8 @@ fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterat
 /// Returns `true` if hiding a command could get round the rule.
 pub(super) fn restricts_commands(rule: &Rule) -> bool {
     match rule.kind {
-        Kind::Command(_) => true,
-        Kind::Path(_) => {
+        RuleKind::Command(_) => true,
+        RuleKind::Path(_) => {
             rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
         }
         _ => false,

@@ -110,8 +110,9 @@ fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
         .any(|known| name.starts_with(known));
     let major = name.split('.').next().unwrap_or_default();
     let plain = major.trim_end_matches(|c: char| c.is_ascii_digit());
-    let names = [major, plain].into_iter();
-    let names = names.filter(|other| is_versioned && *other != name);
+    let names = [major, plain]
+        .into_iter()
+        .filter(|other| is_versioned && *other != name);
     let rename = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
     names.map(rename).collect()
 }
@@ -189,8 +190,11 @@ impl WordsAndFlags {
                 begins("branch".to_owned()) && is_given("-d") && is_given("-f"),
             ),
         ];
-        let flags = flags.into_iter().filter(|(_, is_meant)| *is_meant);
-        let flags = flags.map(|(flag, _)| flag.to_owned()).collect::<Vec<_>>();
+        let flags = flags
+            .into_iter()
+            .filter(|(_, is_meant)| *is_meant)
+            .map(|(flag, _)| flag.to_owned())
+            .collect::<Vec<_>>();
         self.flags.extend(flags);
     }
 

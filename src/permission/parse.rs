@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::glob::NameGlob;
 use super::paths::PathPattern;
 use super::pattern::CommandPattern;
-use super::rule::{Behavior, Kind, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 use super::url::UrlPattern;
 
 /// The subject of a tool's specifier, by the tool's name.
@@ -75,7 +75,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     let (tool, specifier) = split_specifier(text)?;
     let name = tool_name(tool)?;
     let kind = match specifier {
-        None => Kind::Tool,
+        None => RuleKind::Tool,
         Some("") => return Err(format!("empty specifier; write {tool} for every call")),
         Some(specifier) => kind(tool, &name, specifier)?,
     };
@@ -130,7 +130,7 @@ fn tool_name(tool: &str) -> Result<NameGlob, String> {
     Err(reason.to_owned())
 }
 
-fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
+fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<RuleKind, String> {
     let names = name.names().unwrap_or_default();
     let mut families = names.iter().map(|name| family(name)).collect::<Vec<_>>();
     families.dedup();
@@ -163,11 +163,11 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                 ));
             }
 
-            CommandPattern::new(specifier).map(Kind::Command)
+            CommandPattern::new(specifier).map(RuleKind::Command)
         }
-        Family::Read | Family::Write => PathPattern::new(specifier).map(Kind::Path),
-        Family::Url => UrlPattern::new(specifier).map(Kind::Url),
-        Family::Named => CommandPattern::new(specifier).map(Kind::Named),
+        Family::Read | Family::Write => PathPattern::new(specifier).map(RuleKind::Path),
+        Family::Url => UrlPattern::new(specifier).map(RuleKind::Url),
+        Family::Named => CommandPattern::new(specifier).map(RuleKind::Named),
         Family::Other => match specifier.split_once(':') {
             Some((argument, value))
                 if !argument.trim().is_empty()
@@ -177,7 +177,7 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                         .bytes()
                         .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) =>
             {
-                Ok(Kind::Argument(
+                Ok(RuleKind::Argument(
                     argument.trim().to_owned(),
                     value.trim().to_owned(),
                 ))

@@ -27,13 +27,18 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         let is_git = command.program().is_some_and(|name| name == "git");
         let is_unknown = folders.is_some();
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
-        let words = command.argv.iter().enumerate();
-        let words = words
+        let words = command
+            .argv
+            .iter()
+            .enumerate()
             .filter(move |(index, _)| !texts.contains(index))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
         // The input of an unknown program may be names of files.
-        let feeding = command.piped.flatten().filter(|_| is_unknown);
-        let feeding = feeding.map(|index| &analysis.commands[index].argv[..]);
+        let feeding = command
+            .piped
+            .flatten()
+            .filter(|_| is_unknown)
+            .map(|index| &analysis.commands[index].argv[..]);
         let values = command.values.iter().chain(feeding.unwrap_or_default());
         words
             .chain(values.map(|word| (word, false)))
@@ -120,8 +125,11 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
 
     let is_mark =
         |c: char| "=@:,<;\"'{}()|".contains(c) || is_anything && (c == '\\' || c.is_whitespace());
-    let pieces = text.split(is_mark).filter(|piece| piece.len() < text.len());
-    let mut pieces = pieces.map(str::to_owned).collect::<Vec<_>>();
+    let mut pieces = text
+        .split(is_mark)
+        .filter(|piece| piece.len() < text.len())
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
     if is_anything && text.starts_with('-') && !text.starts_with("--") {
         let ends = text.char_indices().skip(3).take(4);
         pieces.extend(ends.map(|(at, _)| text[at..].to_owned()));
@@ -132,8 +140,11 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
         return vec![Word::unknown()];
     }
 
-    let words = pieces.into_iter().map(Word::from_text);
-    words.map(with_home).collect()
+    pieces
+        .into_iter()
+        .map(Word::from_text)
+        .map(with_home)
+        .collect()
 }
 
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.

@@ -163,8 +163,7 @@ impl PathPattern {
         if segments.last() == Some(&Segment::Deep) {
             segments.pop();
         }
-        let names = segments.iter().map(text_of);
-        let names: Option<Vec<String>> = names.collect();
+        let names: Option<Vec<String>> = segments.iter().map(text_of).collect();
         Some(format!("/{}", names?.join("/")))
     }
 }
@@ -196,11 +195,12 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
     let Segment::Name(name) = segment else {
         return None;
     };
-    let characters = name.iter().map(|token| match token {
-        GlobToken::Char(c) => Some(*c),
-        GlobToken::One | GlobToken::Many => None,
-    });
-    characters.collect()
+    name.iter()
+        .map(|token| match token {
+            GlobToken::Char(c) => Some(*c),
+            GlobToken::One | GlobToken::Many => None,
+        })
+        .collect()
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {

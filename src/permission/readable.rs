@@ -14,7 +14,7 @@ use super::glob::Match;
 use super::links::destination;
 use super::matching::Matcher;
 use super::paths::PathContext;
-use super::rule::{Behavior, Kind, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 
 /// The rules that may keep a file from being shown, and the call they are about.
 ///
@@ -46,7 +46,7 @@ impl Readable {
 
         let rules: Vec<Rule> = rules
             .iter()
-            .filter(|rule| matches!(rule.kind, Kind::Path(_)))
+            .filter(|rule| matches!(rule.kind, RuleKind::Path(_)))
             .filter(keeps_back)
             .cloned()
             .collect();

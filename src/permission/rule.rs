@@ -87,12 +87,12 @@ pub struct Rule {
     message: Option<String>,
     source: Option<Arc<str>>,
     pub(super) name: NameGlob,
-    pub(super) kind: Kind,
+    pub(super) kind: RuleKind,
 }
 
 /// The kind of a specifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RuleKind {
     /// No specifier.
     Tool,
     Command(CommandPattern),
@@ -121,7 +121,7 @@ impl Rule {
         tool: String,
         specifier: Option<String>,
         name: NameGlob,
-        kind: Kind,
+        kind: RuleKind,
     ) -> Self {
         Self {
             behavior,

@@ -384,8 +384,8 @@ impl PermissionGate for PermissionRules {
     }
 
     fn denied_paths(&self, _request: &GateRequest) -> Vec<DeniedPath> {
-        let rules = self.rules.iter();
-        rules
+        self.rules
+            .iter()
             .filter_map(|rule| denied_path(rule, &self.context))
             .collect()
     }

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 
 use super::beneath::Beneath;
-use super::disk::{Disk, Entry, Listing, TreeQuestion};
+use super::disk::{Disk, DiskEntry, Listing, TreeQuestion};
 use super::glob::Match;
 use super::links::destination;
 use super::paths::{PathContext, PathOf, PathPattern};
@@ -106,7 +106,7 @@ impl Walk<'_> {
     fn enter(
         self,
         mut folder: Folder,
-        entry: &Entry,
+        entry: &DiskEntry,
         visited: &mut HashSet<String>,
     ) -> Result<Option<Folder>, Reached> {
         if entry.is_folder {

@@ -13,8 +13,8 @@ const MAX_ID: usize = 200;
 
 /// Returns the identity of an agent: its name, its system, its workspace and the rules it works by.
 pub(super) fn identity(name: &str, root: &str, skill_folders: &[String]) -> String {
-    let skills = skill_folders.iter();
-    let skills: String = skills
+    let skills: String = skill_folders
+        .iter()
         .map(|folder| format!("\n- Skills: {folder}/NAME/SKILL.md"))
         .collect();
     format!(

@@ -44,11 +44,12 @@ pub(super) fn write_system(
     lifted: &[Arc<Message>],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let texts = [system.text_of(Stability::Stable).into()]
+    let texts: Vec<Cow<'_, str>> = [system.text_of(Stability::Stable).into()]
         .into_iter()
         .chain(lifted.iter().map(|message| message.text()))
-        .chain([system.text_of(Stability::Volatile).into()]);
-    let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
+        .chain([system.text_of(Stability::Volatile).into()])
+        .filter(|text| !text.is_empty())
+        .collect();
     if texts.is_empty() {
         return Ok(());
     }

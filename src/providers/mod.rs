@@ -65,7 +65,6 @@
 //! `Debug` output.
 
 pub mod anthropic;
-mod ask;
 mod buffer;
 mod builder;
 mod calls;
@@ -97,6 +96,7 @@ mod resolve;
 mod resolve_window;
 pub mod responses;
 mod schema;
+mod send;
 mod servers;
 pub mod sse;
 mod status;

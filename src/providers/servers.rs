@@ -153,8 +153,7 @@ impl Server {
     }
 
     fn base_url(&self) -> Result<String> {
-        let base_url = env::var(self.base_variable);
-        let base_url = base_url.or_else(|| self.base_url.map(str::to_owned));
+        let base_url = env::var(self.base_variable).or_else(|| self.base_url.map(str::to_owned));
         base_url.ok_or_else(|| {
             let variable = self.base_variable;
             self.mistake(&format!(

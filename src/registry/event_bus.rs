@@ -69,8 +69,10 @@ impl EventBus {
     /// Returns the number of clients.
     pub fn clients(&self) -> usize {
         let clients = lock(&self.0);
-        let open = clients.iter().filter(|client| !client.sender.is_closed());
-        open.count()
+        clients
+            .iter()
+            .filter(|client| !client.sender.is_closed())
+            .count()
     }
 
     fn send(&self, user: Option<&str>, event: &Arc<str>) {

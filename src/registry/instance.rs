@@ -284,8 +284,11 @@ impl Instance {
                 .into_iter()
                 .map(move |name| (name, source.clone()))
         });
-        let registered = self.tools.names(&self.user).into_iter();
-        let registered = registered.map(|name| (name, "external".to_owned()));
+        let registered = self
+            .tools
+            .names(&self.user)
+            .into_iter()
+            .map(|name| (name, "external".to_owned()));
         let mut tools: Vec<ToolInfo> = Vec::new();
         for (name, source) in own.chain(hooks).chain(registered) {
             if tools.iter().all(|tool| tool.name != name) {

@@ -65,8 +65,10 @@ impl Instances {
 
     fn take_unused(&mut self, now: Instant) -> Vec<(Key, Cell)> {
         self.last_search = Some(now);
-        let unused = self.entries.iter().filter(|(_, entry)| entry.is_unused());
-        let mut unused: Vec<(Instant, Key)> = unused
+        let mut unused: Vec<(Instant, Key)> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.is_unused())
             .map(|(key, entry)| (entry.last_use, key.clone()))
             .collect();
         unused.sort_by_key(|(last_use, _)| *last_use);

@@ -100,7 +100,7 @@ pub(super) struct Amounts {
     /// of another.
     reserved_tokens: u128,
     /// True if tokens were used whose price is unknown.
-    unpriced: bool,
+    is_unpriced: bool,
     /// The number of runs that began below.
     subagents: u32,
 }
@@ -133,7 +133,7 @@ impl Budget {
     /// Returns the amount spent in USD, children included; `None` when a price was unknown.
     pub(crate) fn spent_usd(&self) -> Option<f64> {
         let amounts = lock(&self.0.amounts);
-        (!amounts.unpriced).then_some(amounts.usd)
+        (!amounts.is_unpriced).then_some(amounts.usd)
     }
 
     /// Returns the number of tokens used, children included.
@@ -212,7 +212,7 @@ impl Budget {
             let mut amounts = lock(&node.amounts);
             amounts.usd += cost.unwrap_or_default();
             amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
-            amounts.unpriced |= cost.is_none();
+            amounts.is_unpriced |= cost.is_none();
         }
     }
 

@@ -28,7 +28,7 @@ use super::parent_call::ParentCall;
 use super::result_watchers::ResultWatchers;
 use super::running_call::RunningCall;
 use super::settings::RunSettings;
-use super::shared::Shared;
+use super::shared::RunShared;
 use super::state_cell::StateCell;
 use super::system_prompt::SystemPromptHandle;
 
@@ -40,7 +40,7 @@ pub struct RunContext(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     // Fixed for the run.
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RunShared>,
     pub(super) settings: Arc<RunSettings>,
     /// The agent's configuration, which the module `agent` downcasts to its type.
     pub(super) agent_parts: Arc<dyn Any + Send + Sync>,
@@ -77,7 +77,7 @@ impl RunContext {
     pub(crate) fn new(
         settings: Arc<RunSettings>,
         agent_parts: Arc<dyn Any + Send + Sync>,
-        shared: Arc<Shared>,
+        shared: Arc<RunShared>,
         parent: Option<Arc<RunningCall>>,
     ) -> Self {
         let state = AgentState::new(shared.session_id().clone());

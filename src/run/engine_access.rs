@@ -17,10 +17,10 @@ use crate::util::sync::lock;
 use super::context::RunContext;
 use super::granted_questions::GrantedQuestions;
 use super::settings::RunSettings;
-use super::shared::Shared;
+use super::shared::RunShared;
 
 impl RunContext {
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<RunShared> {
         &self.0.shared
     }
 
@@ -122,11 +122,11 @@ impl RunContext {
 
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
         let changes = self.0.state.view(live, f);
-        if !changes.todos && changes.files.is_empty() {
+        if !changes.has_new_todos && changes.files.is_empty() {
             return;
         }
         let kind = self.0.state.with(|state| SystemKind::StateChanged {
-            todos: changes.todos.then(|| state.todos.to_vec()),
+            todos: changes.has_new_todos.then(|| state.todos.to_vec()),
             files: (!changes.files.is_empty()).then_some(changes.files),
         });
         self.emit(kind);

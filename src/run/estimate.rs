@@ -23,12 +23,15 @@ impl HighestPrice {
     /// Returns the highest price of the models; `None` if no price is known. A price that is
     /// negative or not a number counts as unknown.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
-        let prices = cards.iter().filter_map(|card| card.profile.prices);
-        let prices = prices.filter(Prices::are_sound);
-        prices.map(Self::from).reduce(|a, b| Self {
-            input: a.input.max(b.input),
-            output: a.output.max(b.output),
-        })
+        cards
+            .iter()
+            .filter_map(|card| card.profile.prices)
+            .filter(Prices::are_sound)
+            .map(Self::from)
+            .reduce(|a, b| Self {
+                input: a.input.max(b.input),
+                output: a.output.max(b.output),
+            })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
 use super::responder::Responder;
-use super::shared::Shared;
+use super::shared::RunShared;
 use super::stats::RunStats;
 use super::steering::SteeredMessage;
 use super::stop::Stop;
@@ -35,10 +35,10 @@ use super::stop::Stop;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct RunHandle(Arc<Shared>);
+pub struct RunHandle(Arc<RunShared>);
 
 impl RunHandle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<RunShared>) -> Self {
         Self(shared)
     }
 
@@ -109,7 +109,7 @@ impl RunHandle {
 
     /// Requests a compaction before the next model call.
     pub fn compact(&self) {
-        lock(&self.0.control).compact = true;
+        lock(&self.0.control).should_compact = true;
     }
 
     /// Sets the model, from the next turn on.

@@ -10,6 +10,7 @@
 
 mod attempts;
 mod budget;
+mod call_clock;
 mod context;
 mod engine_access;
 mod estimate;
@@ -36,11 +37,13 @@ mod stats;
 mod steering;
 mod stop;
 mod system_prompt;
+mod task_reports;
 mod tree_limits;
 mod typed;
 
 pub use budget::Budget;
 pub(crate) use budget::TIME_LIMIT_REACHED;
+pub(crate) use call_clock::CallClock;
 pub use context::RunContext;
 pub(crate) use estimate::{Estimate, HighestPrice};
 pub use exit_reason::ExitReason;
@@ -53,9 +56,9 @@ pub(crate) use reservation::Reservation;
 pub(crate) use responder::OpenQuestions;
 pub use responder::Responder;
 pub use run::Run;
-pub(crate) use running_call::{CallClock, RunningCall};
+pub(crate) use running_call::RunningCall;
 pub(crate) use settings::RunSettings;
-pub(crate) use shared::{OutputFormat, Shared};
+pub(crate) use shared::{OutputFormat, RunShared};
 pub use stats::{ModelStats, RunStats};
 pub(crate) use steering::SteeredMessage;
 pub(crate) use stop::{CLOSING_TIME, Stop};

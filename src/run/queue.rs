@@ -20,10 +20,10 @@ const USUAL_LEN: usize = 8;
 const SMALL: usize = 4;
 
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.
-pub(super) struct Queue(Mutex<State>);
+pub(super) struct MessageQueue(Mutex<MessageQueueState>);
 
 #[derive(Default)]
-struct State {
+struct MessageQueueState {
     messages: VecDeque<SdkMessage>,
     /// True once `init` was put in front. Messages that are emitted earlier wait behind it.
     is_open: bool,
@@ -35,9 +35,9 @@ struct State {
     writers: Vec<Waker>,
 }
 
-impl State {
+impl MessageQueueState {
     /// Sets the reader that the next message wakes.
-    fn wait(&mut self, reader: Option<&Waker>) {
+    fn set_reader(&mut self, reader: Option<&Waker>) {
         match (&mut self.reader, reader) {
             (Some(former), Some(reader)) => former.clone_from(reader),
             (former, reader) => *former = reader.cloned(),
@@ -50,17 +50,17 @@ impl State {
     }
 }
 
-impl Default for Queue {
+impl Default for MessageQueue {
     fn default() -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(MessageQueueState {
             // 0 is reserved for `init`, which is always the first message.
             next_seq: 1,
-            ..State::default()
+            ..MessageQueueState::default()
         }))
     }
 }
 
-impl Queue {
+impl MessageQueue {
     /// Puts `init` before all messages so far. Does nothing the second time.
     pub(super) fn open(&self, init: impl FnOnce() -> SdkMessage) {
         if lock(&self.0).is_open {
@@ -117,7 +117,7 @@ impl Queue {
         if message.is_some() {
             state.reader = None;
         } else {
-            state.wait(reader);
+            state.set_reader(reader);
         }
 
         if state.writers.is_empty() || !state.messages.is_empty() {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::tool::Answer;
 use crate::util::sync::lock;
 
-use super::shared::Shared;
+use super::shared::RunShared;
 
 /// The questions that are open. Only responders own it: when the last is dropped, every sender is
 /// dropped and every question resolves to [`Answer::Unanswered`].
@@ -69,7 +69,7 @@ impl Drop for QuestionGuard {
 pub struct Responder(Arc<OpenQuestions>);
 
 impl Responder {
-    pub(crate) fn of(shared: &Shared) -> Self {
+    pub(crate) fn of(shared: &RunShared) -> Self {
         Self::of_slot(&mut lock(&shared.questions))
     }
 

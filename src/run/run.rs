@@ -12,14 +12,13 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
-use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
-use crate::tool::{FinishedTask, TaskOutcome};
+use crate::sdk::SdkMessage;
 use crate::util::sync::lock;
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
 use super::responder::{OpenQuestions, Responder};
-use super::shared::{OutputFormat, Shared};
+use super::shared::{OutputFormat, RunShared};
 
 /// The number of messages after which the stream returns `Pending` once, with the task woken, so
 /// that other tasks can run. The loop yields too, but it is not polled while messages wait, unless
@@ -66,7 +65,7 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 #[must_use = "a run does nothing unless it is polled or awaited"]
 pub struct Run {
     future: Option<BoxFuture<'static, Result<RunOutput>>>,
-    shared: Arc<Shared>,
+    shared: Arc<RunShared>,
     /// Wakes the reader through the run's clock.
     waker: Waker,
     output: Option<Box<Result<RunOutput>>>,
@@ -79,7 +78,10 @@ pub struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(shared: Arc<Shared>, future: BoxFuture<'static, Result<RunOutput>>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<RunShared>,
+        future: BoxFuture<'static, Result<RunOutput>>,
+    ) -> Self {
         Self {
             future: Some(future),
             waker: shared.clock.clone().into(),
@@ -267,45 +269,6 @@ impl Run {
                 self.future = Some(future);
             }
         }
-    }
-}
-
-impl FinishedTask {
-    /// Emits the task's end to the reader, and returns the text for the model.
-    pub(crate) fn announce(self, shared: &Shared) -> String {
-        let Self { entry, outcome, .. } = self;
-        for message in entry.open_tasks().take_stopped() {
-            shared.push(message);
-        }
-
-        let id = entry.id();
-        let label = &entry.spec().label;
-        let (status, text) = match outcome {
-            TaskOutcome::Completed(text) => (TaskState::Completed, text),
-            TaskOutcome::Failed(text) => (TaskState::Failed, text),
-            TaskOutcome::Stopped if entry.is_stopped() => {
-                (TaskState::Stopped, "The task was stopped.".to_owned())
-            }
-            TaskOutcome::Stopped => (
-                TaskState::Stopped,
-                "The run ended before the task did; the task was ended with it.".to_owned(),
-            ),
-        };
-
-        let unread_note = match entry.unread_count() {
-            0 => String::new(),
-            count => format!("\n\nMessages to the task that it did not read: {count}"),
-        };
-        let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}{unread_note}");
-        let mut notification = TaskNotification::new(id.clone(), status, text);
-        notification.tool_use_id = entry.spec().tool_use_id.clone();
-        notification.usage = Some(entry.usage());
-        let kind = SystemKind::TaskNotification(Box::new(notification));
-        shared.push(SdkMessage::System(SystemEvent::new(
-            shared.envelope(),
-            kind,
-        )));
-        model_text
     }
 }
 

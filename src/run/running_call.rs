@@ -1,84 +1,27 @@
 //! A tool call in progress: the host of its context, and the parent of child runs.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, Message, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
-use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
+use crate::sdk::{PermissionRequest, SdkMessage};
 use crate::tool::{
-    Answer, AnswerForm, Asking, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode,
+    Answer, AnswerForm, Asking, BackgroundTasks, LoadPermit, PermissionGate, PermissionMode,
     StateView, Tool, ToolContext, ToolHost, TurnTools,
 };
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
+use super::call_clock::{CallClock, PausedClock};
 use super::context::RunContext;
 use super::forwarded_runs::ForwardedRuns;
 use super::parent_call::ParentCall;
-use super::poll_clock::PollClock;
-
-/// The start time of a call, and the time of its last progress as the run counts it.
-pub(crate) struct CallClock {
-    run: Arc<PollClock>,
-    started: Instant,
-    moved: Mutex<Duration>,
-    /// Questions that are open: while there are any, no time passes.
-    asking: AtomicUsize,
-}
-
-impl CallClock {
-    pub(crate) fn start(run: &RunContext) -> Arc<Self> {
-        let run = run.shared().clock.clone();
-        Arc::new(Self {
-            started: Instant::now(),
-            moved: Mutex::new(run.elapsed()),
-            run,
-            asking: AtomicUsize::new(0),
-        })
-    }
-
-    fn elapsed(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
-    }
-
-    /// Returns the time since the call's last progress; none while it waits for an answer.
-    pub(crate) fn idle(&self) -> Duration {
-        if self.asking.load(Ordering::Acquire) > 0 {
-            return Duration::ZERO;
-        }
-        self.run.elapsed().saturating_sub(*lock(&self.moved))
-    }
-
-    /// Restarts the time without progress.
-    pub(crate) fn touch(&self) {
-        *lock(&self.moved) = self.run.elapsed();
-    }
-}
-
-struct PausedClock<'a>(&'a CallClock);
-
-impl<'a> PausedClock<'a> {
-    fn begin(clock: &'a CallClock) -> Self {
-        clock.asking.fetch_add(1, Ordering::AcqRel);
-        Self(clock)
-    }
-}
-
-impl Drop for PausedClock<'_> {
-    fn drop(&mut self) {
-        self.0.touch();
-        self.0.asking.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// A tool call in progress: the host of its [`ToolContext`], and the parent of child runs.
 pub(crate) struct RunningCall {
@@ -194,15 +137,6 @@ impl Drop for EndGuard {
     }
 }
 
-impl CallClock {
-    /// Returns a progress message of the call.
-    pub(crate) fn progress(&self, run: &RunContext, call: &ToolCall) -> ToolProgress {
-        let id = call.id.clone();
-        let name = call.name.clone();
-        ToolProgress::new(run.shared().envelope(), id, name, self.elapsed())
-    }
-}
-
 impl ToolHost for RunningCall {
     fn session_id(&self) -> &Arc<str> {
         self.run.session_id()
@@ -308,7 +242,7 @@ impl ToolHost for RunningCall {
         self.max_result_bytes
     }
 
-    fn load_turn(&self) -> BoxFuture<'_, LoadTurn> {
+    fn load_permit(&self) -> BoxFuture<'_, LoadPermit> {
         async move {
             let _paused = PausedClock::begin(&self.clock);
             self.run.shared().tree.loads.next().await

@@ -21,7 +21,7 @@ use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
-use super::queue::Queue;
+use super::queue::MessageQueue;
 use super::responder::OpenQuestions;
 use super::stats::{ModelStats, RunStats};
 use super::steering::SteeredMessage;
@@ -44,21 +44,21 @@ pub(crate) struct Control {
     /// The ids of inputs that answered questions, until they are stored.
     pub(crate) answer_ids: Vec<Arc<str>>,
     /// True once further steering would not be read.
-    closed: bool,
-    pub(crate) compact: bool,
+    is_closed: bool,
+    pub(crate) should_compact: bool,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) mode: Option<PermissionMode>,
 }
 
 /// The state of one run shared by the loop, its reader and its handles.
-pub(crate) struct Shared {
+pub(crate) struct RunShared {
     session_id: Arc<str>,
     run_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
     pub(crate) tasks: BackgroundTasks,
     pub(crate) tree: TreeLimits,
     pub(crate) clock: Arc<PollClock>,
-    queue: Queue,
+    queue: MessageQueue,
     stop_signal: StopSignal,
     pub(crate) control: Mutex<Control>,
     pub(crate) questions: Mutex<Weak<OpenQuestions>>,
@@ -68,13 +68,13 @@ pub(crate) struct Shared {
     /// The warnings of models that were emitted.
     pub(crate) model_warnings: Mutex<BTreeSet<String>>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
-    ended: AtomicBool,
+    has_ended: AtomicBool,
     end_notify: Notify,
     /// Notified when a message to the model arrives, and to end the wait for one.
     steer_notify: Notify,
 }
 
-impl Shared {
+impl RunShared {
     pub(crate) fn new(
         session_id: Arc<str>,
         parent_tool_use_id: Option<Arc<str>>,
@@ -88,7 +88,7 @@ impl Shared {
             tasks,
             tree,
             clock: Arc::default(),
-            queue: Queue::default(),
+            queue: MessageQueue::default(),
             stop_signal: StopSignal::default(),
             control: Mutex::default(),
             questions: Mutex::default(),
@@ -96,7 +96,7 @@ impl Shared {
             child_models: Mutex::default(),
             model_warnings: Mutex::default(),
             end: Mutex::default(),
-            ended: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             end_notify: Notify::new(),
             steer_notify: Notify::new(),
         }
@@ -151,11 +151,11 @@ impl Shared {
     /// Queues a message to the model for its next turn; returns `false` when there will be none.
     pub(crate) fn steer(&self, message: impl Into<SteeredMessage>) -> bool {
         let mut control = lock(&self.control);
-        if !control.closed {
+        if !control.is_closed {
             control.steering.push(message.into());
             self.steer_notify.notify_one();
         }
-        !control.closed
+        !control.is_closed
     }
 
     /// Completes when a message to the model has arrived since the last call, even if a turn has
@@ -172,13 +172,13 @@ impl Shared {
     /// Closes steering; returns `false`, without a change, when there are unread messages.
     pub(crate) fn close_steering(&self) -> bool {
         let mut control = lock(&self.control);
-        control.closed = control.steering.is_empty();
-        control.closed
+        control.is_closed = control.steering.is_empty();
+        control.is_closed
     }
 
     /// Accepts no more steering, even if messages are left.
     pub(crate) fn end_steering(&self) {
-        lock(&self.control).closed = true;
+        lock(&self.control).is_closed = true;
     }
 
     /// Stops the run at `deadline`.
@@ -229,12 +229,12 @@ impl Shared {
     pub(crate) fn mark_ended(&self) {
         self.queue.close();
         self.end_steering();
-        self.ended.store(true, Ordering::Release);
+        self.has_ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();
     }
 
     pub(crate) fn is_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.has_ended.load(Ordering::Acquire)
     }
 
     pub(crate) async fn wait(&self) {
@@ -246,7 +246,7 @@ impl Shared {
     }
 }
 
-impl TaskSink for Shared {
+impl TaskSink for RunShared {
     fn emit(&self, kind: SystemKind) {
         let event = SystemEvent::new(self.envelope(), kind);
         self.push(SdkMessage::System(event));
@@ -257,6 +257,6 @@ impl TaskSink for Shared {
     }
 
     fn drained(&self) -> BoxFuture<'_, ()> {
-        Shared::drained(self).boxed()
+        RunShared::drained(self).boxed()
     }
 }

@@ -57,10 +57,10 @@ impl Holders {
     /// answered all.
     fn unanswered_wakes(&self) -> Option<HashMap<u64, NonZeroU64>> {
         let clocks = lock(&self.clocks);
-        let wakes = clocks
+        let wakes: HashMap<_, _> = clocks
             .iter()
-            .map(|(id, clock)| Some((*id, clock.unanswered_wake()?)));
-        let wakes: HashMap<_, _> = wakes.collect::<Option<_>>()?;
+            .map(|(id, clock)| Some((*id, clock.unanswered_wake()?)))
+            .collect::<Option<_>>()?;
         (!wakes.is_empty()).then_some(wakes)
     }
 }

@@ -1,9 +1,8 @@
 //! The run's state.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::session::AgentState;
+use crate::session::{AgentState, Files, changed_files};
 use crate::tool::StateView;
 use crate::util::Guarded;
 
@@ -23,23 +22,23 @@ impl StateCell {
     /// with the state until they are changed.
     ///
     /// Returns the changes of the task list and the files.
-    pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> Changed {
+    pub(super) fn view(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) -> StateChange {
         if !live {
             let mut copy = self.0.with(|state| state.clone());
             f(copy.view());
-            return Changed::default();
+            return StateChange::default();
         }
 
         self.0.lend(|state| {
             let todos = state.todos.clone();
             let files = state.files.clone();
             f(state.view());
-            let mut changes = Changed::default();
+            let mut changes = StateChange::default();
 
             // Equal content keeps the existing allocation.
             if !Arc::ptr_eq(&todos, &state.todos) {
-                changes.todos = *todos != *state.todos;
-                if !changes.todos {
+                changes.has_new_todos = *todos != *state.todos;
+                if !changes.has_new_todos {
                     state.todos = todos;
                 }
             }
@@ -57,22 +56,16 @@ impl StateCell {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Changed {
-    pub(super) todos: bool,
+pub(super) struct StateChange {
+    pub(super) has_new_todos: bool,
     /// The paths that were written, changed or removed, sorted.
     pub(super) files: Vec<String>,
 }
 
-type Files = BTreeMap<Arc<str>, Arc<str>>;
-
 fn changed_paths(before: &Files, after: &Files) -> Vec<String> {
-    let written_entries = after
-        .iter()
-        .filter(|(path, content)| before.get(*path) != Some(*content));
-    let removed = before.keys().filter(|path| !after.contains_key(*path));
-    let paths: BTreeSet<_> = written_entries
-        .map(|(path, _)| path)
-        .chain(removed)
+    let mut paths: Vec<_> = changed_files(before, after)
+        .map(|(path, _)| path.to_string())
         .collect();
-    paths.into_iter().map(|path| path.to_string()).collect()
+    paths.sort_unstable();
+    paths
 }

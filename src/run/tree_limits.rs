@@ -1,7 +1,7 @@
 //! The limits that a run shares with its child runs.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tool::LoadTurns;
+use crate::tool::LoadPermits;
 use crate::util::byte_pool::BytePool;
 
 use super::parent_call::MAX_DEPTH;
@@ -16,7 +16,7 @@ const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 /// The limits that a run shares with its child runs. Clones share them.
 #[derive(Clone)]
 pub(crate) struct TreeLimits {
-    pub(crate) loads: LoadTurns,
+    pub(crate) loads: LoadPermits,
     pub(crate) histories: BytePool,
     /// For the events of models that have not arrived whole.
     pub(crate) event_buffers: BytePool,
@@ -31,7 +31,7 @@ impl TreeLimits {
     /// Creates the limits of a run that has no parent.
     pub(crate) fn new(max_history_bytes: usize, max_depth: u32, wrapping_hooks: usize) -> Self {
         Self {
-            loads: LoadTurns::default(),
+            loads: LoadPermits::default(),
             histories: BytePool::new(max_history_bytes),
             event_buffers: BytePool::new(MAX_EVENT_BYTES),
             max_depth: max_depth.min(MAX_DEPTH),

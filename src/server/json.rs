@@ -99,8 +99,11 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalBody<T> {
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let value = headers.get(header::CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok());
-    let essence = value.and_then(|value| value.split(';').next());
-    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = value
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let is_json = essence == "application/json"
         || (essence.starts_with("application/") && essence.ends_with("+json"));
     if is_json {
@@ -115,8 +118,10 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 /// Reads a body of at most `limit` bytes. Each piece must arrive within `time`, and the whole
 /// within 60 s plus the time that it takes at 64 KiB/s.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let length = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
@@ -128,15 +133,16 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Byt
         let bytes_time = Duration::from_secs((body.len() / MIN_BYTES_PER_SECOND) as u64);
         let deadline = begin + BODY_TIME + bytes_time;
         let piece_deadline = Instant::now() + time;
-        let next_piece = timeout_at(deadline.min(piece_deadline), stream.next()).await;
-        let next_piece = next_piece.map_err(|_| {
-            let text = if piece_deadline <= deadline {
-                format!("no part of the body arrived within {} s", time.as_secs())
-            } else {
-                "the body arrived too slowly; send it faster, or a smaller one".to_owned()
-            };
-            ApiError::new(StatusCode::REQUEST_TIMEOUT, text)
-        })?;
+        let next_piece = timeout_at(deadline.min(piece_deadline), stream.next())
+            .await
+            .map_err(|_| {
+                let text = if piece_deadline <= deadline {
+                    format!("no part of the body arrived within {} s", time.as_secs())
+                } else {
+                    "the body arrived too slowly; send it faster, or a smaller one".to_owned()
+                };
+                ApiError::new(StatusCode::REQUEST_TIMEOUT, text)
+            })?;
         let Some(piece) = next_piece else {
             return Ok(body.into());
         };

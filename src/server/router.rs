@@ -72,11 +72,12 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 
 /// Checks a request, and contains the panics of its handler.
 async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
-    let response = catch_async(check_and_run(&app, request, next)).await;
-    let mut response = response.unwrap_or_else(|panic| {
-        tracing::error!(panic, "a request panicked");
-        ApiError::internal().into_response()
-    });
+    let mut response = catch_async(check_and_run(&app, request, next))
+        .await
+        .unwrap_or_else(|panic| {
+            tracing::error!(panic, "a request panicked");
+            ApiError::internal().into_response()
+        });
     let headers = response.headers_mut();
     let no_sniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, no_sniff);

@@ -34,8 +34,9 @@ pub(crate) fn changed_files<'a>(
     let written_files = after
         .iter()
         .filter(move |(path, content)| !is_known(path, content));
-    let removed = removed.map(|path| (path, None));
-    removed.chain(written_files.map(|(path, content)| (path, Some(content))))
+    removed
+        .map(|path| (path, None))
+        .chain(written_files.map(|(path, content)| (path, Some(content))))
 }
 
 /// The state of one conversation: the data that hooks read and change, and that a store saves.
@@ -183,12 +184,11 @@ impl AgentState {
     /// Returns the metadata of all assistant messages, with their positions in the history, in
     /// order.
     pub fn message_infos(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageInfo)> {
-        let infos = self.infos.iter();
-        infos.map(|(message, info)| (message, &**info))
+        self.infos.iter().map(|(message, info)| (message, &**info))
     }
 
     /// Stores the metadata of the last message, if that is an answer.
-    pub(crate) fn inform(&mut self, info: Arc<MessageInfo>) {
+    pub(crate) fn set_last_info(&mut self, info: Arc<MessageInfo>) {
         if let Some(Message::Assistant(_)) = self.messages.last() {
             self.infos.put(self.messages.len() - 1, info);
         }
@@ -196,7 +196,7 @@ impl AgentState {
 
     /// Keeps the data stored by position in the history only where `old_messages` has the same
     /// message at that position.
-    pub(crate) fn keep_places(&mut self, old_messages: &Messages) {
+    pub(crate) fn retain_positions(&mut self, old_messages: &Messages) {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs.keep(shared_len, self.messages.len());
         let now = self.messages.as_slice();
@@ -259,7 +259,7 @@ impl AgentState {
         let old_messages = self.messages.clone();
         let repairs = self.messages.repair_keeping(&waiting_ids);
         if !repairs.is_empty() {
-            self.keep_places(&old_messages);
+            self.retain_positions(&old_messages);
         }
         repairs
     }
@@ -299,7 +299,7 @@ fn no_files() -> Arc<Files> {
 }
 
 /// Returns `true` if the session belongs to another user than `user_id`.
-pub(crate) fn is_of_another(state: &AgentState, user_id: Option<&Arc<str>>) -> bool {
+pub(crate) fn belongs_to_other_user(state: &AgentState, user_id: Option<&Arc<str>>) -> bool {
     match (&state.user_id, user_id) {
         (Some(owner), Some(user)) => owner != user,
         _ => false,

@@ -48,12 +48,13 @@ impl Damage {
 impl Damage {
     /// Returns the same part in pieces of at most `most` bytes.
     pub(crate) fn pieces(&self, most: u64) -> impl Iterator<Item = Self> + '_ {
-        let starts = (0..self.len.div_ceil(most).max(1)).map(move |number| number * most);
-        starts.map(move |start| Self {
-            offset: self.offset.saturating_add(start),
-            len: (self.len - start).min(most),
-            ..self.clone()
-        })
+        (0..self.len.div_ceil(most).max(1))
+            .map(move |number| number * most)
+            .map(move |start| Self {
+                offset: self.offset.saturating_add(start),
+                len: (self.len - start).min(most),
+                ..self.clone()
+            })
     }
 }
 

@@ -157,8 +157,9 @@ impl Inputs {
     /// Returns the ids of the inputs, and the positions of their first messages.
     #[cfg(feature = "server")]
     pub(crate) fn starts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
-        let inputs = self.0.iter();
-        inputs.filter_map(|input| Some((&input.id, input.from?)))
+        self.0
+            .iter()
+            .filter_map(|input| Some((&input.id, input.from?)))
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
@@ -224,8 +225,7 @@ impl Inputs {
 
     /// Adds the unknown ids among `ids` as inputs that each consist of these messages.
     pub(crate) fn begin_unknown(&mut self, ids: &[Arc<str>], messages: &Range<usize>) {
-        let known_ids = self.0.iter().map(|input| input.id.clone());
-        let mut known_ids: HashSet<_> = known_ids.collect();
+        let mut known_ids: HashSet<_> = self.0.iter().map(|input| input.id.clone()).collect();
         for id in ids {
             if known_ids.insert(id.clone()) {
                 self.begin(id.clone(), messages.clone());
@@ -314,8 +314,12 @@ impl Inputs {
         }
         earlier.keep(kept, kept);
         let ids: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
-        let own_inputs = self.0.iter().filter(|input| !ids.contains(&input.id));
-        let own_inputs: Vec<_> = own_inputs.cloned().collect();
+        let own_inputs: Vec<_> = self
+            .0
+            .iter()
+            .filter(|input| !ids.contains(&input.id))
+            .cloned()
+            .collect();
         Arc::make_mut(&mut earlier.0).extend(own_inputs);
         *self = earlier;
     }

@@ -91,14 +91,18 @@ impl Infos {
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &Arc<MessageInfo>)> {
-        let infos = self.0.iter().flat_map(|infos| infos.iter());
-        infos.map(|(message, info)| (*message, info))
+        self.0
+            .iter()
+            .flat_map(|infos| infos.iter())
+            .map(|(message, info)| (*message, info))
     }
 
-    /// Returns the metadata of the messages after the first `kept`.
-    pub(crate) fn behind(&self, kept: usize) -> impl Iterator<Item = &MessageInfo> {
-        let infos = self.0.iter().flat_map(move |infos| infos.range(kept..));
-        infos.map(|(_, info)| &**info)
+    /// Returns the metadata of the messages after the first `len`.
+    pub(crate) fn after(&self, len: usize) -> impl Iterator<Item = &MessageInfo> {
+        self.0
+            .iter()
+            .flat_map(move |infos| infos.range(len..))
+            .map(|(_, info)| &**info)
     }
 
     pub(crate) fn put(&mut self, message: usize, info: Arc<MessageInfo>) {
@@ -140,8 +144,11 @@ impl Infos {
             (Some(a), Some(b)) => !Arc::ptr_eq(a, b) && a != b,
             _ => true,
         };
-        let places = self.iter().chain(other.iter()).map(|(message, _)| message);
-        places.filter(differs).min()
+        self.iter()
+            .chain(other.iter())
+            .map(|(message, _)| message)
+            .filter(differs)
+            .min()
     }
 }
 
@@ -162,9 +169,9 @@ mod tests {
         let call = ToolCall::new("c", "look", serde_json::json!({}));
         let mut state = AgentState::new("s");
         state.messages = Messages::from("Hi").with(Message::ai_calling("", [call]));
-        state.inform(info("first"));
+        state.set_last_info(info("first"));
         state.messages = state.messages.clone().human("And?").ai("Well.");
-        state.inform(info("second"));
+        state.set_last_info(info("second"));
         assert!(!state.repair().is_empty());
         assert_eq!(state.messages.len(), 5, "the result was put in between");
         let infos: Vec<_> = state.message_infos().collect();

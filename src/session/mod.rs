@@ -38,10 +38,11 @@ mod size;
 mod sqlite;
 mod stored;
 mod text_cost;
+mod tool_state;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
-pub(crate) use agent_state::is_of_another;
+pub(crate) use agent_state::belongs_to_other_user;
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
@@ -73,3 +74,4 @@ pub(crate) use session_store::check_id;
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;
 pub use stored::StoredSession;
+pub(crate) use tool_state::ToolState;

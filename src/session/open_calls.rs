@@ -43,13 +43,13 @@ impl OpenCalls {
 }
 
 /// An item of one of the lists.
-trait OpenCall {
+trait CallEntry {
     fn id(&self) -> Option<&Arc<str>>;
 
     fn is(&self, id: &str) -> bool;
 }
 
-impl OpenCall for Arc<str> {
+impl CallEntry for Arc<str> {
     fn id(&self) -> Option<&Arc<str>> {
         Some(self)
     }
@@ -59,7 +59,7 @@ impl OpenCall for Arc<str> {
     }
 }
 
-impl OpenCall for Arc<Message> {
+impl CallEntry for Arc<Message> {
     fn id(&self) -> Option<&Arc<str>> {
         self.as_tool_result().map(|result| &result.tool_call_id)
     }
@@ -78,7 +78,7 @@ struct Index {
 }
 
 impl Index {
-    fn push<T: OpenCall>(&mut self, list: &mut Vec<T>, item: T) {
+    fn push<T: CallEntry>(&mut self, list: &mut Vec<T>, item: T) {
         if list.len() < SEARCHED {
             self.positions.clear();
             list.push(item);
@@ -92,7 +92,7 @@ impl Index {
         self.list = place(list);
     }
 
-    fn remove<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) {
+    fn remove<T: CallEntry>(&mut self, list: &mut Vec<T>, id: &str) {
         if list.len() <= SEARCHED {
             self.positions = HashMap::new();
             list.retain(|item| !item.is(id));
@@ -111,7 +111,7 @@ impl Index {
     }
 
     /// Returns the position of a call. The index is rebuilt when the list was changed meanwhile.
-    fn find<T: OpenCall>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
+    fn find<T: CallEntry>(&mut self, list: &mut Vec<T>, id: &str) -> Option<usize> {
         let is_there = |position: &usize| list.get(*position).is_some_and(|item| item.is(id));
         let position = self.positions.get(id);
         let is_current = !self.positions.is_empty() && self.list == place(list);

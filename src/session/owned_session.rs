@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 
-use super::agent_state::{AgentState, is_of_another};
+use super::agent_state::{AgentState, belongs_to_other_user};
 use super::errors::not_found;
 use super::info::SessionInfo;
 use super::record::Record;
@@ -24,7 +24,7 @@ impl OwnedSession<'_> {
     pub(crate) async fn state(&self) -> Result<Option<AgentState>> {
         let stored_session = self.store.load(self.id).await?;
         let state = stored_session.map(|session| session.state);
-        Ok(state.filter(|state| !is_of_another(state, self.owner)))
+        Ok(state.filter(|state| !belongs_to_other_user(state, self.owner)))
     }
 
     /// Checks that the session is not one of another user.
@@ -38,8 +38,7 @@ impl OwnedSession<'_> {
     /// Sets the title; an empty one removes it.
     pub(crate) async fn set_title(&self, title: Arc<str>) -> Result<()> {
         let lease = self.store.lease(self.id).await?;
-        let state = self.state().await?;
-        let mut state = state.ok_or_else(|| not_found(self.id))?;
+        let mut state = self.state().await?.ok_or_else(|| not_found(self.id))?;
         state.title = Some(title).filter(|title| !title.trim().is_empty());
         self.store.append(&lease, vec![Record::about(&state)]).await
     }

@@ -63,20 +63,24 @@ impl ListQuery {
 
     /// Returns the page of a whole list.
     pub(super) fn page(&self, mut list: Vec<SessionInfo>) -> Result<SessionPage> {
-        let after = self.after.as_deref().map(Position::read).transpose()?;
+        let after = self
+            .after
+            .as_deref()
+            .map(SessionPosition::read)
+            .transpose()?;
         list.retain(|info| {
             let is_of_user = self.user_id.is_none() || info.user_id == self.user_id;
             let is_later = after
                 .as_ref()
-                .is_none_or(|after| Position::of(info) > *after);
+                .is_none_or(|after| SessionPosition::of(info) > *after);
             info.parent.is_none() && is_of_user && is_later
         });
-        list.sort_by_cached_key(Position::of);
+        list.sort_by_cached_key(SessionPosition::of);
         let has_more = list.len() > self.limit.max(1);
         list.truncate(self.limit.max(1));
         let last = list.last().filter(|_| has_more);
         Ok(SessionPage {
-            next: last.map(|info| Position::of(info).write()),
+            next: last.map(|info| SessionPosition::of(info).write()),
             sessions: list,
         })
     }
@@ -95,9 +99,9 @@ pub struct SessionPage {
 
 /// The position of a session in a list: the latest first, and by id where times are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Position(Reverse<u128>, Arc<str>);
+struct SessionPosition(Reverse<u128>, Arc<str>);
 
-impl Position {
+impl SessionPosition {
     fn of(info: &SessionInfo) -> Self {
         let time = info.updated_at;
         let age = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());

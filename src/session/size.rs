@@ -173,7 +173,7 @@ impl SessionSize {
             Record::Truncated { messages } if *messages < self.messages.len() => {
                 let removed_bytes = self.messages.drain(messages..).sum::<usize>();
                 self.message_bytes -= removed_bytes;
-                let freed = state.infos.behind(*messages).map(of_info).sum();
+                let freed = state.infos.after(*messages).map(of_info).sum();
                 self.info_bytes = self.info_bytes.saturating_sub(freed);
             }
             Record::ToolStarted { .. } | Record::ToolEnded { .. } => self.open_call_bytes += added,
@@ -279,9 +279,10 @@ fn of_texts(texts: [&Option<Arc<str>>; 4]) -> usize {
 }
 
 fn of_todos(todos: &[Todo]) -> usize {
-    let todos = todos.iter();
-    let sizes = todos.map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED);
-    sizes.sum()
+    todos
+        .iter()
+        .map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED)
+        .sum()
 }
 
 /// Returns the size of a call that waits, in bytes. Its arguments count, although they may be

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-use super::agent_state::{AgentState, PendingCall, changed_files};
+use super::agent_state::{AgentState, PendingCall};
 use super::damage::Damage;
 use super::inputs::{InputsChange, bound_ids};
 use super::json::title_of;
 use super::open_calls::OpenCalls;
 use super::record::Record;
+use super::tool_state::ToolState;
 
 /// A session as a store returns it.
 ///
@@ -55,7 +56,7 @@ impl StoredSession {
         let state = &mut self.state;
         match record {
             Record::Message { message, input_id } => self.add(message, input_id),
-            Record::MessageInfo { info } => state.inform(info),
+            Record::MessageInfo { info } => state.set_last_info(info),
             Record::Truncated { messages } => self.truncate(messages),
             Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
             Record::ToolEnded { result } => {
@@ -166,18 +167,7 @@ impl StoredSession {
             records.push(metadata);
         }
 
-        if !Arc::ptr_eq(&old_state.todos, &now.todos) && old_state.todos != now.todos {
-            let todos = now.todos.clone();
-            records.push(Record::Todos { todos });
-        }
-
-        if !Arc::ptr_eq(&old_state.files, &now.files) {
-            let files = changed_files(&old_state.files, &now.files);
-            records.extend(files.map(|(path, content)| Record::File {
-                path: path.clone(),
-                content: content.cloned(),
-            }));
-        }
+        ToolState::of(old_state).push_changes(&ToolState::of(now), &mut records);
 
         // State that changed with messages is written before them, so that a copy that is cut
         // between them has it as well.

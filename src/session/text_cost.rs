@@ -68,7 +68,7 @@ fn counted(text: &[u8], nesting: usize) -> Counter<'_> {
 
 /// The kind of the value that ended last.
 #[derive(Clone, Copy, PartialEq)]
-enum Last {
+enum LastValue {
     /// A string that begins and ends here.
     Text(usize, usize),
     Other,
@@ -76,7 +76,7 @@ enum Last {
 
 /// One container that is open.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct OpenContainer {
     start: usize,
     fields: usize,
 }
@@ -86,11 +86,11 @@ struct Counter<'a> {
     /// The number of containers around the text.
     nesting: usize,
     offset: usize,
-    levels: [Level; PARSER_DEPTH + 1],
+    levels: [OpenContainer; PARSER_DEPTH + 1],
     depth: usize,
     /// True if the next scalar is a new value.
     is_new: bool,
-    last: Last,
+    last: LastValue,
     /// True if the last name may belong to arguments in text form, which are parsed as JSON again.
     names_arguments: bool,
     memory: usize,
@@ -103,10 +103,10 @@ impl<'a> Counter<'a> {
             text,
             nesting,
             offset: 0,
-            levels: [Level::default(); PARSER_DEPTH + 1],
+            levels: [OpenContainer::default(); PARSER_DEPTH + 1],
             depth: 0,
             is_new: true,
-            last: Last::Other,
+            last: LastValue::Other,
             names_arguments: false,
             memory: 0,
             longest_copy: 0,
@@ -145,14 +145,14 @@ impl<'a> Counter<'a> {
             _ => {}
         }
 
-        self.last = Last::Other;
+        self.last = LastValue::Other;
         true
     }
 
     /// The last string was the name of a field.
     fn name(&mut self) {
         self.is_new = true;
-        let Last::Text(start, end) = self.last else {
+        let LastValue::Text(start, end) = self.last else {
             return;
         };
 
@@ -172,12 +172,12 @@ impl<'a> Counter<'a> {
         }
 
         self.depth += 1;
-        self.levels[self.depth] = Level {
+        self.levels[self.depth] = OpenContainer {
             start: self.offset,
             fields: 0,
         };
         self.is_new = true;
-        self.last = Last::Other;
+        self.last = LastValue::Other;
         self.memory += VALUE + memory;
         true
     }
@@ -204,7 +204,7 @@ impl<'a> Counter<'a> {
                 .memory
                 .saturating_add(cost_of_quoted(&self.text[start..end]));
         }
-        self.last = Last::Text(start, end);
+        self.last = LastValue::Text(start, end);
     }
 }
 
@@ -212,13 +212,15 @@ impl<'a> Counter<'a> {
 /// is written as a number may be any.
 fn cost_of_quoted(text: &[u8]) -> usize {
     let next_bytes = text.iter().skip(1).chain(b"\"");
-    let costs = text.iter().zip(next_bytes).map(|pair| match pair {
-        (b'{', _) | (b'\\', b'u') => VALUE + STRUCT + NODE,
-        (b'[', _) => VALUE + ARRAY,
-        (b',' | b':', _) => VALUE + TEXT + NODE / NODE_FIELDS,
-        _ => 0,
-    });
-    costs.fold(text.len(), usize::saturating_add)
+    text.iter()
+        .zip(next_bytes)
+        .map(|pair| match pair {
+            (b'{', _) | (b'\\', b'u') => VALUE + STRUCT + NODE,
+            (b'[', _) => VALUE + ARRAY,
+            (b',' | b':', _) => VALUE + TEXT + NODE / NODE_FIELDS,
+            _ => 0,
+        })
+        .fold(text.len(), usize::saturating_add)
 }
 
 #[cfg(test)]

@@ -186,13 +186,16 @@ impl HandoffsBuilder {
         let store = self
             .store
             .unwrap_or_else(|| Arc::new(ThreadStore::of_agent()));
-        let agents = self.agents.into_iter().map(|(name, _, agent)| {
-            let hook = HandoffHook::new(name.clone(), &members, self.max_handoffs);
-            let context = format!("agent {name:?}");
-            let agent = agent.name(name).store(store.clone()).hook(hook).build();
-            agent.map_err(|error| error.context(context))
-        });
-        let agents = agents.collect::<Result<Vec<_>>>()?;
+        let agents = self
+            .agents
+            .into_iter()
+            .map(|(name, _, agent)| {
+                let hook = HandoffHook::new(name.clone(), &members, self.max_handoffs);
+                let context = format!("agent {name:?}");
+                let agent = agent.name(name).store(store.clone()).hook(hook).build();
+                agent.map_err(|error| error.context(context))
+            })
+            .collect::<Result<Vec<_>>>()?;
         Ok(Handoffs(Arc::new(Group { agents, store })))
     }
 }

@@ -60,14 +60,14 @@ impl HandoffHook {
             },
             "required": ["agent"]
         });
-        let handover = Arc::new(Handover {
+        let handoff = Arc::new(Handoff {
             own_name,
             names: members.iter().map(|(name, _)| name.clone()).collect(),
             max_handoffs,
         });
         let run = move |cx: ToolContext, args: Value| {
-            let handover = handover.clone();
-            async move { handover.run(&cx, &args) }
+            let handoff = handoff.clone();
+            async move { handoff.run(&cx, &args) }
         };
         let tool = FuncTool::new(TOOL, description, parameters, run)
             .side_effect(SideEffect::ReadOnly)
@@ -78,13 +78,13 @@ impl HandoffHook {
 }
 
 /// The data of the tool `handoff`.
-struct Handover {
+struct Handoff {
     own_name: Arc<str>,
     names: Vec<Arc<str>>,
     max_handoffs: u32,
 }
 
-impl Handover {
+impl Handoff {
     fn run(&self, cx: &ToolContext, args: &Value) -> Result<ToolOutput, BoxError> {
         if cx.depth() > 0 {
             return Err("a subagent cannot hand over the conversation".into());

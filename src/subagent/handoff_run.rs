@@ -39,7 +39,7 @@ pub struct HandoffRun {
     session: Session,
     input_id: Option<Arc<str>>,
     input: Messages,
-    step: Step,
+    step: HandoffStep,
     /// The agent of the run in progress.
     agent_name: Arc<str>,
     questions: Weak<OpenQuestions>,
@@ -53,7 +53,7 @@ pub struct HandoffRun {
     output: Option<Box<Result<RunOutput>>>,
 }
 
-enum Step {
+enum HandoffStep {
     Load(BoxFuture<'static, Result<Option<StoredSession>>>),
     Run(Box<Run>),
     End,
@@ -68,7 +68,7 @@ impl HandoffRun {
             session,
             input_id: None,
             input,
-            step: Step::Load(load.boxed()),
+            step: HandoffStep::Load(load.boxed()),
             agent_name: Arc::default(),
             questions: Weak::new(),
             is_interrupted: false,
@@ -116,7 +116,7 @@ impl HandoffRun {
     /// until the responder is dropped.
     pub fn responder(&mut self) -> Responder {
         let responder = Responder::of_slot(&mut self.questions);
-        if let Step::Run(run) = &self.step {
+        if let HandoffStep::Run(run) = &self.step {
             run.share_questions(&self.questions);
         }
         responder
@@ -125,7 +125,7 @@ impl HandoffRun {
     /// Stops the run at once, as [`RunHandle::interrupt`](crate::RunHandle::interrupt) does.
     pub fn interrupt(&mut self) {
         self.is_interrupted = true;
-        if let Step::Run(run) = &self.step {
+        if let HandoffStep::Run(run) = &self.step {
             run.handle().interrupt();
         }
     }
@@ -169,8 +169,11 @@ impl HandoffRun {
 
     /// Begins the run of an agent.
     fn begin(&mut self, agent: &Agent) {
-        let session = self.session.clone().of_agent(agent.clone());
-        let mut session = session.with(HandoffCount(self.handoff_count));
+        let mut session = self
+            .session
+            .clone()
+            .of_agent(agent.clone())
+            .with(HandoffCount(self.handoff_count));
         if let Some(id) = self.input_id.take() {
             session = session.input_id(id);
         }
@@ -181,7 +184,7 @@ impl HandoffRun {
             run.handle().interrupt();
         }
         self.agent_name = agent.name().into();
-        self.step = Step::Run(Box::new(run));
+        self.step = HandoffStep::Run(Box::new(run));
     }
 
     /// Ends a run. Begins the run of the next agent, or returns the last message, if there is one.
@@ -226,7 +229,7 @@ impl HandoffRun {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
         loop {
             match &mut self.step {
-                Step::Load(load) => match load.poll_unpin(cx) {
+                HandoffStep::Load(load) => match load.poll_unpin(cx) {
                     // The run that begins is interrupted before it loads the session.
                     Poll::Pending if self.is_interrupted => {
                         let group = self.group.clone();
@@ -239,22 +242,23 @@ impl HandoffRun {
                         self.begin(group.active(&state));
                     }
                     Poll::Ready(Err(error)) => {
-                        self.step = Step::End;
+                        self.step = HandoffStep::End;
                         return Poll::Ready(Some(self.fail(error)));
                     }
                 },
-                Step::Run(run) => match ready!(run.poll_next_unpin(cx)) {
+                HandoffStep::Run(run) => match ready!(run.poll_next_unpin(cx)) {
                     Some(SdkMessage::Result(result)) => self.result = Some(result),
                     Some(message) => return Poll::Ready(Some(message)),
                     None => {
-                        if let Step::Run(run) = std::mem::replace(&mut self.step, Step::End)
+                        if let HandoffStep::Run(run) =
+                            std::mem::replace(&mut self.step, HandoffStep::End)
                             && let Some(message) = self.end(run.into_output())
                         {
                             return Poll::Ready(Some(message));
                         }
                     }
                 },
-                Step::End => return Poll::Ready(None),
+                HandoffStep::End => return Poll::Ready(None),
             }
         }
     }

@@ -75,10 +75,11 @@ impl Names {
     fn into_list(self) -> Vec<String> {
         match self {
             Self::List(names) => names,
-            Self::Text(text) => {
-                let names = text.split(',').map(|name| name.trim().to_owned());
-                names.filter(|name| !name.is_empty()).collect()
-            }
+            Self::Text(text) => text
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|name| !name.is_empty())
+                .collect(),
         }
     }
 }
@@ -161,8 +162,10 @@ impl SubagentRegistry {
         path: &str,
         room: &mut usize,
     ) -> Result<Vec<String>, String> {
-        let content = backend.read_range(path, 0, MAX_FILE + 1).await;
-        let content = content.map_err(|error| error.to_string())?;
+        let content = backend
+            .read_range(path, 0, MAX_FILE + 1)
+            .await
+            .map_err(|error| error.to_string())?;
         if content.len() > MAX_FILE {
             return Err(format!("it has more than {MAX_FILE} bytes"));
         }
@@ -175,8 +178,8 @@ impl SubagentRegistry {
         let fields: Fields = front_matter::read(&content)?;
         let keys: BTreeMap<String, IgnoredAny> = front_matter::read(&content)?;
         let mut complaints = unknown_keys(&keys)?;
-        let body = std::str::from_utf8(front_matter::body(&content));
-        let body = body.map_err(|_| "it is not UTF-8".to_owned())?;
+        let body = std::str::from_utf8(front_matter::body(&content))
+            .map_err(|_| "it is not UTF-8".to_owned())?;
         let name = required(fields.name, "name")?;
         let mut description = required(fields.description, "description")?;
         complaints.extend(cut(&mut description));
@@ -257,8 +260,11 @@ fn cut(description: &mut String) -> Option<String> {
 
 /// Returns the size of the texts of a definition, in bytes.
 fn text_len(definition: &SubagentDefinition) -> usize {
-    let names = definition.tools.iter().chain(&definition.disallowed_tools);
-    let names = names.chain(&definition.model);
+    let names = definition
+        .tools
+        .iter()
+        .chain(&definition.disallowed_tools)
+        .chain(&definition.model);
     let name_len: usize = names.map(String::len).sum();
     definition.description.len() + definition.prompt.len() + name_len
 }

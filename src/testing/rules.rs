@@ -16,11 +16,11 @@ pub(super) fn violations(request: &ModelRequest, thinking: &HashSet<String>) -> 
     if request.max_output_tokens == Some(0) {
         out.push("max_output_tokens is 0".to_owned());
     }
-    tools(request, &mut out);
-    order(request, &mut out);
-    pairs(request, &mut out);
+    check_tools(request, &mut out);
+    check_order(request, &mut out);
+    check_pairs(request, &mut out);
     for (at, message) in request.messages.iter().enumerate() {
-        contents(at, message, thinking, &mut out);
+        check_contents(at, message, thinking, &mut out);
     }
     out
 }
@@ -31,7 +31,7 @@ fn is_tool_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(is_legal)
 }
 
-fn tools(request: &ModelRequest, out: &mut Vec<String>) {
+fn check_tools(request: &ModelRequest, out: &mut Vec<String>) {
     let mut names = HashSet::new();
     for (at, tool) in request.tools.iter().enumerate() {
         if !is_tool_name(&tool.name) {
@@ -56,37 +56,37 @@ fn tools(request: &ModelRequest, out: &mut Vec<String>) {
 
 /// The side of the conversation a message is on: results travel inside a user turn.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum TurnSide {
     User,
     Results,
     Assistant,
 }
 
-fn order(request: &ModelRequest, out: &mut Vec<String>) {
+fn check_order(request: &ModelRequest, out: &mut Vec<String>) {
     let mut last = None;
     for (at, message) in request.messages.iter().enumerate() {
         let side = match message {
             Message::System(_) => {
                 // Between a call and its result, `pairs` reports it. Elsewhere providers receive it
                 // as text of the user.
-                last = last.map(|_| Side::User);
+                last = last.map(|_| TurnSide::User);
                 continue;
             }
-            Message::User(_) => Side::User,
-            Message::Tool(_) => Side::Results,
-            Message::Assistant(_) => Side::Assistant,
+            Message::User(_) => TurnSide::User,
+            Message::Tool(_) => TurnSide::Results,
+            Message::Assistant(_) => TurnSide::Assistant,
         };
 
         match (last, side) {
-            (None, Side::User) => {}
+            (None, TurnSide::User) => {}
             (None, _) => out.push(format!(
                 "message[{at}]: the conversation begins with a message of the role {}",
                 message.role()
             )),
-            (Some(Side::Assistant), Side::Assistant) => {
+            (Some(TurnSide::Assistant), TurnSide::Assistant) => {
                 out.push(format!("message[{at}]: two assistant messages in a row"));
             }
-            (Some(Side::User), Side::Results) => {
+            (Some(TurnSide::User), TurnSide::Results) => {
                 out.push(format!("message[{at}]: a tool result after a user message"));
             }
             _ => {}
@@ -100,7 +100,7 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
     }
 }
 
-fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
+fn check_pairs(request: &ModelRequest, out: &mut Vec<String>) {
     let mut seen_ids = HashSet::new();
 
     // The calls of the last assistant message that wait for a result, with that message's index.
@@ -152,7 +152,7 @@ fn close(open: &mut Vec<(usize, &str)>, out: &mut Vec<String>) {
     }
 }
 
-fn says_something(part: &Part) -> bool {
+fn has_content(part: &Part) -> bool {
     match part {
         Part::Text(text) => text.contains(|c: char| !c.is_whitespace()),
         Part::Thinking(_) | Part::Annotations(_) => false,
@@ -160,21 +160,21 @@ fn says_something(part: &Part) -> bool {
     }
 }
 
-fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut Vec<String>) {
+fn check_contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut Vec<String>) {
     let parts = message.content().parts();
     if parts.is_empty() {
         out.push(format!("message[{at}]: empty content"));
-    } else if !parts.iter().any(says_something) {
+    } else if !parts.iter().any(has_content) {
         out.push(format!("message[{at}]: nothing but whitespace or thinking"));
     }
 
-    let assistant = matches!(message, Message::Assistant(_));
+    let is_assistant = matches!(message, Message::Assistant(_));
     for part in parts {
         match part {
             Part::Text(text) if text.is_empty() => {
                 out.push(format!("message[{at}]: an empty text block"));
             }
-            Part::ToolCall(_) | Part::Thinking(_) if !assistant => {
+            Part::ToolCall(_) | Part::Thinking(_) if !is_assistant => {
                 out.push(format!(
                     "message[{at}]: a {} message with a block only the model may write",
                     message.role()

@@ -53,14 +53,14 @@ use super::script::Step;
 /// ```
 #[derive(Clone)]
 pub struct ScriptedModel {
-    shared: Arc<Shared>,
+    shared: Arc<SharedScript>,
     id: Arc<str>,
     profile: Arc<ModelProfile>,
 }
 
 type Expectation = Box<dyn Fn(&ModelRequest) + Send + Sync>;
 
-struct Shared(Mutex<Script>);
+struct SharedScript(Mutex<Script>);
 
 #[derive(Default)]
 struct Script {
@@ -72,14 +72,14 @@ struct Script {
     requests: Vec<ModelRequest>,
     calls: usize,
     failures: Vec<String>,
-    checked: bool,
+    is_checked: bool,
 }
 
 impl ScriptedModel {
     /// Creates a model with an empty script, under the id `scripted:model`.
     pub fn new() -> Self {
         Self {
-            shared: Arc::new(Shared(Mutex::default())),
+            shared: Arc::new(SharedScript(Mutex::default())),
             id: "scripted:model".into(),
             profile: Arc::default(),
         }
@@ -192,7 +192,7 @@ impl ScriptedModel {
 
     /// Prevents the drop of the last handle from panicking, even if steps are unused.
     pub fn allow_unused(&self) {
-        self.script().checked = true;
+        self.script().is_checked = true;
     }
 
     /// Checks that the script was followed to its end.
@@ -203,7 +203,7 @@ impl ScriptedModel {
     /// failed expectations.
     pub fn verify(&self) -> Result<()> {
         let mut script = self.script();
-        script.checked = true;
+        script.is_checked = true;
         match script.problem() {
             Some(problem) => Err(Error::new(ErrorKind::Other, problem)),
             None => Ok(()),
@@ -251,10 +251,10 @@ impl Script {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedScript {
     fn drop(&mut self) {
         let script = self.0.get_mut().unwrap_or_else(|e| e.into_inner());
-        if script.checked || std::thread::panicking() {
+        if script.is_checked || std::thread::panicking() {
             return;
         }
         if script.requests.is_empty() {

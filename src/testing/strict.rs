@@ -37,11 +37,11 @@ use super::rules;
 /// ```
 pub struct StrictModel<M> {
     inner: M,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<StrictState>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct StrictState {
     thinking: HashSet<String>,
     violations: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl<M> StrictModel<M> {
     }
 }
 
-fn remember(seen: &Mutex<Seen>, part: &Part) {
+fn remember(seen: &Mutex<StrictState>, part: &Part) {
     if let Part::Thinking(block) = part {
         lock(seen).thinking.insert(block.raw.get().to_owned());
     }

@@ -17,7 +17,7 @@ use crate::util::{Cancellation, Values};
 use super::asking::Asking;
 use super::detached::Detached;
 use super::gate::{Answer, PermissionMode};
-use super::load::LoadTurn;
+use super::load::LoadPermit;
 use super::tasks::BackgroundTasks;
 use super::turn_tools::TurnTools;
 use super::view::{StateView, view_once};
@@ -67,7 +67,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     /// Returns the limit of the call's result.
     fn max_result_bytes(&self) -> usize;
     /// Ready when the call may list or search a whole folder; the wait counts against no timeout.
-    fn load_turn(&self) -> BoxFuture<'_, LoadTurn>;
+    fn load_permit(&self) -> BoxFuture<'_, LoadPermit>;
     /// Restarts the timeout of the call.
     fn restart_timeout(&self);
 }
@@ -292,8 +292,8 @@ impl ToolContext {
 
     /// Waits until the call may list or search a whole folder.
     #[cfg_attr(not(feature = "tools"), expect(dead_code))]
-    pub(crate) async fn load_turn(&self) -> LoadTurn {
-        self.host.load_turn().await
+    pub(crate) async fn load_permit(&self) -> LoadPermit {
+        self.host.load_permit().await
     }
 
     /// Restarts the call's timeout, for a call that works without progress to report.

@@ -16,7 +16,7 @@ use crate::util::{Guarded, Values};
 use super::asking::Asking;
 use super::context::{AnswerForm, ToolHost};
 use super::gate::{Answer, PermissionMode};
-use super::load::LoadTurn;
+use super::load::LoadPermit;
 use super::tasks::BackgroundTasks;
 use super::turn_tools::TurnTools;
 use super::view::StateView;
@@ -24,7 +24,7 @@ use super::view::StateView;
 static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
 
 #[derive(Clone, Default)]
-struct State {
+struct DetachedState {
     messages: Messages,
     todos: Arc<Vec<Todo>>,
     files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
@@ -33,7 +33,7 @@ struct State {
 
 /// The host of [`ToolContext::detached`](super::ToolContext::detached).
 #[derive(Default)]
-pub(super) struct Detached(Guarded<State>);
+pub(super) struct Detached(Guarded<DetachedState>);
 
 impl ToolHost for Detached {
     fn session_id(&self) -> &Arc<str> {
@@ -60,7 +60,7 @@ impl ToolHost for Detached {
 
     fn with_state(&self, _live: bool, f: &mut dyn FnMut(StateView<'_>)) {
         self.0.lend(|state| {
-            let State {
+            let DetachedState {
                 messages,
                 todos,
                 files,
@@ -122,8 +122,8 @@ impl ToolHost for Detached {
         usize::MAX
     }
 
-    fn load_turn(&self) -> BoxFuture<'_, LoadTurn> {
-        ready(LoadTurn::default()).boxed()
+    fn load_permit(&self) -> BoxFuture<'_, LoadPermit> {
+        ready(LoadPermit::default()).boxed()
     }
 
     fn restart_timeout(&self) {}

@@ -49,6 +49,12 @@ impl PermissionMode {
     }
 }
 
+/// Returns the reason for denying a call in plan mode to a tool that does more than read.
+pub(crate) fn plan_mode_refusal(mode: PermissionMode, is_read_only: bool) -> Option<&'static str> {
+    (mode == PermissionMode::Plan && !is_read_only)
+        .then_some("only read-only tools are allowed in plan mode")
+}
+
 impl fmt::Display for PermissionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -20,13 +20,13 @@ const MAX_CHANGES: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Gates {
     gates: Arc<[Arc<dyn PermissionGate>]>,
-    allow_all: bool,
+    allows_all: bool,
 }
 
 impl Gates {
     pub(crate) fn one<G: PermissionGate>(gate: G) -> Self {
         Self {
-            allow_all: TypeId::of::<G>() == TypeId::of::<AllowAll>(),
+            allows_all: TypeId::of::<G>() == TypeId::of::<AllowAll>(),
             gates: [Arc::new(gate) as _].into(),
         }
     }
@@ -35,13 +35,13 @@ impl Gates {
     pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
         Self {
             gates: self.gates.iter().cloned().chain([gate]).collect(),
-            allow_all: false,
+            allows_all: false,
         }
     }
 
     /// Returns `true` if every call is allowed as it is.
-    pub(crate) fn allow_all(&self) -> bool {
-        self.allow_all
+    pub(crate) fn allows_all(&self) -> bool {
+        self.allows_all
     }
 }
 
@@ -97,8 +97,10 @@ impl PermissionGate for Gates {
     }
 
     fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
-        let gates = self.gates.iter();
-        gates.flat_map(|gate| gate.denied_paths(request)).collect()
+        self.gates
+            .iter()
+            .flat_map(|gate| gate.denied_paths(request))
+            .collect()
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
@@ -119,8 +121,10 @@ impl PermissionGate for Gates {
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let filters = self.gates.iter().map(|gate| gate.readable(request));
-        filters.fold(PathFilter::all(), PathFilter::and)
+        self.gates
+            .iter()
+            .map(|gate| gate.readable(request))
+            .fold(PathFilter::all(), PathFilter::and)
     }
 }
 

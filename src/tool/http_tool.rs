@@ -233,8 +233,11 @@ impl HttpTool {
         let body = json!({"name": self.name, "args": args}).to_string();
         let mut url = self.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let request = self.client(&url)?.post(url.clone());
-            let request = request.headers(self.headers.clone()).body(body.clone());
+            let request = self
+                .client(&url)?
+                .post(url.clone())
+                .headers(self.headers.clone())
+                .body(body.clone());
             let outcome = request.send().await;
             let response = outcome.map_err(|error| self.failed(failure_reason(error)))?;
             match redirect(&url, &response) {

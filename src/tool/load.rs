@@ -1,4 +1,4 @@
-//! Turns for calls that load much at once.
+//! Permits for calls that load much at once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// time. Each takes up to 100 MB while it does.
 const AT_ONCE: usize = 2;
 
-/// The turns of a run. Clones share them.
+/// The permits of a run. Clones share them.
 #[derive(Clone)]
-pub(crate) struct LoadTurns(Arc<Semaphore>);
+pub(crate) struct LoadPermits(Arc<Semaphore>);
 
-/// A call's turn, which ends when it is dropped; one outside any run limits nothing.
+/// The permit of a call, until it is dropped. Outside any run, a permit limits nothing.
 #[derive(Debug, Default)]
-pub(crate) struct LoadTurn(#[expect(dead_code, reason = "held")] Option<OwnedSemaphorePermit>);
+pub(crate) struct LoadPermit(#[expect(dead_code, reason = "held")] Option<OwnedSemaphorePermit>);
 
-impl LoadTurns {
-    /// Waits for a turn. Calls get it in the order in which they asked for it.
-    pub(crate) async fn next(&self) -> LoadTurn {
+impl LoadPermits {
+    /// Waits for a permit. Calls receive permits in the order in which they asked.
+    pub(crate) async fn next(&self) -> LoadPermit {
         // Never closed, so there is no error.
-        LoadTurn(self.0.clone().acquire_owned().await.ok())
+        LoadPermit(self.0.clone().acquire_owned().await.ok())
     }
 }
 
-impl Default for LoadTurns {
+impl Default for LoadPermits {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(AT_ONCE)))
     }
 }
 
-impl fmt::Debug for LoadTurns {
+impl fmt::Debug for LoadPermits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let free = self.0.available_permits();
-        f.debug_struct("LoadTurns").field("free", &free).finish()
+        f.debug_struct("LoadPermits").field("free", &free).finish()
     }
 }

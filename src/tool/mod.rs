@@ -77,12 +77,13 @@ pub use context::ToolContext;
 pub(crate) use context::{AnswerForm, ToolHost};
 pub use decision::{AskOrigin, ToolDecision, Verdict};
 pub use func::FuncTool;
+pub(crate) use gate::plan_mode_refusal;
 pub use gate::{AllowAll, Answer, Confirmer, GateRequest, PermissionGate, PermissionMode};
 pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
-pub(crate) use load::{LoadTurn, LoadTurns};
-pub(crate) use output::OpenQuestion;
+pub(crate) use load::{LoadPermit, LoadPermits};
+pub(crate) use output::UnansweredQuestion;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name, check_tool};

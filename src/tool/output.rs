@@ -202,12 +202,12 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
 pub struct ToolError {
     text: String,
     details: Option<Value>,
-    question: Option<OpenQuestion>,
+    question: Option<UnansweredQuestion>,
 }
 
 /// A question of a tool that got no answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OpenQuestion {
+pub(crate) struct UnansweredQuestion {
     pub(crate) text: String,
     /// `true` if the answer is a text, `false` if it allows or denies the call.
     pub(crate) expects_text: bool,
@@ -239,7 +239,7 @@ impl ToolError {
     /// that waits. The question is redacted and limited as a result is.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(OpenQuestion {
+        self.question = Some(UnansweredQuestion {
             text: question.into(),
             expects_text: false,
         });
@@ -250,7 +250,7 @@ impl ToolError {
     /// is a text ([`ToolContext::ask_for_text`](crate::ToolContext::ask_for_text)).
     #[must_use]
     pub fn with_text_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(OpenQuestion {
+        self.question = Some(UnansweredQuestion {
             text: question.into(),
             expects_text: true,
         });
@@ -281,7 +281,7 @@ impl ToolError {
         (self.text, self.details)
     }
 
-    pub(crate) fn take_question(&mut self) -> Option<OpenQuestion> {
+    pub(crate) fn take_question(&mut self) -> Option<UnansweredQuestion> {
         self.question.take()
     }
 }

@@ -136,12 +136,12 @@ impl ToolRegistry {
 
     /// Returns the definitions for the model: the tools that are not disabled, sorted by name.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
-        let enabled = self
-            .0
+        self.0
             .tools
             .iter()
-            .filter(|(name, _)| !self.is_disabled(name));
-        enabled.map(|(_, tool)| definition(tool)).collect()
+            .filter(|(name, _)| !self.is_disabled(name))
+            .map(|(_, tool)| definition(tool))
+            .collect()
     }
 
     fn inner(&mut self) -> &mut Inner {

@@ -110,8 +110,10 @@ fn typo(a: &[char], b: &[char]) -> Option<usize> {
 /// the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
 fn common_words(a: &[String], b: &[String]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let shared_words = shorter.iter().filter(|word| longer.contains(word));
-    let shared_words: Vec<_> = shared_words.collect();
+    let shared_words: Vec<_> = shorter
+        .iter()
+        .filter(|word| longer.contains(word))
+        .collect();
     let is_significant = |word: &&String| word.len() >= 3 && !USUAL.contains(&word.as_str());
     let is_majority = 2 * shared_words.len() > longer.len();
     let is_part = || match shorter {

@@ -130,8 +130,10 @@ impl TurnTools {
     }
 
     fn enabled(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        let tools = self.0.tools.iter();
-        tools.filter(|tool| !self.is_disabled(tool.name()))
+        self.0
+            .tools
+            .iter()
+            .filter(|tool| !self.is_disabled(tool.name()))
     }
 }
 

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::backend::{Backend, Command, PathFilter};
 use crate::error::BoxError;
-use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, Tool, ToolContext, ToolError};
+use crate::tool::{Access, FuncTool, LoadPermit, SideEffect, Tool, ToolContext, ToolError};
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
 /// directly receives them unchecked.
 pub(super) struct Args {
-    given: Value,
+    values: Value,
     cx: ToolContext,
 }
 
@@ -24,16 +24,16 @@ impl Args {
     /// Returns an error if none of them has a text.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, BoxError> {
         let make_error = || ToolError::new(format!("{} is required", names[0]));
-        Ok(text_of(&self.given, names).ok_or_else(make_error)?)
+        Ok(text_of(&self.values, names).ok_or_else(make_error)?)
     }
 
     /// Returns the text of the first of `names` that has one, unless it is empty.
     pub(super) fn some_text(&self, names: &[&str]) -> Option<&str> {
-        text_of(&self.given, names).filter(|text| !text.is_empty())
+        text_of(&self.values, names).filter(|text| !text.is_empty())
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
-        let value = self.given.get(name)?;
+        let value = self.values.get(name)?;
         let to_integer =
             |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
         value
@@ -83,12 +83,12 @@ impl Args {
     }
 
     /// Waits for the call's turn to list or search a whole folder.
-    pub(super) async fn load_turn(&self) -> LoadTurn {
-        self.cx.load_turn().await
+    pub(super) async fn load_permit(&self) -> LoadPermit {
+        self.cx.load_permit().await
     }
 
     pub(super) fn flag(&self, name: &str) -> Option<bool> {
-        self.given.get(name)?.as_bool()
+        self.values.get(name)?.as_bool()
     }
 }
 
@@ -97,7 +97,7 @@ fn text_of<'a>(args: &'a Value, names: &[&str]) -> Option<&'a str> {
 }
 
 /// Returns the body of a tool that works on a backend.
-pub(super) fn over<F, Fut>(
+pub(super) fn with_backend<F, Fut>(
     backend: impl Backend,
     f: F,
 ) -> impl Fn(ToolContext, Value) -> Fut + Send + Sync + 'static
@@ -106,7 +106,7 @@ where
     Fut: Future + Send + 'static,
 {
     let backend: Arc<dyn Backend> = Arc::new(backend);
-    move |cx, given| f(backend.clone(), Args { given, cx })
+    move |cx, values| f(backend.clone(), Args { values, cx })
 }
 
 /// The arguments that may name a file.
@@ -115,7 +115,7 @@ pub(super) const PATH: [&str; 2] = ["file_path", "path"];
 pub(super) const WORKING_DIR: [&str; 1] = ["working_dir"];
 
 /// Configures a tool that reads files: its calls run concurrently, and may be repeated.
-pub(super) fn reader(tool: FuncTool) -> FuncTool {
+pub(super) fn read_only(tool: FuncTool) -> FuncTool {
     let mut required = tool.parameters()["required"]
         .as_array()
         .into_iter()
@@ -161,7 +161,7 @@ pub(super) fn runs(args: &Value) -> Vec<Access> {
 
 /// Returns the access of a command that may run in another folder: the command is checked together
 /// with the `cd` before it.
-pub(super) fn runs_there(args: &Value) -> Vec<Access> {
+pub(super) fn command_access_in_folder(args: &Value) -> Vec<Access> {
     let folder = text_of(args, &WORKING_DIR).filter(|folder| !folder.is_empty());
     let (Some(folder), Some(command)) = (folder, text_of(args, &["command"])) else {
         return runs(args);

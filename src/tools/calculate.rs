@@ -78,7 +78,7 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     }
 
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
-    let stop = Stop {
+    let stop = StopConditions {
         at: Instant::now() + LIMIT,
         call: cx.cancellation().clone(),
     };
@@ -92,18 +92,18 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
 }
 
 /// The conditions that interrupt a calculation.
-struct Stop {
+struct StopConditions {
     at: Instant,
     call: Cancellation,
 }
 
-impl Interrupt for Stop {
+impl Interrupt for StopConditions {
     fn should_interrupt(&self) -> bool {
         self.call.is_cancelled() || Instant::now() >= self.at
     }
 }
 
-fn value(formula: &str, stop: &Stop) -> Result<String, String> {
+fn value(formula: &str, stop: &StopConditions) -> Result<String, String> {
     fraction::check(formula)?;
     let result_text = evaluate(formula, stop)?;
     if result_text.is_empty() {
@@ -134,7 +134,7 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     })
 }
 
-fn evaluate(formula: &str, stop: &Stop) -> Result<String, String> {
+fn evaluate(formula: &str, stop: &StopConditions) -> Result<String, String> {
     let mut context = Context::new();
     match evaluate_with_interrupt(formula, &mut context, stop) {
         Ok(result) => Ok(result.get_main_result().trim().to_owned()),

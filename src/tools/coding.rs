@@ -9,7 +9,7 @@ use crate::backend::{Backend, GlobQuery, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
-use super::args::{Args, PATH, edits, over, reader, runs, writes};
+use super::args::{Args, PATH, edits, read_only, runs, with_backend, writes};
 use super::edit::{self, EditPolicy};
 use super::read::read_numbered;
 use super::run::{self, Stderr, Style};
@@ -68,11 +68,16 @@ pub fn bash(backend: impl Backend) -> FuncTool {
         "required": ["command"]
     });
 
-    FuncTool::new("Bash", description, parameters, over(backend, call_bash))
-        .exclusive()
-        .timeout(run::call_timeout(limit.max(MAX_TIMEOUT)))
-        .accesses(runs)
-        .shell(shell)
+    FuncTool::new(
+        "Bash",
+        description,
+        parameters,
+        with_backend(backend, call_bash),
+    )
+    .exclusive()
+    .timeout(run::call_timeout(limit.max(MAX_TIMEOUT)))
+    .accesses(runs)
+    .shell(shell)
 }
 
 async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -96,7 +101,7 @@ pub fn bash_output(backend: impl Backend) -> FuncTool {
         "BashOutput",
         description,
         id_parameters(),
-        over(backend, call_output),
+        with_backend(backend, call_output),
     )
     .side_effect(SideEffect::ReadOnly)
 }
@@ -113,7 +118,7 @@ pub fn kill_bash(backend: impl Backend) -> FuncTool {
         "KillBash",
         description,
         id_parameters(),
-        over(backend, call_kill),
+        with_backend(backend, call_kill),
     )
 }
 
@@ -145,8 +150,8 @@ pub fn read(backend: impl Backend) -> FuncTool {
         "required": ["file_path"]
     });
 
-    let body = over(backend, read_numbered);
-    reader(FuncTool::new("Read", description, parameters, body))
+    let body = with_backend(backend, read_numbered);
+    read_only(FuncTool::new("Read", description, parameters, body))
 }
 
 /// `Write`: writes a whole file, replacing its content.
@@ -165,7 +170,7 @@ pub fn write(backend: impl Backend) -> FuncTool {
         "Write",
         description,
         parameters,
-        over(backend, files::write),
+        with_backend(backend, files::write),
     )
     .exclusive()
     .accesses(writes)
@@ -187,9 +192,14 @@ pub fn edit(backend: impl Backend) -> FuncTool {
         "required": ["file_path", "old_string", "new_string"]
     });
 
-    FuncTool::new("Edit", description, parameters, over(backend, call_edit))
-        .exclusive()
-        .accesses(edits)
+    FuncTool::new(
+        "Edit",
+        description,
+        parameters,
+        with_backend(backend, call_edit),
+    )
+    .exclusive()
+    .accesses(edits)
 }
 
 async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -209,8 +219,8 @@ pub fn glob(backend: impl Backend) -> FuncTool {
         their paths, sorted. ** matches any number of folders. Files that .gitignore excludes \
         and hidden ones are left out unless the pattern names them.";
     let parameters = schema::glob();
-    let body = over(backend, call_glob);
-    reader(FuncTool::new("Glob", description, parameters, body))
+    let body = with_backend(backend, call_glob);
+    read_only(FuncTool::new("Glob", description, parameters, body))
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -247,8 +257,8 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         "required": ["pattern"]
     });
 
-    let body = over(backend, call_grep);
-    reader(FuncTool::new("Grep", description, parameters, body))
+    let body = with_backend(backend, call_grep);
+    read_only(FuncTool::new("Grep", description, parameters, body))
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

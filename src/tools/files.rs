@@ -25,7 +25,7 @@ pub(super) async fn list_json(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let _turn = args.load_turn().await;
+    let _permit = args.load_permit().await;
     let listing = Listing::read(&*backend, &args).await?;
     let mut text = String::from("[");
     let details = listing.show(&mut text, |text, entry| {
@@ -52,7 +52,7 @@ pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let _turn = args.load_turn().await;
+    let _permit = args.load_permit().await;
     let listing = Listing::read(&*backend, &args).await?;
     let mut text = String::new();
     let details = listing.show(&mut text, |text, entry| {

@@ -26,7 +26,7 @@ pub(super) async fn glob(
     query: GlobQuery,
     args: &Args,
 ) -> Result<ToolOutput, BoxError> {
-    let _turn = args.load_turn().await;
+    let _permit = args.load_permit().await;
     let filter = query.filter.clone();
     let mut matches = backend.glob(query).await?;
     matches.withheld |= withhold(&mut matches.files, |path| filter.shows(path));
@@ -57,7 +57,7 @@ pub(super) async fn grep(
     numbers: bool,
     args: &Args,
 ) -> Result<ToolOutput, BoxError> {
-    let _turn = args.load_turn().await;
+    let _permit = args.load_permit().await;
     let is_capped = query.limit > MAX_FOUND;
     query.limit = query.limit.min(MAX_FOUND);
     let mode = query.mode;

@@ -42,7 +42,7 @@ pub(super) fn check(formula: &str) -> Result<(), String> {
 
 /// The bounds of a value.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct FractionSize {
     /// The bits of the numerator, before reduction.
     numerator: f64,
     /// The bits of the denominator, before reduction; 0 for a whole number.
@@ -57,7 +57,7 @@ struct Size {
     is_signed: bool,
 }
 
-impl Size {
+impl FractionSize {
     fn of_number(text: &str) -> Self {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], text[at + 1..].parse().unwrap_or(0.0)),
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         remaining.starts_with(is_value) && !remaining.starts_with("mod")
     }
 
-    fn sum(&mut self) -> Result<Size, String> {
+    fn sum(&mut self) -> Result<FractionSize, String> {
         let mut size = self.term()?;
         loop {
             size = if self.takes("+") {
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn term(&mut self) -> Result<Size, String> {
+    fn term(&mut self) -> Result<FractionSize, String> {
         let mut size = self.signed()?;
         loop {
             size = if self.takes("*") {
@@ -287,7 +287,7 @@ impl<'a> Reader<'a> {
             {
                 // A mixed fraction such as 1 2/3, whose value depends on what follows.
                 let factor = self.power()?;
-                Size {
+                FractionSize {
                     most: f64::INFINITY,
                     is_signed: true,
                     ..size.plus(factor).times(size.times(factor))
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a power, with signs before it.
-    fn signed(&mut self) -> Result<Size, String> {
+    fn signed(&mut self) -> Result<FractionSize, String> {
         let mut is_negative = false;
         let mut is_inverse = false;
         loop {
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
         if is_inverse {
             // Two inversions cancel out; the bound of both is valid for either.
             let inverse = size.inverse();
-            size = Size {
+            size = FractionSize {
                 numerator: size.numerator.max(inverse.numerator),
                 denominator: size.denominator.max(inverse.denominator),
                 written: size.written.max(inverse.written),
@@ -333,7 +333,7 @@ impl<'a> Reader<'a> {
         size.checked()
     }
 
-    fn power(&mut self) -> Result<Size, String> {
+    fn power(&mut self) -> Result<FractionSize, String> {
         let mut size = self.value()?;
         while self.takes("!") {
             size = size.factorial();
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
         size.checked()
     }
 
-    fn value(&mut self) -> Result<Size, String> {
+    fn value(&mut self) -> Result<FractionSize, String> {
         if self.takes("(") {
             let size = self.sum()?;
             self.takes(")");
@@ -355,20 +355,20 @@ impl<'a> Reader<'a> {
         if remaining.starts_with(|c: char| c.is_ascii_alphabetic()) {
             let name = self.take(word_length(remaining));
             if !FUNCTIONS.contains(&name) {
-                return Ok(Size::inexact(8.0));
+                return Ok(FractionSize::inexact(8.0));
             }
 
             if !self.is_at_value() {
                 return Err(format!("{name} needs its argument right behind it"));
             }
 
-            let size = Size::of_call(name, self.power()?);
+            let size = FractionSize::of_call(name, self.power()?);
             return size.checked();
         }
 
         match number_length(remaining) {
-            0 => Ok(Size::default()),
-            length => Size::of_number(self.take(length)).checked(),
+            0 => Ok(FractionSize::default()),
+            length => FractionSize::of_number(self.take(length)).checked(),
         }
     }
 

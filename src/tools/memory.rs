@@ -54,8 +54,11 @@ fn read(store: MemoryStore) -> FuncTool {
     })
     .side_effect(SideEffect::ReadOnly)
     .accesses(move |_args| {
-        let paths = access_store.context_files().into_iter();
-        paths.map(|path| Access::Read(path.into())).collect()
+        access_store
+            .context_files()
+            .into_iter()
+            .map(|path| Access::Read(path.into()))
+            .collect()
     })
 }
 
@@ -87,8 +90,10 @@ fn append(store: MemoryStore) -> FuncTool {
     FuncTool::new("append_daily_note", description, parameters(), run)
         .exclusive()
         .accesses(move |_args| {
-            let today = today_store.today_file().ok();
-            let today = today.map(|path| Access::Write(path.into()));
+            let today = today_store
+                .today_file()
+                .ok()
+                .map(|path| Access::Write(path.into()));
             today.into_iter().collect()
         })
 }

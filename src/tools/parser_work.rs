@@ -17,7 +17,7 @@ const RETRIED: u64 = 2;
 
 /// The token before.
 #[derive(Clone, Copy, PartialEq)]
-enum Last {
+enum LastToken {
     Operator,
     Value,
     Function,
@@ -25,27 +25,27 @@ enum Last {
 
 /// The expression, or a bracket in it.
 #[derive(Clone, Copy)]
-struct Level {
+struct Bracket {
     /// The number of times that all of it is read.
     times: u64,
     /// The number of terms so far.
     terms: u64,
     /// The number of times that the current factor alone is read.
     factor: u64,
-    last: Last,
+    last: LastToken,
 }
 
 /// Counts the work, token by token.
 pub(super) struct ParserWork {
-    level: Level,
-    outer: Vec<Level>,
+    level: Bracket,
+    outer: Vec<Bracket>,
     steps: u64,
 }
 
 impl ParserWork {
     pub(super) fn new() -> Self {
         Self {
-            level: Level::of(1),
+            level: Bracket::of(1),
             outer: Vec::new(),
             steps: 0,
         }
@@ -54,18 +54,18 @@ impl ParserWork {
     /// Counts a number or a constant.
     pub(super) fn value(&mut self) {
         self.begin_value();
-        self.level.last = Last::Value;
+        self.level.last = LastToken::Value;
         self.step();
     }
 
     pub(super) fn function(&mut self) {
         self.value();
-        self.level.last = Last::Function;
+        self.level.last = LastToken::Function;
     }
 
     /// Counts `+` or `-`. After another operator, it is the sign of a value.
     pub(super) fn sum(&mut self) {
-        self.level.terms += u64::from(self.level.last != Last::Operator);
+        self.level.terms += u64::from(self.level.last != LastToken::Operator);
         self.product(1);
     }
 
@@ -83,17 +83,17 @@ impl ParserWork {
 
     fn product(&mut self, factor: u64) {
         self.level.factor = factor;
-        self.level.last = Last::Operator;
+        self.level.last = LastToken::Operator;
     }
 
     pub(super) fn power(&mut self) {
-        self.level.last = Last::Operator;
+        self.level.last = LastToken::Operator;
     }
 
     pub(super) fn open(&mut self) {
         self.begin_value();
         self.step();
-        let inner = Level::of(self.level.times());
+        let inner = Bracket::of(self.level.times());
         self.outer.push(std::mem::replace(&mut self.level, inner));
     }
 
@@ -103,7 +103,7 @@ impl ParserWork {
             return false;
         };
         self.level = outer;
-        self.level.last = Last::Value;
+        self.level.last = LastToken::Value;
         true
     }
 
@@ -119,9 +119,9 @@ impl ParserWork {
 
     fn begin_value(&mut self) {
         self.level.factor = match self.level.last {
-            Last::Operator => self.level.factor,
-            Last::Value => ADJACENT,
-            Last::Function => RETRIED,
+            LastToken::Operator => self.level.factor,
+            LastToken::Value => ADJACENT,
+            LastToken::Function => RETRIED,
         };
     }
 
@@ -130,13 +130,13 @@ impl ParserWork {
     }
 }
 
-impl Level {
+impl Bracket {
     fn of(times: u64) -> Self {
         Self {
             times,
             terms: 1,
             factor: 1,
-            last: Last::Operator,
+            last: LastToken::Operator,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::backend::Backend;
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
-use super::args::{Args, WORKING_DIR, over, reader, runs_there, writes};
+use super::args::{Args, WORKING_DIR, command_access_in_folder, read_only, with_backend, writes};
 use super::run::{self, Stderr, Style};
 use super::{files, schema};
 
@@ -29,7 +29,7 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
     let parameters = schema::file(&json!({
         "content": {"type": "string", "description": "The text to add"}
     }));
-    let body = over(backend, files::append);
+    let body = with_backend(backend, files::append);
     FuncTool::new("append_file", description, parameters, body)
         .exclusive()
         .accesses(writes)
@@ -38,8 +38,8 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
 /// `list_dir`: lists a folder as lines of `DIR: name` and `FILE: name`.
 pub fn list_dir(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder, one entry a line.";
-    let body = over(backend, files::list_text);
-    reader(FuncTool::new(
+    let body = with_backend(backend, files::list_text);
+    read_only(FuncTool::new(
         "list_dir",
         description,
         schema::folder(),
@@ -65,11 +65,16 @@ pub fn exec(backend: impl Backend) -> FuncTool {
 
     let shell = backend.shell();
     let limit = run::time_limit(&backend, TIMEOUT);
-    FuncTool::new("exec", description, parameters, over(backend, call_exec))
-        .exclusive()
-        .timeout(run::call_timeout(limit))
-        .accesses(runs_there)
-        .shell(shell)
+    FuncTool::new(
+        "exec",
+        description,
+        parameters,
+        with_backend(backend, call_exec),
+    )
+    .exclusive()
+    .timeout(run::call_timeout(limit))
+    .accesses(command_access_in_folder)
+    .shell(shell)
 }
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

@@ -37,7 +37,7 @@ pub(super) async fn read_numbered(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let page = Page::load(&*backend, &args).await?;
+    let page = LinePage::load(&*backend, &args).await?;
     let mut text = String::new();
     if page.is_lossy {
         text.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
@@ -61,7 +61,7 @@ pub(super) async fn read_raw(
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
     if args.number("offset").is_some() || args.count("limit").is_some() {
-        let page = Page::load(&*backend, &args).await?;
+        let page = LinePage::load(&*backend, &args).await?;
         let mut page_text = page.lines.join("\n");
         if let Some(note) = page.note() {
             page_text.push('\n');
@@ -123,7 +123,7 @@ fn valid_text(start: &[u8], size: usize) -> Option<&str> {
 }
 
 /// Lines of a file.
-struct Page {
+struct LinePage {
     /// The number of the first line, from 1.
     first: u64,
     lines: Vec<String>,
@@ -132,7 +132,7 @@ struct Page {
     is_lossy: bool,
 }
 
-impl Page {
+impl LinePage {
     /// Reads the lines that a call requests.
     async fn load(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
         let page = Self {
@@ -151,7 +151,7 @@ impl Page {
         path: &str,
         limit: usize,
     ) -> Result<Self, BoxError> {
-        let mut line = Line::default();
+        let mut line = ReadLine::default();
         let mut number = 1;
         let mut position = 0_u64;
         let mut len = 0;
@@ -206,7 +206,7 @@ impl Page {
     }
 
     /// Adds a line and returns the bytes that it takes in the output.
-    fn add(&mut self, line: &Line) -> usize {
+    fn add(&mut self, line: &ReadLine) -> usize {
         let line = line.render();
         self.is_lossy |= line.is_lossy;
         let len = line.text.len() + LINE_OVERHEAD;
@@ -233,7 +233,7 @@ impl Page {
 
 /// A line of any length, of which only the start is kept.
 #[derive(Default)]
-struct Line {
+struct ReadLine {
     kept: Vec<u8>,
     len: usize,
     has_begun: bool,
@@ -246,7 +246,7 @@ struct RenderedLine {
     is_lossy: bool,
 }
 
-impl Line {
+impl ReadLine {
     fn push(&mut self, bytes: &[u8]) {
         // A character takes four bytes at most.
         let room = (MAX_LINE_CHARS * 4 + 4).saturating_sub(self.kept.len());

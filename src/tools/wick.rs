@@ -11,7 +11,7 @@ use crate::backend::{Backend, CommandLimits, GlobQuery, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
-use super::args::{Args, PATH, edits, over, reader, runs, writes};
+use super::args::{Args, PATH, edits, read_only, runs, with_backend, writes};
 use super::edit::{self, EditPolicy};
 use super::read::read_raw;
 use super::run::{self, Stderr, Style};
@@ -33,8 +33,8 @@ const STYLE: Style = Style {
 /// `ls`: lists a folder as a JSON array of `{name, type, size}`.
 pub fn ls(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder as a JSON array of name, type (file, dir, symlink) and size.";
-    let body = over(backend, files::list_json);
-    reader(FuncTool::new("ls", description, schema::folder(), body))
+    let body = with_backend(backend, files::list_json);
+    read_only(FuncTool::new("ls", description, schema::folder(), body))
 }
 
 /// `read_file`: returns a file unchanged, or some of its lines. A file that is not UTF-8 is
@@ -46,8 +46,8 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
     }));
-    let body = over(backend, read_raw);
-    reader(FuncTool::new("read_file", description, parameters, body))
+    let body = with_backend(backend, read_raw);
+    read_only(FuncTool::new("read_file", description, parameters, body))
 }
 
 /// `write_file`: writes a whole file, replacing its content.
@@ -56,7 +56,7 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
     let parameters = schema::file(&json!({
         "content": {"type": "string", "description": "The whole content"}
     }));
-    let body = over(backend, files::write);
+    let body = with_backend(backend, files::write);
     FuncTool::new("write_file", description, parameters, body)
         .exclusive()
         .accesses(writes)
@@ -80,7 +80,7 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
         "new_text": {"type": "string", "description": "What takes its place"}
     }));
 
-    let body = over(backend, move |backend, args| {
+    let body = with_backend(backend, move |backend, args| {
         call_edit(backend, args, policy)
     });
 
@@ -105,8 +105,8 @@ async fn call_edit(
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
         returns their paths, sorted.";
-    let body = over(backend, call_glob);
-    reader(FuncTool::new("glob", description, schema::glob(), body))
+    let body = with_backend(backend, call_glob);
+    read_only(FuncTool::new("glob", description, schema::glob(), body))
 }
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -131,8 +131,8 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         "required": ["pattern"]
     });
 
-    let body = over(backend, call_grep);
-    reader(FuncTool::new("grep", description, parameters, body))
+    let body = with_backend(backend, call_grep);
+    read_only(FuncTool::new("grep", description, parameters, body))
 }
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -179,7 +179,7 @@ fn execute_as(backend: impl Backend, style: Style, limits: CommandLimits) -> Fun
 
     let shell = backend.shell();
     let limit = time_limit(&backend, limits);
-    let body = over(backend, move |backend, args| {
+    let body = with_backend(backend, move |backend, args| {
         call_execute(backend, args, style, limits)
     });
 

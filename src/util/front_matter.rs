@@ -67,14 +67,14 @@ pub(crate) fn body(content: &[u8]) -> &[u8] {
 }
 
 /// The two parts of a file with front matter.
-struct Parts<'a> {
+struct SplitFile<'a> {
     /// The lines between the first one, `---`, and the next such. The end of the first line is part
     /// of it, so that the parser counts lines as the file has them.
     yaml: &'a [u8],
     body: &'a [u8],
 }
 
-fn split(content: &[u8]) -> Result<Option<Parts<'_>>, String> {
+fn split(content: &[u8]) -> Result<Option<SplitFile<'_>>, String> {
     let mut lines = content.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().filter(|line| is_fence(line));
     let Some(first) = first else { return Ok(None) };
@@ -84,7 +84,7 @@ fn split(content: &[u8]) -> Result<Option<Parts<'_>>, String> {
         if is_fence(line) {
             let yaml = &content[start..end];
             let body = &content[end + line.len()..];
-            return Ok(Some(Parts { yaml, body }));
+            return Ok(Some(SplitFile { yaml, body }));
         }
 
         end += line.len();

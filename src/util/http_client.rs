@@ -32,10 +32,10 @@ pub(crate) type ClientResult = std::result::Result<Client, String>;
 /// end of a runtime is not reported, so the least recently used client is dropped when there are
 /// too many.
 #[derive(Debug)]
-pub(crate) struct Clients<K>(Mutex<Vec<Entry<K>>>);
+pub(crate) struct Clients<K>(Mutex<Vec<CachedClient<K>>>);
 
 #[derive(Debug)]
-struct Entry<K> {
+struct CachedClient<K> {
     kind: K,
     /// The runtime of the client; `None` if it was built outside of a runtime.
     runtime: Option<Id>,
@@ -62,7 +62,7 @@ impl<K: PartialEq> Clients<K> {
                 clients.remove(0);
             }
 
-            clients.push(Entry {
+            clients.push(CachedClient {
                 kind,
                 runtime,
                 client,

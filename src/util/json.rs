@@ -99,11 +99,13 @@ pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
 
 /// The number of bytes of the texts that are entries of an object, such as the arguments of a call.
 pub(crate) fn text_len(object: &Value) -> usize {
-    let values = object
+    object
         .as_object()
         .into_iter()
-        .flat_map(|object| object.values());
-    values.filter_map(Value::as_str).map(str::len).sum()
+        .flat_map(|object| object.values())
+        .filter_map(Value::as_str)
+        .map(str::len)
+        .sum()
 }
 
 /// Returns the number of bytes of the value's JSON text, without making the text.
@@ -223,8 +225,9 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let text = prop::string::string_regex(r#"[ab"\\{}\[\],:é\n]{0,8}"#).unwrap();
-        let text = text.boxed();
+        let text = prop::string::string_regex(r#"[ab"\\{}\[\],:é\n]{0,8}"#)
+            .unwrap()
+            .boxed();
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

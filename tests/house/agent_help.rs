@@ -6,7 +6,7 @@ const DOCS: &str = include_str!("../../examples/agent/main.rs");
 const SOURCES: [&str; 6] = [
     include_str!("../../examples/agent/model.rs"),
     include_str!("../../examples/agent/store.rs"),
-    include_str!("../../src/providers/anthropic/messages.rs"),
+    include_str!("../../src/providers/anthropic/model.rs"),
     include_str!("../../src/providers/connection.rs"),
     include_str!("../../src/providers/gemini/model.rs"),
     include_str!("../../src/providers/ollama/model.rs"),

@@ -352,8 +352,10 @@ impl Backend for DockerBackend {
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let limit = command.timeout.or(self.inner.settings.limits.timeout);
-        let limit = limit.unwrap_or(TIMEOUT);
+        let limit = command
+            .timeout
+            .or(self.inner.settings.limits.timeout)
+            .unwrap_or(TIMEOUT);
         let process = self.begin(&command).await?;
         Ok(process.wait(Some(limit)).await)
     }

@@ -252,8 +252,9 @@ impl DockerBuilder {
 
         for (source, target) in &self.mounts {
             let source = format!("source={}", source.display());
-            let fields = ["type=bind".to_owned(), source, format!("target={target}")];
-            let fields = fields.map(|field| quoted(&field)).join(",");
+            let fields = ["type=bind".to_owned(), source, format!("target={target}")]
+                .map(|field| quoted(&field))
+                .join(",");
             push(&["--mount", &format!("{fields},readonly")]);
         }
 
@@ -400,8 +401,9 @@ mod tests {
 
     #[test]
     fn capabilities_are_added_after_all_are_dropped() {
-        let builder = builder().capabilities(["CHOWN", "CAP_NET_RAW"]);
-        let builder = builder.capabilities(vec!["SETUID".to_owned()]);
+        let builder = builder()
+            .capabilities(["CHOWN", "CAP_NET_RAW"])
+            .capabilities(vec!["SETUID".to_owned()]);
         let expected = " --cap-drop ALL --cap-add CHOWN --cap-add CAP_NET_RAW --cap-add SETUID \
             --memory ";
         assert!(arguments(&builder).contains(expected));

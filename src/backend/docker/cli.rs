@@ -95,8 +95,10 @@ impl Cli {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut command = tokio::process::Command::from(command);
-        let child = command.kill_on_drop(true).spawn();
-        let child = child.map_err(|error| not_started(&self.program, error))?;
+        let child = command
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| not_started(&self.program, error))?;
         let group = Group::new(child.id().unwrap_or_default(), None);
         Ok((child, group))
     }

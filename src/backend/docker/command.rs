@@ -90,8 +90,10 @@ pub(super) async fn start(
         }
     }
 
-    let max = command.max_output.or(settings.limits.max_output);
-    let max = max.unwrap_or(MAX_OUTPUT);
+    let max = command
+        .max_output
+        .or(settings.limits.max_output)
+        .unwrap_or(MAX_OUTPUT);
     Ok(Running::new(child, group, Ending::Message, max))
 }
 

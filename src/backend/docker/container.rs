@@ -102,8 +102,9 @@ impl Container {
     }
 
     pub(super) async fn status(&self) -> Result<ContainerStatus> {
-        let arguments = ["container", "inspect", "--format", "{{.State.Status}}"];
-        let arguments = arguments.into_iter().chain([self.name.as_str()]);
+        let arguments = ["container", "inspect", "--format", "{{.State.Status}}"]
+            .into_iter()
+            .chain([self.name.as_str()]);
         let output = self.cli.call(arguments, b"", MAX_ANSWER, LIMIT).await?;
         if output.status.success() {
             let status = String::from_utf8_lossy(&output.stdout);

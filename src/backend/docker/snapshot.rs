@@ -65,8 +65,10 @@ impl Snapshot {
         };
 
         let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
-        let names = files.map(|entry| entry.name.as_str());
-        let names = names.skip_while(|other| *other != name).take(BATCH);
+        let names = files
+            .map(|entry| entry.name.as_str())
+            .skip_while(|other| *other != name)
+            .take(BATCH);
         let end = format!("\n{}\n", uuid::Uuid::new_v4().simple());
         let mut arguments = vec![BATCH_BYTES.to_string(), end.trim().to_owned()];
         arguments.extend(names.clone().map(str::to_owned));

@@ -307,8 +307,10 @@ impl Backend for LocalBackend {
 
     #[cfg(feature = "process")]
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
-        let timeout = command.timeout.or(self.settings.limits.timeout);
-        let timeout = timeout.unwrap_or(TIMEOUT);
+        let timeout = command
+            .timeout
+            .or(self.settings.limits.timeout)
+            .unwrap_or(TIMEOUT);
         Ok(self
             .start_command(&command)
             .await?

@@ -166,8 +166,8 @@ impl Root {
 
 fn lock_path(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<MutexGuard<'static, ()>> {
     let stat = fs::fstat(folder)?;
-    let hash = BuildHasherDefault::<DefaultHasher>::default();
-    let hash = hash.hash_one((stat.st_dev, stat.st_ino, name));
+    let hash =
+        BuildHasherDefault::<DefaultHasher>::default().hash_one((stat.st_dev, stat.st_ino, name));
     Ok(lock(&LOCKS[(hash % LOCKS.len() as u64) as usize]))
 }
 

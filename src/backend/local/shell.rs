@@ -190,8 +190,10 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
 
     let group = Group::new(child.id().unwrap_or_default(), Some(strays));
     drop(folder);
-    let max_output = command.max_output.or(settings.limits.max_output);
-    let max_output = max_output.unwrap_or(MAX_OUTPUT);
+    let max_output = command
+        .max_output
+        .or(settings.limits.max_output)
+        .unwrap_or(MAX_OUTPUT);
     let running = Running::new(child, group, Ending::Signal, max_output);
     Ok(match output_pipe {
         None => running,

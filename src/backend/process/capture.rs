@@ -12,10 +12,10 @@ use super::super::command::Captured;
 
 /// A stream that is being read.
 #[derive(Clone, Debug)]
-pub(super) struct Capture(Arc<Mutex<Kept>>);
+pub(super) struct Capture(Arc<Mutex<CapturedOutput>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CapturedOutput {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -25,7 +25,7 @@ struct Kept {
 impl Capture {
     /// Creates a buffer for `max` bytes, half from the start and half from the end.
     pub(super) fn new(max: usize) -> Self {
-        Self(Arc::new(Mutex::new(Kept {
+        Self(Arc::new(Mutex::new(CapturedOutput {
             half: max / 2,
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -54,7 +54,7 @@ impl Capture {
     }
 }
 
-impl Kept {
+impl CapturedOutput {
     fn push(&mut self, bytes: &[u8]) {
         let (head, tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);

@@ -38,8 +38,8 @@ mod linux {
         denied: &[PathBuf],
         allow: &mut impl FnMut(OwnedFd) -> Result<(), E>,
     ) -> Result<(), E> {
-        let handle = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        let handle = handle.map_err(io::Error::from)?;
+        let handle = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(io::Error::from)?;
         carve_in(handle, &super::real_path(root), denied, allow)
     }
 

@@ -17,12 +17,12 @@ const X32: i64 = 0x4000_0000;
 /// The bits of a socket's type that are its type; the others are flags.
 const TYPE: u64 = 0xf;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = std::result::Result<T, seccompiler::BackendError>;
 
 /// Returns `true` if this kernel has filters. Installs a filter that allows everything.
 pub(super) fn probe() -> bool {
-    program(Rules::new()).is_ok_and(|program| apply_filter(&program).is_ok())
+    program(SeccompRules::new()).is_ok_and(|program| apply_filter(&program).is_ok())
 }
 
 /// Restricts this thread, and all processes it starts, permanently.
@@ -35,7 +35,7 @@ pub(super) fn restrict(sandbox: &Sandbox) -> Result<()> {
     apply_filter(&program.map_err(|error| make_error(error.into()))?).map_err(make_error)
 }
 
-fn program(rules: Rules) -> Built<BpfProgram> {
+fn program(rules: SeccompRules) -> Built<BpfProgram> {
     // A system call of another architecture kills the process: its numbers have another meaning.
     let arch = std::env::consts::ARCH.try_into()?;
     let action = SeccompAction::Errno(libc::EACCES as u32);
@@ -43,8 +43,8 @@ fn program(rules: Rules) -> Built<BpfProgram> {
 }
 
 /// Returns the rules for refused system calls.
-fn rules(sandbox: &Sandbox) -> Built<Rules> {
-    let mut rules = Rules::new();
+fn rules(sandbox: &Sandbox) -> Built<SeccompRules> {
+    let mut rules = SeccompRules::new();
     let mut refuse = |call: libc::c_long, when: Vec<SeccompRule>| {
         #[cfg(target_arch = "x86_64")]
         rules.insert(call | X32, when.clone());
@@ -93,8 +93,10 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
         families.extend(internet);
     }
 
-    let family_conditions = families.iter().map(|family| is_not(0, *family));
-    let family_conditions = family_conditions.collect::<Built<Vec<_>>>()?;
+    let family_conditions = families
+        .iter()
+        .map(|family| is_not(0, *family))
+        .collect::<Built<Vec<_>>>()?;
     if family_conditions.is_empty() {
         return Ok(Vec::new());
     }

@@ -120,8 +120,11 @@ fn parts(
     let list = BitFlags::from(AccessFs::ReadDir);
     let read = AccessFs::ReadFile | AccessFs::Execute;
     let paths = |is_denied: fn(&DeniedPath) -> bool| -> Vec<PathBuf> {
-        let paths = denied.iter().filter(|path| is_held && is_denied(path));
-        paths.map(|path| real_path(&path.path)).collect()
+        denied
+            .iter()
+            .filter(|path| is_held && is_denied(path))
+            .map(|path| real_path(&path.path))
+            .collect()
     };
     [
         (rights & list, Vec::new()),
@@ -142,7 +145,7 @@ fn add_path(
     let carved = carve(
         path,
         denied,
-        &mut |handle: OwnedFd| -> Result<(), Failure> {
+        &mut |handle: OwnedFd| -> Result<(), LandlockFailure> {
             let stat = fstat(&handle).map_err(io::Error::from)?;
             let rights = match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => rights,
@@ -150,31 +153,35 @@ fn add_path(
             };
             if !rights.is_empty() {
                 let rule = PathBeneath::new(handle, rights);
-                (&mut ruleset).add_rule(rule).map_err(Failure::Rule)?;
+                (&mut ruleset)
+                    .add_rule(rule)
+                    .map_err(LandlockFailure::Rule)?;
             }
             Ok(())
         },
     );
     match carved {
         Ok(()) => Ok(ruleset),
-        Err(Failure::File(error)) if !is_required && error.kind() == io::ErrorKind::NotFound => {
+        Err(LandlockFailure::File(error))
+            if !is_required && error.kind() == io::ErrorKind::NotFound =>
+        {
             Ok(ruleset)
         }
-        Err(Failure::File(error)) => {
+        Err(LandlockFailure::File(error)) => {
             let text = format!("the sandbox allows {path:?}, which cannot be opened: {error}");
             Err(Error::new(ErrorKind::Config, text).with_source(error))
         }
-        Err(Failure::Rule(error)) => Err(failed(error)),
+        Err(LandlockFailure::Rule(error)) => Err(failed(error)),
     }
 }
 
 /// The reason why a path is not allowed.
-enum Failure {
+enum LandlockFailure {
     File(io::Error),
     Rule(RulesetError),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for LandlockFailure {
     fn from(error: io::Error) -> Self {
         Self::File(error)
     }
@@ -188,8 +195,10 @@ fn add_ports(
     if abi < ABI::V4 || sandbox.any_network {
         return Ok(ruleset);
     }
-    let connect_ports = sandbox.connect.iter();
-    let connect_ports = connect_ports.map(|port| (port, AccessNet::ConnectTcp));
+    let connect_ports = sandbox
+        .connect
+        .iter()
+        .map(|port| (port, AccessNet::ConnectTcp));
     let bind = sandbox.bind.iter().map(|port| (port, AccessNet::BindTcp));
     for (port, access) in connect_ports.chain(bind) {
         ruleset = ruleset.add_rule(NetPort::new(*port, access))?;

@@ -174,8 +174,10 @@ impl Sandbox {
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let mut sandbox = Self::new().write(root).private_folder();
         let system = SYSTEM.iter().map(|path| (path, Access::Execute));
-        let read_paths = LOOKED_UP.iter().chain(&MACHINE);
-        let read_paths = read_paths.map(|path| (path, Access::Read));
+        let read_paths = LOOKED_UP
+            .iter()
+            .chain(&MACHINE)
+            .map(|path| (path, Access::Read));
         sandbox
             .paths
             .extend(system.chain(read_paths).map(|(path, access)| Allowed {

@@ -141,10 +141,11 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
         (SandboxLimit::Keyrings, true, seccomp),
     ];
     let limits_with = |enforced: bool| {
-        let limits = requests
+        requests
             .iter()
-            .filter(|(_, is_requested, able)| *is_requested && *able == enforced);
-        limits.map(|(limit, ..)| *limit).collect()
+            .filter(|(_, is_requested, able)| *is_requested && *able == enforced)
+            .map(|(limit, ..)| *limit)
+            .collect()
     };
 
     SandboxReport {

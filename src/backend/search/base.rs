@@ -17,7 +17,9 @@ pub(super) fn relative<'a>(path: &'a str, root: &str) -> Result<&'a str> {
 
 /// Returns the folder whose path has these parts, without the parts `.` and empty parts.
 pub(super) fn folder<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts = parts.into_iter();
-    let parts: Vec<&str> = parts.filter(|part| !matches!(*part, "" | ".")).collect();
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
     parts.join("/")
 }

@@ -15,7 +15,7 @@ use super::glob::Globber;
 use super::grep::Grepper;
 use super::query::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use super::rules::Rules;
-use super::walk::{Step, Walk, join};
+use super::walk::{Walk, WalkStep, join};
 
 /// A search in progress.
 #[derive(Debug)]
@@ -66,8 +66,8 @@ impl Search<Globber> {
     pub(in super::super) fn next(&mut self) -> Option<String> {
         loop {
             match self.walk.next()? {
-                Step::Folder(path) => return Some(path),
-                Step::File(path) => {
+                WalkStep::Folder(path) => return Some(path),
+                WalkStep::File(path) => {
                     if !self.kind.file(path) {
                         return None;
                     }
@@ -100,8 +100,8 @@ impl Search<Grepper> {
 
     pub(in super::super) fn next(&mut self) -> Option<Needed> {
         self.walk.next().map(|step| match step {
-            Step::Folder(path) => Needed::Folder(path),
-            Step::File(path) => Needed::File(path),
+            WalkStep::Folder(path) => Needed::Folder(path),
+            WalkStep::File(path) => Needed::File(path),
         })
     }
 

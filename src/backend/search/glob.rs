@@ -40,8 +40,8 @@ impl Globber {
 
         let literal = parts[..last]
             .iter()
-            .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
-        let literal = literal.count();
+            .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']))
+            .count();
         let folder_path = match &query.path {
             Some(path) if !is_absolute => relative(path, root)?,
             _ => "",

@@ -46,7 +46,7 @@ struct Folder {
     entries: Vec<DirEntry>,
 }
 
-pub(super) enum Step {
+pub(super) enum WalkStep {
     /// The folder's entries are needed: [`Walk::enter`] it, or do not.
     Folder(String),
     File(String),
@@ -104,7 +104,7 @@ impl Walk {
         self.truncated
     }
 
-    pub(super) fn next(&mut self) -> Option<Step> {
+    pub(super) fn next(&mut self) -> Option<WalkStep> {
         loop {
             let depth = self.folders.len();
             let folder = self.folders.last_mut()?;
@@ -123,9 +123,9 @@ impl Walk {
             match entry.kind {
                 EntryKind::Dir if !self.is_wanted(&path, &entry.name, true) => {}
                 EntryKind::Dir if depth >= MAX_DEPTH => self.truncated = true,
-                EntryKind::Dir => return Some(Step::Folder(path)),
+                EntryKind::Dir => return Some(WalkStep::Folder(path)),
                 EntryKind::File if self.is_wanted(&path, &entry.name, false) => {
-                    return Some(Step::File(path));
+                    return Some(WalkStep::File(path));
                 }
                 _ => {}
             }

@@ -86,11 +86,12 @@ impl Connection {
         // in its own task, which then ends, so that every request fails.
         let action = format!("connecting to {}:{}", address.host(), address.port());
         let client = panic::catch_async(connecting).await;
-        let client = client.map_err(|text| {
-            let text = format!("the client panicked over what the server sent: {text}");
-            failed(&action, text)
-        })?;
-        let client = client.map_err(|error| failed(&action, error))?;
+        let client = client
+            .map_err(|text| {
+                let text = format!("the client panicked over what the server sent: {text}");
+                failed(&action, text)
+            })?
+            .map_err(|error| failed(&action, error))?;
 
         let connection = Self(Arc::new(Inner {
             jetstream: jetstream::new(client),
@@ -161,8 +162,12 @@ impl Connection {
         start: u64,
     ) -> Result<Option<u64>> {
         let action = "looking up a message";
-        let stream = self.0.jetstream.get_stream_no_info(stream).await;
-        let stream = stream.map_err(|error| failed(action, error))?;
+        let stream = self
+            .0
+            .jetstream
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| failed(action, error))?;
         let request = stream.direct_get_builder().sequence(start);
         match request.next_by_subject(subject).send().await {
             Ok(message) => Ok(Some(message.sequence)),
@@ -180,8 +185,9 @@ impl Connection {
             if self.0.is_closed.load(Ordering::Acquire) {
                 return Err(closed());
             }
-            let message = PublishMessage::build().payload(payload.clone());
-            let message = message.message_id(id);
+            let message = PublishMessage::build()
+                .payload(payload.clone())
+                .message_id(id);
             let error = match self.try_publish(subject, message).await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,

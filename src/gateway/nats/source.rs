@@ -207,8 +207,10 @@ impl Source {
     async fn try_open(&self) -> Result<pull::Stream> {
         let error = |error: &dyn std::fmt::Display| failed("the request for messages", error);
         let jetstream = self.connection.jetstream();
-        let consumer = jetstream.create_consumer_on_stream(self.config.clone(), &*self.stream);
-        let consumer = consumer.await.map_err(|cause| error(&cause))?;
+        let consumer = jetstream
+            .create_consumer_on_stream(self.config.clone(), &*self.stream)
+            .await
+            .map_err(|cause| error(&cause))?;
         let messages = consumer
             .stream()
             .max_messages_per_batch(BATCH)
@@ -314,8 +316,9 @@ impl Source {
 }
 
 fn position_of(message: &Message) -> Result<Position> {
-    let info = message.info();
-    let info = info.map_err(|error| failed("reading the position of a message", error))?;
+    let info = message
+        .info()
+        .map_err(|error| failed("reading the position of a message", error))?;
     Ok(Position {
         subject: message.subject.as_str().into(),
         number: info.stream_sequence,

@@ -6,8 +6,8 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text::quoted;
 
+use super::super::chat_turn::ChatTurn;
 use super::super::message::OutboundMessage;
-use super::super::turn::Turn;
 
 pub(in crate::gateway) const NAME: &str = "message";
 
@@ -40,7 +40,7 @@ pub fn message() -> FuncTool {
 async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let text = |name: &str| args[name].as_str().filter(|text| !text.is_empty());
     let content = text("content").ok_or_else(|| ToolError::new("content is required"))?;
-    let turn = Turn::of_call(&cx);
+    let turn = ChatTurn::of_call(&cx);
     let own = turn.as_deref();
     let channel = text("channel").or(own.map(|turn| &*turn.channel));
     let chat_id = text("chat_id").or(own.map(|turn| &*turn.chat_id));
@@ -58,8 +58,8 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         return Err(ToolError::new(text).into());
     }
 
-    let message = OutboundMessage::new(channel, chat_id, content);
-    let message = message.with_derived_id(message_id(turn, &cx));
+    let message =
+        OutboundMessage::new(channel, chat_id, content).with_derived_id(message_id(turn, &cx));
     let publish = turn.shared.bus.publish_outbound(message).await;
     publish.map_err(|error| ToolError::new(format!("sending message: {error}")))?;
     turn.mark_sent(channel, chat_id);
@@ -68,7 +68,7 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
 
 /// Returns the id of the message of a call, the same when the call is repeated. The ids of calls
 /// are unique in their session only.
-fn message_id(turn: &Turn, cx: &ToolContext) -> String {
+fn message_id(turn: &ChatTurn, cx: &ToolContext) -> String {
     let (input_id, session_id, call_id) = (&turn.input_id, cx.session_id(), cx.call_id());
     if *session_id == *turn.session_key && !input_id.is_empty() {
         format!("{input_id}:{call_id}")

@@ -8,10 +8,10 @@ use crate::run::{ExitReason, Run};
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
 use crate::util::text::line_of;
 
+use super::super::chat_turn::ChatTurn;
 use super::super::served::ServedRun;
 use super::super::system_channel::task_message;
 use super::super::task_slot::{MAX_TASKS, TaskSlot};
-use super::super::turn::Turn;
 use super::super::waiting_tasks::SpawnedTask;
 use super::subagent::{SubagentTask, agent_tool, child_session};
 
@@ -41,7 +41,7 @@ pub fn spawn() -> FuncTool {
 
 async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let SubagentTask { task, label } = SubagentTask::of(&args)?;
-    let Some(turn) = Turn::of_call(&cx) else {
+    let Some(turn) = ChatTurn::of_call(&cx) else {
         return Err(ToolError::new("spawn needs the run of a gateway").into());
     };
     if turn.report_depth >= MAX_CHAIN {

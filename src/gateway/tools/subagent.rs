@@ -51,8 +51,10 @@ pub(super) struct SubagentTask {
 impl SubagentTask {
     pub(super) fn of(args: &Value) -> Result<Self, BoxError> {
         let text = |name: &str| {
-            let text = args[name].as_str().filter(|text| !text.trim().is_empty());
-            text.map(str::to_owned)
+            args[name]
+                .as_str()
+                .filter(|text| !text.trim().is_empty())
+                .map(str::to_owned)
         };
         let task = text("task").ok_or_else(|| ToolError::new("task is required"))?;
         Ok(Self {

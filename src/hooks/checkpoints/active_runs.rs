@@ -46,8 +46,7 @@ impl Position {
         let history = messages.as_slice();
         let pending_index = history
             .iter()
-            .rposition(|message| message.tool_calls().next().is_some());
-        let pending_index = pending_index
+            .rposition(|message| message.tool_calls().next().is_some())
             .filter(|at| history[*at].tool_calls().count() > leading_results(&history[at + 1..]));
         let history = &history[..pending_index.unwrap_or(history.len())];
         let last = history

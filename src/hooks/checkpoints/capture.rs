@@ -113,8 +113,9 @@ impl FileCheckpoints {
         after: FileContent,
     ) -> Result<()> {
         let message = position.message;
-        let indexed = self.indexed_file(session, message, origin, file, after);
-        let indexed = indexed.await?;
+        let indexed = self
+            .indexed_file(session, message, origin, file, after)
+            .await?;
 
         // Content that something else has written since then is stored as well, separate from the
         // session's own.

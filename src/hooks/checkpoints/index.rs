@@ -19,7 +19,7 @@ const MAX_RECORD_BYTES: u64 = 32 * 1024 * 1024;
 pub(super) struct SessionIndex {
     /// The root of that workspace.
     workspace: Arc<str>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     /// The bytes of the records, contents of files excepted.
     record_bytes: u64,
     /// The message of the last entry with a change.
@@ -35,7 +35,7 @@ pub(super) struct SessionIndex {
     unchanged_prefixes: Vec<usize>,
 }
 
-struct Entry {
+struct IndexEntry {
     /// The number of replacements of the history before the entry.
     replacements: usize,
     /// The change. Its root is the root of another workspace, or `None`.
@@ -45,7 +45,7 @@ struct Entry {
     end: u64,
 }
 
-impl Entry {
+impl IndexEntry {
     fn is_change(&self) -> bool {
         !self.record.path.is_empty()
     }
@@ -67,7 +67,7 @@ pub(super) struct MessageChanges {
 }
 
 /// The content to which a file is restored.
-pub(super) struct Target {
+pub(super) struct RewindTarget {
     /// The root of the file's workspace, if that is another workspace.
     pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
@@ -81,7 +81,7 @@ pub(super) struct Target {
     pub(super) was_changed_outside: bool,
 }
 
-impl Target {
+impl RewindTarget {
     /// Returns `true` if this content is the session's own.
     pub(super) fn is_own_content(&self, content: FileContent) -> bool {
         !self.was_changed_outside && self.own_contents.contains(&content)
@@ -144,7 +144,7 @@ impl SessionIndex {
             end,
         } = read_record;
         record.root.take_if(|root| *root == self.workspace);
-        if let Some(Entry { record: last, .. }) = self.entries.last()
+        if let Some(IndexEntry { record: last, .. }) = self.entries.last()
             && (record.unchanged_messages.is_some()
                 || (record.message, record.rewound) != (last.message, last.rewound))
         {
@@ -165,7 +165,7 @@ impl SessionIndex {
 
         self.end = end;
         self.record_bytes += content_offset - start;
-        self.entries.push(Entry {
+        self.entries.push(IndexEntry {
             replacements: self.unchanged_prefixes.len(),
             record,
             start,
@@ -177,7 +177,7 @@ impl SessionIndex {
     /// About the memory that it takes, in bytes.
     pub(super) fn memory(&self) -> usize {
         let texts = usize::try_from(self.record_bytes).unwrap_or(usize::MAX);
-        texts.saturating_add(self.entries.capacity() * size_of::<Entry>())
+        texts.saturating_add(self.entries.capacity() * size_of::<IndexEntry>())
     }
 
     /// Returns the index of the last message with a change after it.
@@ -225,14 +225,14 @@ impl SessionIndex {
     }
 
     /// Returns the entries of the current history, each with the last message before it.
-    fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
+    fn current_entries(&self) -> impl Iterator<Item = (&IndexEntry, usize)> {
         let mut current_entries: Vec<_> = self.newest_entries().collect();
         current_entries.reverse();
         current_entries.into_iter()
     }
 
     /// Returns the same, the newest first.
-    fn newest_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
+    fn newest_entries(&self) -> impl Iterator<Item = (&IndexEntry, usize)> {
         let mut message = usize::MAX;
         let mut replacements = self.unchanged_prefixes.len();
         let mut unchanged_count = usize::MAX;
@@ -268,7 +268,7 @@ impl SessionIndex {
     }
 
     fn of_file(&self, path: &str) -> impl Iterator<Item = &ChangeRecord> {
-        let is_it = move |entry: &&Entry| entry.file() == (None, path);
+        let is_it = move |entry: &&IndexEntry| entry.file() == (None, path);
         self.entries.iter().filter(is_it).map(|entry| &entry.record)
     }
 
@@ -310,8 +310,8 @@ impl SessionIndex {
     }
 
     /// The earlier state of each file that was changed at or after `message`, by path.
-    pub(super) fn targets(&self, message: usize) -> Vec<Target> {
-        let mut targets = BTreeMap::<File<'_>, Target>::new();
+    pub(super) fn targets(&self, message: usize) -> Vec<RewindTarget> {
+        let mut targets = BTreeMap::<File<'_>, RewindTarget>::new();
 
         // The contents that each file had, or got from this session, before the current entry;
         // other contents are foreign.
@@ -339,7 +339,7 @@ impl SessionIndex {
             if let (true, Some(prior_state)) =
                 (undone_starts.contains(&entry.start), &record.before)
             {
-                targets.entry(entry.file()).or_insert_with(|| Target {
+                targets.entry(entry.file()).or_insert_with(|| RewindTarget {
                     root: record.root.clone(),
                     path: record.path.clone(),
                     before: prior_state.clone(),
@@ -364,10 +364,10 @@ impl SessionIndex {
 
     /// The ranges of the records that were written before `message` of the current history.
     pub(super) fn ranges_before(&self, message: usize) -> Vec<Range<u64>> {
-        let entries = self
-            .current_entries()
-            .filter(|(_, position)| *position < message);
-        entries.map(|(entry, _)| entry.start..entry.end).collect()
+        self.current_entries()
+            .filter(|(_, position)| *position < message)
+            .map(|(entry, _)| entry.start..entry.end)
+            .collect()
     }
 }
 

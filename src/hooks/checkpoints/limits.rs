@@ -163,8 +163,9 @@ mod tests {
         let reserve = |_| total.reserve(3, 1_000, || Ok(100)).unwrap();
         let granted = std::thread::scope(|scope| {
             let thread = || (0..90).filter_map(reserve).collect::<Vec<_>>();
-            let threads = [(); 8].map(|()| scope.spawn(thread));
-            threads.map(|thread| thread.join().unwrap())
+            [(); 8]
+                .map(|()| scope.spawn(thread))
+                .map(|thread| thread.join().unwrap())
         });
         assert_eq!(granted.iter().map(Vec::len).sum::<usize>(), 300);
         drop(granted);

@@ -12,7 +12,7 @@ use crate::util::blocking::{blocking, blocking_if_large};
 use super::active_runs::Position;
 use super::capture::{ResolvedPath, join_root};
 use super::file_checkpoints::FileCheckpoints;
-use super::index::Target;
+use super::index::RewindTarget;
 use super::record::{FileContent, Fingerprint, Origin, PriorState};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 
@@ -36,7 +36,7 @@ struct CurrentState {
 type TargetState = Option<(Bytes, Option<u32>)>;
 
 /// The outcome of rewinding one file.
-enum Outcome {
+enum TargetOutcome {
     /// The file is in its target state already.
     Unchanged,
     Change(RewindOutcome),
@@ -101,7 +101,7 @@ impl FileCheckpoints {
         &self,
         session: &Arc<str>,
         position: &Position,
-        target: &Target,
+        target: &RewindTarget,
         mode: RewindMode,
     ) -> Option<FileChange> {
         let mut change = FileChange {
@@ -118,8 +118,8 @@ impl FileCheckpoints {
             .try_rewind(session, position, target, mode, &mut change)
             .await;
         change.outcome = match outcome {
-            Ok(Outcome::Unchanged) => return None,
-            Ok(Outcome::Change(outcome)) => outcome,
+            Ok(TargetOutcome::Unchanged) => return None,
+            Ok(TargetOutcome::Change(outcome)) => outcome,
             Err(error) => RewindOutcome::Failed(error.to_string()),
         };
 
@@ -131,12 +131,14 @@ impl FileCheckpoints {
         &self,
         session: &Arc<str>,
         position: &Position,
-        target: &Target,
+        target: &RewindTarget,
         mode: RewindMode,
         change: &mut FileChange,
-    ) -> Result<Outcome> {
+    ) -> Result<TargetOutcome> {
         if let PriorState::NotStored(reason) = &target.before {
-            return Ok(Outcome::Change(RewindOutcome::NotKept(reason.clone())));
+            return Ok(TargetOutcome::Change(RewindOutcome::NotKept(
+                reason.clone(),
+            )));
         }
 
         let file = self.resolve(&target.path).await?;
@@ -160,7 +162,7 @@ impl FileCheckpoints {
         };
 
         if has_content && has_mode {
-            return Ok(Outcome::Unchanged);
+            return Ok(TargetOutcome::Unchanged);
         }
 
         let target_state = self.read_target(session, target).await?;
@@ -169,11 +171,11 @@ impl FileCheckpoints {
             || has_content
             || target.is_own_content(current.fingerprint);
         if !may_overwrite {
-            return Ok(Outcome::Change(RewindOutcome::Conflict));
+            return Ok(TargetOutcome::Change(RewindOutcome::Conflict));
         }
 
         if mode == RewindMode::DryRun {
-            return Ok(Outcome::Change(RewindOutcome::Planned));
+            return Ok(TargetOutcome::Change(RewindOutcome::Planned));
         }
 
         let is_private = current.metadata.is_none() && is_private(&target_state);
@@ -189,7 +191,7 @@ impl FileCheckpoints {
 
         self.restore(&file, &current, target_state, has_content)
             .await?;
-        Ok(Outcome::Change(RewindOutcome::Done))
+        Ok(TargetOutcome::Change(RewindOutcome::Done))
     }
 
     async fn read_current(&self, file: &ResolvedPath) -> Result<CurrentState> {
@@ -236,7 +238,7 @@ impl FileCheckpoints {
         })
     }
 
-    async fn read_target(&self, session: &Arc<str>, target: &Target) -> Result<TargetState> {
+    async fn read_target(&self, session: &Arc<str>, target: &RewindTarget) -> Result<TargetState> {
         match &target.before {
             PriorState::Stored { mode, fingerprint } => {
                 let content = self.stored_content(session, target, *fingerprint).await?;
@@ -250,7 +252,7 @@ impl FileCheckpoints {
     async fn stored_content(
         &self,
         session: &Arc<str>,
-        target: &Target,
+        target: &RewindTarget,
         fingerprint: Fingerprint,
     ) -> Result<Vec<u8>> {
         let id = session.clone();
@@ -327,7 +329,7 @@ fn is_private(target_state: &TargetState) -> bool {
 }
 
 /// Returns the change of a file of another workspace, which is not examined.
-fn other_workspace(root: &str, target: &Target) -> FileChange {
+fn other_workspace(root: &str, target: &RewindTarget) -> FileChange {
     let action = match target.before {
         PriorState::Absent => FileAction::Delete,
         PriorState::Stored { .. } | PriorState::NotStored(_) => FileAction::Change,
@@ -356,8 +358,10 @@ async fn describe(
     };
 
     change.bytes_now = current.metadata.map_or(0, |metadata| metadata.size);
-    let new = target_state.as_ref().map(|(content, _)| content.clone());
-    let new = new.unwrap_or_default();
+    let new = target_state
+        .as_ref()
+        .map(|(content, _)| content.clone())
+        .unwrap_or_default();
     if let Some(old) = current.counted.clone()
         && new.len() <= MAX_COUNTED
     {

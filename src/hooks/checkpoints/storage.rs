@@ -108,8 +108,9 @@ impl Storage {
                 let mut logs = lock(logs);
                 let used = memory_of(&logs);
                 let start = logs.get(session).map_or(0, Vec::len) as u64;
-                let refusal = limits.refuse_for_session(start, content_len);
-                let refusal = refusal.or_else(|| refuse_for_memory(used, content_len));
+                let refusal = limits
+                    .refuse_for_session(start, content_len)
+                    .or_else(|| refuse_for_memory(used, content_len));
                 let new_record = NewRecord::new(record, content, refusal)?;
                 index.check_room(new_record.line.len() as u64)?;
                 if used.saturating_add(new_record.line.len()) > MAX_RECORDS_MEMORY {

@@ -49,8 +49,7 @@ fn parts(message: &Message) -> Vec<Value> {
             "response": result.content.text(),
         })];
     }
-    let parts = message.content().parts().iter();
-    parts.filter_map(part).collect()
+    message.content().parts().iter().filter_map(part).collect()
 }
 
 fn part(part: &Part) -> Option<Value> {

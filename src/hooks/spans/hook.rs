@@ -15,7 +15,7 @@ use crate::util::secret::redacted;
 use crate::util::text::head;
 
 use super::content;
-use super::open::{Open, outside};
+use super::open::{SpanTable, outside};
 use super::span::{self, Pair};
 
 /// The length of a text passed to a recorder, in characters.
@@ -207,12 +207,12 @@ impl Hook for TracingHook {
         let place = outside(cx);
         let mut pair = Pair::start(cx, "agent.run", &place, span::run(cx, &place));
         note_run(&mut pair, cx);
-        Open::of(cx).begin_run(pair);
+        SpanTable::of(cx).begin_run(pair);
         Ok(state)
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        if let Some(mut pair) = Open::of(cx).end_run() {
+        if let Some(mut pair) = SpanTable::of(cx).end_run() {
             let usage = cx.usage();
             pair.set("turns", cx.turn());
             pair.set("input_tokens", usage.context_tokens());
@@ -232,7 +232,7 @@ impl Hook for TracingHook {
     ) -> Result<ModelResponse> {
         let cx = next.context().clone();
         let model = cx.model();
-        let place = Open::of(&cx).place(&cx);
+        let place = SpanTable::of(&cx).place(&cx);
         let span = span::model_call(&cx, model.id(), &place);
         let mut pair = Pair::start(&cx, "llm.call", &place, span);
         if !pair.is_seen() {
@@ -274,7 +274,7 @@ impl Hook for TracingHook {
 
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         let cx = next.context().clone();
-        let open_spans = Open::of(&cx);
+        let open_spans = SpanTable::of(&cx);
         let place = open_spans.place(&cx);
         let span = span::tool_call(&cx, &call, &place);
         let mut pair = Pair::start(&cx, "tool.call", &place, span);

@@ -11,25 +11,25 @@ use super::span::{Pair, Place};
 /// The open spans of a run, stored in its values: child runs look up their parent span here, even
 /// if they are polled elsewhere.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct SpanTable {
     /// The span of the run itself, where there is one.
     run: Mutex<Option<Pair>>,
     calls: Mutex<HashMap<Arc<str>, Place>>,
 }
 
 /// Keeps a call's entry while the call is in progress.
-pub(super) struct Entry {
-    open: Arc<Open>,
+pub(super) struct SpanGuard {
+    open: Arc<SpanTable>,
     call: Arc<str>,
 }
 
-impl Drop for Entry {
+impl Drop for SpanGuard {
     fn drop(&mut self) {
         lock(&self.open.calls).remove(&self.call);
     }
 }
 
-impl Open {
+impl SpanTable {
     pub(super) fn of(cx: &RunContext) -> Arc<Self> {
         cx.value().unwrap_or_else(|| {
             cx.set_value(Self::default());
@@ -45,9 +45,9 @@ impl Open {
         lock(&self.run).take()
     }
 
-    pub(super) fn enter(self: Arc<Self>, call: Arc<str>, place: Place) -> Entry {
+    pub(super) fn enter(self: Arc<Self>, call: Arc<str>, place: Place) -> SpanGuard {
         lock(&self.calls).insert(call.clone(), place);
-        Entry { open: self, call }
+        SpanGuard { open: self, call }
     }
 
     /// Returns the parent span of the calls of this run: its own span, or the parent of the run.
@@ -63,7 +63,7 @@ impl Open {
 /// Returns the place of a run: the call of the parent run that started it.
 pub(super) fn outside(cx: &RunContext) -> Place {
     let place = || {
-        let parent_spans = cx.parent_run()?.value::<Open>()?;
+        let parent_spans = cx.parent_run()?.value::<SpanTable>()?;
         lock(&parent_spans.calls)
             .get(&cx.parent()?.tool_use_id)
             .cloned()

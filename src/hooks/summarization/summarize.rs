@@ -101,8 +101,8 @@ impl Summarizer<'_> {
 
         let messages = messages.to_vec();
         blocking_until_dropped(move |cancellation| {
-            let entries = transcript(&messages, max_chars);
-            let entries = entries.take_while(|_| !cancellation.is_cancelled());
+            let entries =
+                transcript(&messages, max_chars).take_while(|_| !cancellation.is_cancelled());
             Ok(pieces(entries, max_tokens, &*counter))
         })
         .await

@@ -38,10 +38,10 @@ pub(super) fn transcript(
     messages: &[Arc<Message>],
     max_result: usize,
 ) -> impl Iterator<Item = String> {
-    let entries = messages
+    messages
         .iter()
-        .map(move |message| entry(message, max_result));
-    entries.filter(|entry| !entry.is_empty())
+        .map(move |message| entry(message, max_result))
+        .filter(|entry| !entry.is_empty())
 }
 
 fn entry(message: &Message, max_result: usize) -> String {

@@ -56,6 +56,8 @@ pub(crate) fn aliases(program: &str, subcommand: &str) -> impl Iterator<Item = &
         .map_or("", |(_, groups)| *groups)
         .split_ascii_whitespace();
     let group = groups.find(|group| group.split('=').any(|name| name == subcommand));
-    let names = group.into_iter().flat_map(|group| group.split('='));
-    names.filter(move |name| *name != subcommand)
+    group
+        .into_iter()
+        .flat_map(|group| group.split('='))
+        .filter(move |name| *name != subcommand)
 }

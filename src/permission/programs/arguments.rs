@@ -228,8 +228,8 @@ impl<'a> Arguments<'a> {
 
     /// The values of this kind.
     pub(crate) fn values_of(&self, kind: &str) -> impl Iterator<Item = &Word> {
-        let values = self.values.iter();
-        values
+        self.values
+            .iter()
             .filter(move |(known, _)| *known == kind)
             .map(|(_, value)| value)
     }

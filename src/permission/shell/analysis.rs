@@ -71,8 +71,9 @@ impl Analysis {
 
     /// The commands that rules to allow have to cover.
     pub(crate) fn covered(&self) -> impl Iterator<Item = &SimpleCommand> {
-        let commands = self.commands.iter();
-        commands.filter(|command| !command.guessed && !command.transparent)
+        self.commands
+            .iter()
+            .filter(|command| !command.guessed && !command.transparent)
     }
 
     /// Resolves each folder that the command changes to against the folder before it.
@@ -92,8 +93,8 @@ impl Analysis {
 
     /// The paths with this use.
     pub(crate) fn used(&self, wanted_use: Use) -> impl Iterator<Item = &Word> {
-        let paths = self.paths.iter();
-        paths
+        self.paths
+            .iter()
             .filter(move |(path_use, _)| *path_use == wanted_use)
             .map(|(_, word)| word)
     }

@@ -33,8 +33,9 @@ pub(super) fn packaged(
     }
 
     let mut words = command.argv.iter();
-    let at = words.position(|word| std::ptr::eq(word, *first));
-    let at = at.unwrap_or(command.argv.len());
+    let at = words
+        .position(|word| std::ptr::eq(word, *first))
+        .unwrap_or(command.argv.len());
     let mut argv = command.argv[at..].to_vec();
     let is_dashes = |word: &Word| word.literal().is_some_and(|word| word == "--");
     let dashes = argv.iter().position(is_dashes);
@@ -64,8 +65,11 @@ pub(super) fn interpreted(
             let prefix = word.literal_prefix();
             word == module || prefix.starts_with('-') && prefix.ends_with(&module_name)
         };
-        let at = command.argv.iter().position(has_module);
-        let at = at.unwrap_or(command.argv.len());
+        let at = command
+            .argv
+            .iter()
+            .position(has_module)
+            .unwrap_or(command.argv.len());
         let mut argv = vec![module.clone()];
         argv.extend(command.argv.iter().skip(at + 1).cloned());
         let (index, start) = command.named_by(index);

@@ -332,7 +332,7 @@ impl Parser<'_> {
     pub(super) fn arithmetic(&mut self, close: u8, count: usize) -> Parse<bool> {
         let mut depth = 0_usize;
         let mut word = Word::default();
-        let mut target = Target::default();
+        let mut target = RedirectTarget::default();
         loop {
             let Some(c) = self.peek() else {
                 return Ok(false);
@@ -368,7 +368,7 @@ impl Parser<'_> {
                 }
                 b')' | b']' => return Ok(false),
                 b';' if count == 2 => {
-                    target = Target::default();
+                    target = RedirectTarget::default();
                     self.bump()?;
                 }
                 _ => self.arithmetic_part(c, &mut word, &mut target)?,
@@ -377,7 +377,12 @@ impl Parser<'_> {
     }
 
     /// A name, a number, an expansion or an operator of arithmetic at the cursor.
-    fn arithmetic_part(&mut self, c: u8, word: &mut Word, target: &mut Target) -> Parse<()> {
+    fn arithmetic_part(
+        &mut self,
+        c: u8,
+        word: &mut Word,
+        target: &mut RedirectTarget,
+    ) -> Parse<()> {
         match c {
             b'$' | b'`' => {
                 if c == b'$' {
@@ -418,7 +423,7 @@ impl Parser<'_> {
     }
 
     /// An operator of arithmetic at the cursor, which may set the variable before it.
-    fn operator(&mut self, c: u8, target: &mut Target) -> Parse<()> {
+    fn operator(&mut self, c: u8, target: &mut RedirectTarget) -> Parse<()> {
         let next = self.peek_at(1);
         let is_comparison = next == Some(b'=') && b"=<>!".contains(&c);
         let is_doubled = next == Some(c) && b"+-<>&|*".contains(&c);
@@ -434,13 +439,13 @@ impl Parser<'_> {
         }
         // `+=`, `<<=`
         if is_comparison || self.peek() != Some(b'=') {
-            *target = Target::default();
+            *target = RedirectTarget::default();
         }
         Ok(())
     }
 
     /// Notes that arithmetic sets the variable.
-    fn set(&mut self, target: &Target) {
+    fn set(&mut self, target: &RedirectTarget) {
         match target.name.as_deref() {
             Some("") => self.opaque(Reason::Expansion("arithmetic")),
             Some(name) => {
@@ -455,7 +460,7 @@ impl Parser<'_> {
 
 /// The variable that an operator of arithmetic may set.
 #[derive(Default)]
-struct Target {
+struct RedirectTarget {
     /// Its name; empty if it is only known when the shell runs.
     name: Option<String>,
     /// True after `++` and `--`.

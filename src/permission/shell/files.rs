@@ -37,8 +37,11 @@ pub(super) fn describe_words(
             .next_if(|operand| std::ptr::eq(**operand, word))
             .is_some()
     };
-    let indices = argv.iter().enumerate().filter(|(_, word)| is_operand(word));
-    let indices: Vec<usize> = indices.map(|(index, _)| index).collect();
+    let indices: Vec<usize> = argv
+        .iter()
+        .enumerate()
+        .filter_map(|(index, word)| is_operand(word).then_some(index))
+        .collect();
     own.values.clone_from(&arguments.attached);
     own.is_code = program.runs_code() && !arguments.unknown.is_empty();
     let is_edit = arguments.has_mark("edit");
@@ -98,8 +101,7 @@ fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> V
             .is_some_and(|at| argv[at].literal_prefix().ends_with('C'));
         !program.takes("tar") || is_listing || is_creation && is_folder
     };
-    let values = arguments.read.iter().filter(is_value);
-    values.copied().collect()
+    arguments.read.iter().filter(is_value).copied().collect()
 }
 
 /// The place of what the words of a program name.
@@ -143,8 +145,9 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             _ => false,
         };
         let marks = prefix.char_indices().filter(|(_, c)| is_mark(*c));
-        let ends = [(true, 0), (has_letter, 2)].into_iter();
-        let ends = ends.filter(|(applies, _)| *applies && place != Place::Remote);
+        let ends = [(true, 0), (has_letter, 2)]
+            .into_iter()
+            .filter(|(applies, _)| *applies && place != Place::Remote);
         let starts = marks.map(|(at, _)| at + 1).chain(ends.map(|(_, at)| at));
         for start in starts {
             let Some(part) = word.without_prefix(&prefix[..start]) else {

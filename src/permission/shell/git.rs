@@ -21,8 +21,11 @@ pub(super) fn git(
         return config(cx, command, arguments);
     }
 
-    let first = arguments.operands.first();
-    let first = first.map(|word| word.literal_prefix()).unwrap_or_default();
+    let first = arguments
+        .operands
+        .first()
+        .map(|word| word.literal_prefix())
+        .unwrap_or_default();
     let runs = match subcommand.as_str() {
         "bisect" => matches!(&*first, "run" | "visualize" | "view"),
         "submodule" => matches!(&*first, "foreach" | "update" | "add"),

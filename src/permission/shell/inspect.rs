@@ -82,10 +82,12 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     let start = first_operand(name, &command.argv);
-    let words = command.argv[start..]
+    let words: Vec<String> = command.argv[start..]
         .iter()
-        .filter(|word| !word.starts_with_dash());
-    let words: Vec<String> = words.take(2).map(ToString::to_string).collect();
+        .filter(|word| !word.starts_with_dash())
+        .take(2)
+        .map(ToString::to_string)
+        .collect();
     if is_launcher(name, &words) {
         return peel::every_tail(cx, name, command);
     }

@@ -47,8 +47,11 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
 
 /// Returns `true` if the program runs elsewhere what stands in its words, from a subcommand on.
 fn is_elsewhere(name: &str, words: &[Word]) -> bool {
-    let words = words.iter().filter(|word| !word.starts_with_dash());
-    let words = words.take(2).map(ToString::to_string);
+    let words = words
+        .iter()
+        .filter(|word| !word.starts_with_dash())
+        .take(2)
+        .map(ToString::to_string);
     runs_elsewhere(name, &words.collect::<Vec<_>>())
 }
 

@@ -157,11 +157,12 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand)
 /// Notes what `find` reads, removes and lists, and the programs that it runs.
 pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
-    let starts = argv[1..].iter().take_while(|word| {
-        let prefix = word.literal_prefix();
-        !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
-    });
-    let mut starts: Vec<Word> = starts
+    let mut starts: Vec<Word> = argv[1..]
+        .iter()
+        .take_while(|word| {
+            let prefix = word.literal_prefix();
+            !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
+        })
         .filter(|word| !word.starts_with_dash())
         .cloned()
         .collect();
@@ -232,8 +233,9 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
 
         let start = at + 1;
         let mut places = start..argv.len();
-        let end = places.find(|at| is(*at, ";") || is(*at, "+"));
-        let end = end.unwrap_or(argv.len());
+        let end = places
+            .find(|at| is(*at, ";") || is(*at, "+"))
+            .unwrap_or(argv.len());
         if text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}")) {
             // It runs in the folder of the file, or words behind the `+` belong to it.
             every_tail(cx, name, command);
@@ -241,8 +243,8 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
 
         let words = argv[start..end]
             .iter()
-            .map(|word| with_unknown(word, "{}", Some("{}")));
-        let words = words.collect::<Vec<_>>();
+            .map(|word| with_unknown(word, "{}", Some("{}")))
+            .collect::<Vec<_>>();
         if !words.is_empty() {
             inner(cx, &format!("{name} {text}"), command, words);
         }
@@ -286,12 +288,10 @@ fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
         None => arguments.has_mark("braces").then(|| "{}".to_owned()),
     };
     match marker.filter(|marker| !marker.is_empty()) {
-        Some(marker) => {
-            let words = words.iter();
-            words
-                .map(|word| with_unknown(word, &marker, None))
-                .collect()
-        }
+        Some(marker) => words
+            .iter()
+            .map(|word| with_unknown(word, &marker, None))
+            .collect(),
         None => [words, &[Word::unknown()]].concat(),
     }
 }

@@ -59,8 +59,11 @@ fn is_plain_statement(words: &[String]) -> bool {
 /// The words before an opening parenthesis, with the word before each.
 fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
     let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", String::as_str);
-    let openings = words.iter().enumerate().filter(|(_, word)| *word == "(");
-    openings.map(move |(at, _)| (text(at.checked_sub(2)), text(at.checked_sub(1))))
+    words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| *word == "(")
+        .map(move |(at, _)| (text(at.checked_sub(2)), text(at.checked_sub(1))))
 }
 
 /// Returns `true` if a word before a parenthesis is no function, or a known function.

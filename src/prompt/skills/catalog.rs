@@ -90,8 +90,8 @@ impl Skill {
             ("description", &self.description),
             ("location", &self.path),
             ("source", &self.source),
-        ];
-        let fields = fields.map(|(tag, text)| format!("    <{tag}>{}</{tag}>\n", xml(text)));
+        ]
+        .map(|(tag, text)| format!("    <{tag}>{}</{tag}>\n", xml(text)));
         format!("  <skill>\n{}  </skill>", fields.concat())
     }
 }
@@ -150,8 +150,9 @@ pub(in crate::prompt) fn one_line(text: &str, max: usize) -> (String, usize) {
     let words: Vec<String> = text
         .split_whitespace()
         .map(|word| {
-            let visible_chars = word.chars().filter(|c| !c.is_control() && !is_hidden(*c));
-            visible_chars.collect::<String>()
+            word.chars()
+                .filter(|c| !c.is_control() && !is_hidden(*c))
+                .collect::<String>()
         })
         .filter(|word| !word.is_empty())
         .collect();

@@ -32,8 +32,8 @@ pub(super) fn reported_family(family: Family, model: &Value) -> Family {
         _ => Off::Never,
     };
     let efforts = reported("/effort").map(|_| {
-        let efforts = ["low", "medium", "high", "xhigh", "max"].into_iter();
-        efforts
+        ["low", "medium", "high", "xhigh", "max"]
+            .into_iter()
             .filter(|effort| reported(&format!("/effort/{effort}")) == Some(true))
             .collect()
     });

@@ -447,8 +447,11 @@ fn begin_text(state: &mut Text, block: Block<'_>, out: &mut Events) -> Result<()
         out.text(text.0);
     }
 
-    let citations = block.citations.map(|list| serde_json::from_str(list.get()));
-    let citations: Vec<&RawValue> = citations.and_then(Result::ok).unwrap_or_default();
+    let citations: Vec<&RawValue> = block
+        .citations
+        .map(|list| serde_json::from_str(list.get()))
+        .and_then(Result::ok)
+        .unwrap_or_default();
     for citation in citations {
         collect_citation(state, citation, out)?;
     }

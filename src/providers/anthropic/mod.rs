@@ -20,12 +20,12 @@ mod decode;
 mod events;
 mod family;
 mod hosted;
-mod messages;
+mod model;
 mod profile;
 mod remedy;
 mod thinking;
 mod wire;
 
 pub use hosted::{code_execution, web_fetch, web_search};
-pub use messages::{Anthropic, decode};
+pub use model::{Anthropic, decode};
 use wire::{CONTAINER, PROVIDER};

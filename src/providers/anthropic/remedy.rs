@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
+use super::super::send::Remedy;
 use super::wire::NOTHING;
 
 /// The text of a refusal of a budget after calls that were made without thinking.

@@ -223,8 +223,9 @@ impl<W: Wire> Cache<W> {
     /// Returns the number of messages at the beginning that are equal to the messages of the last
     /// body.
     fn common(&self, messages: &[Arc<Message>]) -> usize {
-        let former_messages = self.messages.iter().chain(&self.last.group);
-        former_messages
+        self.messages
+            .iter()
+            .chain(&self.last.group)
             .zip(messages)
             .take_while(|(former, message)| Arc::ptr_eq(former, message) || former == message)
             .count()

@@ -21,8 +21,10 @@ pub(super) fn write_answer(
     has_reasoning: bool,
     out: &mut Items<'_>,
 ) -> Result<()> {
-    let parts = group.iter().flat_map(|message| message.content().parts());
-    let parts: Vec<&Part> = parts.collect();
+    let parts: Vec<&Part> = group
+        .iter()
+        .flat_map(|message| message.content().parts())
+        .collect();
     let mut answer = Answer {
         wire,
         has_reasoning,

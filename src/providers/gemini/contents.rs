@@ -97,10 +97,11 @@ impl Wire for ContentWire {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let lifted_texts = lifted.iter().map(|message| message.text().into_owned());
-        let texts = std::iter::once(system.text_of(Stability::Stable))
+        let texts: Vec<String> = std::iter::once(system.text_of(Stability::Stable))
             .chain(lifted_texts)
-            .chain([system.text_of(Stability::Volatile)]);
-        let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+            .chain([system.text_of(Stability::Volatile)])
+            .filter(|text| !text.is_empty())
+            .collect();
         if texts.is_empty() {
             return Ok(());
         }

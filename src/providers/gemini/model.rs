@@ -11,7 +11,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::{Asking, ask};
 use super::super::builder::connection_methods;
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
@@ -20,6 +19,7 @@ use super::super::env;
 use super::super::gemini_family::family;
 use super::super::http::{Endpoint, is_path_segment};
 use super::super::media::{Target, check};
+use super::super::send::{ProviderRequest, send};
 use super::body::{Options, body};
 use super::chunks::PROVIDER;
 use super::contents::Backend;
@@ -267,7 +267,7 @@ impl Model for Gemini {
                 reasoning,
                 ..
             } = encoded;
-            let asking = Asking {
+            let provider_request = ProviderRequest {
                 endpoint: &endpoint,
                 body,
                 framing: Framing::Sse,
@@ -277,7 +277,7 @@ impl Model for Gemini {
                 remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
             };
             let decoder = |id, secrets| ChunkDecoder::new(tag, id, history, secrets);
-            ask(asking, decoder).await
+            send(provider_request, decoder).await
         })
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 
-use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements};
+use super::super::send::Remedy;
 use super::contents::NOTHING;
 use super::signatures::{SIGNATURE, strip};
 

@@ -85,8 +85,11 @@ impl Endpoint {
             None => client.get(url),
         };
 
-        let response = request.headers(self.headers.clone()).send().await;
-        let response = response.map_err(|error| failure::sending(error, &self.secrets))?;
+        let response = request
+            .headers(self.headers.clone())
+            .send()
+            .await
+            .map_err(|error| failure::sending(error, &self.secrets))?;
         match response.status() {
             status if status.is_success() => {}
             status if is_missing(status) => return Ok(None),

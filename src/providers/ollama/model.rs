@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::{Asking, ask};
 use super::super::builder::{bearer_methods, connection_methods};
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
@@ -20,6 +19,7 @@ use super::super::encode::History;
 use super::super::env;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
+use super::super::send::{ProviderRequest, send};
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -198,7 +198,7 @@ impl Model for Ollama {
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
-        let asking = Asking {
+        let provider_request = ProviderRequest {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Lines,
@@ -208,7 +208,7 @@ impl Model for Ollama {
             remedy: Some(Box::new(remedy)),
         };
         let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
-        ask(asking, decoder)
+        send(provider_request, decoder)
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::ThinkingMode;
 
-use super::super::ask::Remedy;
 use super::super::raw_object::{RawFields, bytes_of};
+use super::super::send::Remedy;
 
 /// Returns the value of `think` for a mode of thinking.
 ///

@@ -29,12 +29,13 @@ fn is_nine(id: &str) -> bool {
 /// Returns the last nine digits of the hash to the base 62: 53 bits, so two ids of one history are
 /// practically never the same.
 fn nine(mut hash: u64) -> String {
-    let digits = (0..9).map(|_| {
-        let digit = DIGITS[(hash % 62) as usize];
-        hash /= 62;
-        char::from(digit)
-    });
-    digits.collect()
+    (0..9)
+        .map(|_| {
+            let digit = DIGITS[(hash % 62) as usize];
+            hash /= 62;
+            char::from(digit)
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -213,8 +213,8 @@ impl ChatDecoder {
         }
 
         let json = acceptable(raw.get());
-        let text = serde_json::from_str::<Text<'_>>(&json);
-        let text = text.map_err(|error| self.unreadable(raw.get(), error))?;
+        let text = serde_json::from_str::<Text<'_>>(&json)
+            .map_err(|error| self.unreadable(raw.get(), error))?;
         self.text(text.0, out)
     }
 

@@ -57,8 +57,11 @@ pub(super) fn is_thought(raw: &RawValue) -> bool {
 /// that is named after the server.
 pub(super) fn is_signed(fields: &str) -> bool {
     let fields: Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap_or_default();
-    let servers = fields.get(FIELD).and_then(Value::as_object);
-    let mut servers = servers.into_iter().flat_map(Map::values);
+    let mut servers = fields
+        .get(FIELD)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values);
     servers.any(|server| {
         server
             .get("thought_signature")

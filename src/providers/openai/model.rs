@@ -12,7 +12,6 @@ use crate::message::Part;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{Framing, Wanted, recorded};
@@ -20,6 +19,7 @@ use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
+use super::super::send::{ProviderRequest, send};
 use super::super::token_count::count_tokens;
 use super::super::window;
 use super::PROVIDER;
@@ -306,7 +306,7 @@ impl Model for OpenAi {
             Err(error) => return Box::pin(ready(Err(error))),
         };
         let hosted_warning = left_out(&request.hosted_tools, None);
-        let asking = Asking {
+        let provider_request = ProviderRequest {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
@@ -320,7 +320,7 @@ impl Model for OpenAi {
             remedy: None,
         };
         let decoder = move |id, secrets| ChatDecoder::new(rules, id, encoded.history, secrets);
-        ask(asking, decoder)
+        send(provider_request, decoder)
     }
 
     fn count_tokens<'a: 'b, 'b>(

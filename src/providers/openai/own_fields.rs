@@ -72,8 +72,10 @@ impl<'a> OwnFields<'a> {
         }
 
         let blocks = self.blocks.iter().zip(&self.chunks);
-        let fields = blocks.filter(|(_, chunks)| chunks.is_none());
-        let fields: Vec<_> = fields.map(|(block, _)| *block).collect();
+        let fields: Vec<_> = blocks
+            .filter(|(_, chunks)| chunks.is_none())
+            .map(|(block, _)| *block)
+            .collect();
         match &*fields {
             [] if self.reasoning == Reasoning::OwnOrEmpty => {
                 out.extend_from_slice(b",\"reasoning_content\":\"\"");

@@ -44,8 +44,11 @@ pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut V
 /// Adds the media of a result, which follow it in a message of the user. An image that the model
 /// does not take is omitted: the result describes it in words.
 pub(super) fn result_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
-    let parts = message.content().parts().iter();
-    let parts = parts.filter(|part| !is_left_out(part, wire.takes_images));
+    let parts = message
+        .content()
+        .parts()
+        .iter()
+        .filter(|part| !is_left_out(part, wire.takes_images));
     media_pieces(parts, wire, out);
 }
 

@@ -96,8 +96,10 @@ impl Wire for ItemWire {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let lifted_texts = lifted.iter().map(|message| message.text().into_owned());
-        let texts = std::iter::once(system.text_of(Stability::Stable)).chain(lifted_texts);
-        let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+        let texts: Vec<String> = std::iter::once(system.text_of(Stability::Stable))
+            .chain(lifted_texts)
+            .filter(|text| !text.is_empty())
+            .collect();
         if texts.is_empty() {
             return Ok(());
         }

@@ -87,9 +87,12 @@ impl Item<'_> {
     /// Returns the text of the reasoning: its summaries, or else the reasoning itself.
     fn thoughts(&self) -> String {
         let texts = |pieces: &Option<Vec<Piece<'_>>>| {
-            let pieces = pieces.iter().flatten();
-            let texts = pieces.map(|piece| &*piece.text.0);
-            texts.collect::<Vec<_>>().join("\n\n")
+            pieces
+                .iter()
+                .flatten()
+                .map(|piece| &*piece.text.0)
+                .collect::<Vec<_>>()
+                .join("\n\n")
         };
         match texts(&self.summary) {
             summary if summary.is_empty() => texts(&self.content),
@@ -280,13 +283,17 @@ fn message_events(
 
 /// Returns the sources of a part's text: addresses, and names of files.
 fn citations(part: &Map<String, Value>) -> Vec<Citation> {
-    let annotations = part.get("annotations").and_then(Value::as_array);
-    let annotations = annotations.into_iter().flatten();
+    let annotations = part
+        .get("annotations")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let sources = annotations.filter_map(|annotation| {
         let text = |field: &str| annotation.get(field).and_then(Value::as_str);
         let url = text("url").unwrap_or_default();
-        let title = text("title").or_else(|| text("filename"));
-        let title = title.unwrap_or_default();
+        let title = text("title")
+            .or_else(|| text("filename"))
+            .unwrap_or_default();
         let is_source = !url.is_empty() || !title.is_empty();
         is_source.then(|| Citation::new(url).with_title(title))
     });

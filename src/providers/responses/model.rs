@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{Framing, Wanted};
@@ -17,6 +16,7 @@ use super::super::encode::Encoded;
 use super::super::media::{Target, check};
 use super::super::openai::family::{Reasons, family};
 use super::super::openai::with_key_form_of_address;
+use super::super::send::{ProviderRequest, send};
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::content::takes;
@@ -180,7 +180,7 @@ impl Model for OpenAiResponses {
         let model = request.model.as_ref().unwrap_or(&self.connection.model);
         let (model, unencrypted) = (model.clone(), self.unencrypted.clone());
         let base = self.connection.endpoint.base().to_owned();
-        let asking = Asking {
+        let provider_request = ProviderRequest {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
@@ -194,7 +194,7 @@ impl Model for OpenAiResponses {
         let tag: Arc<str> = self.tag().into();
         let history = encoded.history;
         let decoder = |id, secrets| ResponsesDecoder::new(tag, id, history, secrets);
-        ask(asking, decoder)
+        send(provider_request, decoder)
     }
 
     fn count_tokens<'a: 'b, 'b>(

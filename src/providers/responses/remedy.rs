@@ -9,9 +9,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::error::Error;
 use crate::util::sync::lock;
 
-use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
+use super::super::send::Remedy;
 use super::super::status::has_code;
 
 /// The code of a refusal of reasoning that another account or another server encrypted.

@@ -76,8 +76,10 @@ fn rewrite_at<R: Rules>(schema: &Value, rules: &R, depth: usize) -> Option<Value
                 value.as_array()?.iter().map(inner).collect::<Option<_>>()?,
             ),
             Keyword::Named => {
-                let fields = value.as_object()?.iter();
-                let fields = fields.map(|(name, field)| Some((name.clone(), inner(field)?)));
+                let fields = value
+                    .as_object()?
+                    .iter()
+                    .map(|(name, field)| Some((name.clone(), inner(field)?)));
                 (&**name, Value::Object(fields.collect::<Option<_>>()?))
             }
             Keyword::Refuse => return None,

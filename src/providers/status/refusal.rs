@@ -76,11 +76,11 @@ impl Refusal {
         let mut codes: Vec<_> = own_codes.chain(details.codes).collect();
         codes.sort_by_key(|code| code.starts_with(|c: char| c.is_ascii_digit()));
 
-        let message = error
+        let mut message = error
             .as_str()
             .or_else(|| text_of(error, &["message", "detail", "error", "msg"]))
-            .or_else(|| text_of(body, &["message", "detail"]));
-        let mut message = message.map_or_else(|| body.to_string(), str::to_owned);
+            .or_else(|| text_of(body, &["message", "detail"]))
+            .map_or_else(|| body.to_string(), str::to_owned);
         if !details.fields.is_empty() {
             message.push_str(&format!(" ({})", details.fields.join("; ")));
         }

@@ -35,8 +35,11 @@ pub(super) fn style(source: &str) -> String {
 
 /// Removes the indentation from markup.
 pub(super) fn markup(source: &str) -> String {
-    let lines = source.lines().map(str::trim_start);
-    lines.flat_map(|line| [line, "\n"]).collect()
+    source
+        .lines()
+        .map(str::trim_start)
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 /// Returns the lines of a source, trimmed, without empty lines and comments.

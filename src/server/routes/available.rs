@@ -84,8 +84,9 @@ async fn tools(
     for name in app.registry.tools().names(caller.id()) {
         sources.entry(name).or_insert_with(|| "external".to_owned());
     }
-    let tools = sources.into_iter();
-    let tools = tools.map(|(name, source)| ToolReply { name, source });
+    let tools = sources
+        .into_iter()
+        .map(|(name, source)| ToolReply { name, source });
     Ok(Json(ToolList {
         tools: tools.collect(),
     }))
@@ -142,14 +143,18 @@ pub(super) struct HookReply {
 
 /// Returns the hooks of an instance, outermost first.
 pub(super) fn hooks_of(instance: &Instance, caller: &Caller) -> Vec<HookReply> {
-    let hooks = instance.agent().info().hooks.into_iter();
-    let hooks = hooks.map(|hook| HookReply {
-        configurable: is_configurable(&hook.name, caller),
-        name: hook.name,
-        description: hook.description,
-        phases: hook.phases.into_iter().map(str::to_owned).collect(),
-        tools: hook.tools,
-    });
+    let hooks = instance
+        .agent()
+        .info()
+        .hooks
+        .into_iter()
+        .map(|hook| HookReply {
+            configurable: is_configurable(&hook.name, caller),
+            name: hook.name,
+            description: hook.description,
+            phases: hook.phases.into_iter().map(str::to_owned).collect(),
+            tools: hook.tools,
+        });
     hooks.collect()
 }
 

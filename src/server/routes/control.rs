@@ -163,8 +163,10 @@ async fn model(
         );
         return Err(ApiError::bad_request(text));
     }
-    let model = app.registry.model(&body.model);
-    let model = model.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let model = app
+        .registry
+        .model(&body.model)
+        .map_err(|error| ApiError::bad_request(error.to_string()))?;
     run.handle().set_model(model);
     Ok(StatusCode::ACCEPTED)
 }

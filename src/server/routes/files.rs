@@ -125,17 +125,21 @@ async fn list(
 ) -> Result<Json<ListReply>, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
-    let entries = backend.list(&folder).await.map_err(of_files(&*backend))?;
-    let entries = entries.into_iter().map(|entry| Entry {
-        name: entry.name,
-        kind: match entry.kind {
-            EntryKind::File => "file",
-            EntryKind::Dir => "dir",
-            EntryKind::Symlink => "symlink",
-            _ => "other",
-        },
-        size: entry.size,
-    });
+    let entries = backend
+        .list(&folder)
+        .await
+        .map_err(of_files(&*backend))?
+        .into_iter()
+        .map(|entry| Entry {
+            name: entry.name,
+            kind: match entry.kind {
+                EntryKind::File => "file",
+                EntryKind::Dir => "dir",
+                EntryKind::Symlink => "symlink",
+                _ => "other",
+            },
+            size: entry.size,
+        });
     Ok(Json(ListReply {
         path: folder,
         entries: entries.collect(),

@@ -82,9 +82,11 @@ async fn flow(
     let info = instance.agent().info();
     let steps = STEPS.iter().map(|(step, phase)| {
         let of_phase = |phase: &str| {
-            let hooks = info.hooks.iter();
-            let hooks = hooks.filter(|hook| hook.phases.contains(&phase));
-            hooks.map(|hook| hook.name.clone()).collect()
+            info.hooks
+                .iter()
+                .filter(|hook| hook.phases.contains(&phase))
+                .map(|hook| hook.name.clone())
+                .collect()
         };
         Step {
             step,

@@ -20,15 +20,14 @@ pub(super) fn routes(api: Api) -> Api {
         "/agents/hitl/{name}",
         "runs",
         "Answers a question while its run waits. The first answer counts.",
+    )
+    .body::<AnswerBody>()
+    .reply::<AnswerReply>()
+    .fails(404, "there is no such question")
+    .fails(
+        409,
+        "it was answered before, or its call waits for a decision by now",
     );
-    let operation = operation
-        .body::<AnswerBody>()
-        .reply::<AnswerReply>()
-        .fails(404, "there is no such question")
-        .fails(
-            409,
-            "it was answered before, or its call waits for a decision by now",
-        );
     api.route(operation, answer)
 }
 

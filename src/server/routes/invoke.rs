@@ -141,8 +141,9 @@ impl RunReply {
                 _ => None,
             })
             .flatten();
-        let pending = output.pending().iter();
-        let pending: Vec<_> = pending
+        let pending: Vec<_> = output
+            .pending()
+            .iter()
             .filter(|call| call.session_id == output.session_id)
             .cloned()
             .collect();

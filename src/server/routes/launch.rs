@@ -203,8 +203,9 @@ pub(super) fn launch(
     let run_id = run.handle().run_id().clone();
     let parks_questions = options.parks_questions;
     // A new thread has no messages; without a state, readers would treat them as unknown.
-    let state = opened.state;
-    let state = state.unwrap_or_else(|| AgentState::new(session.id().clone()));
+    let state = opened
+        .state
+        .unwrap_or_else(|| AgentState::new(session.id().clone()));
     let encoder_options = encoder_options(&run_id, state, &input, options);
     let key = RunKey {
         user: caller.id().clone(),
@@ -242,8 +243,11 @@ fn encoder_options(
         encoder_options = encoder_options.with_client_run_id(id);
     }
     for (index, message) in input.as_slice().iter().enumerate() {
-        let id = options.message_ids.get(index).cloned();
-        let id = id.unwrap_or_else(|| format!("{run_id}.in.{index}").into());
+        let id = options
+            .message_ids
+            .get(index)
+            .cloned()
+            .unwrap_or_else(|| format!("{run_id}.in.{index}").into());
         encoder_options = encoder_options.with_input(id, message.clone());
     }
     encoder_options

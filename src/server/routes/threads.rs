@@ -256,8 +256,9 @@ impl OwnedThread {
 async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedThread, ApiError> {
     let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
-    let state = owned_state(app, caller, &*store, &id).await?;
-    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
+    let state = owned_state(app, caller, &*store, &id)
+        .await?
+        .ok_or_else(|| ApiError::no_thread(&id))?;
     let key = RunKey {
         user: caller.id().clone(),
         agent: path.agent.clone(),

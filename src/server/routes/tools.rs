@@ -84,8 +84,10 @@ async fn register(
         return Err(ApiError::bad_request(text));
     }
     let name = body.name;
-    let parameters = body.parameters.filter(|value| !value.is_null());
-    let parameters = parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+    let parameters = body
+        .parameters
+        .filter(|value| !value.is_null())
+        .unwrap_or_else(|| json!({"type": "object", "properties": {}}));
     let tool = HttpTool::new(
         name.as_str(),
         body.description,

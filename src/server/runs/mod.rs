@@ -5,15 +5,15 @@ mod limits;
 mod log;
 mod position;
 mod reader;
+mod server_run;
 mod table;
-mod task;
 mod user_streams;
 
 pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
 pub(crate) use reader::Reader;
+pub(crate) use server_run::ServerRun;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
-pub(crate) use task::ServerRun;
 pub(crate) use user_streams::{ReaderPermit, ReaderRefusal};
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::sdk::SdkMessage;
 
 use super::super::stream::{Encoder, SseEvent, write_events};
 use super::log::{Cursor, Next, Start};
-use super::task::ServerRun;
+use super::server_run::ServerRun;
 use super::user_streams::{ReaderPermit, Space};
 
 /// The presence of a connection that follows a run: while one exists, the run has a reader.
@@ -85,6 +85,16 @@ pub(crate) struct Reader {
     _presence: Presence,
 }
 
+/// The outcome of a look at the log.
+enum Advance {
+    /// The bytes of the end of an overtaken reader.
+    Frame(Bytes),
+    /// There is nothing to send yet.
+    Idle,
+    /// The stream has ended.
+    End,
+}
+
 impl Reader {
     pub(super) fn new(
         run: Arc<ServerRun>,
@@ -131,7 +141,11 @@ impl Reader {
             } else if self.is_over {
                 return None;
             } else {
-                self.advance().await?
+                match self.advance().await {
+                    Advance::Frame(frame) => Some(frame),
+                    Advance::Idle => None,
+                    Advance::End => return None,
+                }
             };
             if piece.is_some() {
                 return piece;
@@ -139,8 +153,8 @@ impl Reader {
         }
     }
 
-    /// Takes the next message from the log. Returns the bytes of the end of an overtaken reader.
-    async fn advance(&mut self) -> Option<Option<Bytes>> {
+    /// Takes the next message from the log.
+    async fn advance(&mut self) -> Advance {
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
             Next::Message(message, len) => self.message = Some((message, len)),
@@ -148,13 +162,17 @@ impl Reader {
                 self.is_over = true;
                 let mut events = Vec::new();
                 self.encoder.lagged(&mut events);
-                return Some(Some(write_events(events).into()));
+                return Advance::Frame(write_events(events).into());
             }
             Next::End => self.is_over = true,
             // The run, which this reader keeps, owns the sender.
-            Next::Wait => self.changes.changed().await.ok()?,
+            Next::Wait => {
+                if self.changes.changed().await.is_err() {
+                    return Advance::End;
+                }
+            }
         }
-        Some(None)
+        Advance::Idle
     }
 
     async fn snapshot(&mut self) -> Option<Bytes> {

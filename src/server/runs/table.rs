@@ -15,7 +15,7 @@ use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
-use super::task::{Parts, ServerRun};
+use super::server_run::{ServerRun, ServerRunParts};
 use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
 
 /// A thread of an agent of a user, which has one run at a time.
@@ -121,7 +121,7 @@ impl RunTable {
         let mut inner = lock(&self.0.inner);
         inner.check(&key, limits)?;
 
-        let parts = Parts {
+        let parts = ServerRunParts {
             id: options.run_id.clone(),
             handle: run.handle(),
             questions: Questions::new((!parks_questions).then(|| run.responder())),
@@ -177,8 +177,10 @@ impl RunTable {
     /// Returns the runs in progress of a user.
     pub(crate) fn running(&self, user: &str) -> Vec<Arc<ServerRun>> {
         let inner = lock(&self.0.inner);
-        let runs = inner.runs.values();
-        runs.filter(|run| *run.key().user == *user && run.is_running())
+        inner
+            .runs
+            .values()
+            .filter(|run| *run.key().user == *user && run.is_running())
             .cloned()
             .collect()
     }
@@ -187,8 +189,10 @@ impl RunTable {
     pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
         let runs: Vec<_> = {
             let inner = lock(&self.0.inner);
-            let runs = inner.runs.values();
-            runs.filter(|run| *run.key().user == *user)
+            inner
+                .runs
+                .values()
+                .filter(|run| *run.key().user == *user)
                 .cloned()
                 .collect()
         };
@@ -303,8 +307,12 @@ impl Inner {
     /// is the oldest log of the user with the most logs, so that a user with many short runs evicts
     /// no log of other users.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
-        let ended_runs = self.runs.values().filter(|run| !run.is_running());
-        let mut ended_runs: Vec<_> = ended_runs.cloned().collect();
+        let mut ended_runs: Vec<_> = self
+            .runs
+            .values()
+            .filter(|run| !run.is_running())
+            .cloned()
+            .collect();
         if ended_runs.len() <= limit {
             return Vec::new();
         }

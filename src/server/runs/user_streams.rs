@@ -41,8 +41,9 @@ pub(super) struct UserStreams {
 
 impl UserStreams {
     pub(super) fn new(limits: &RunLimits) -> Self {
-        let max_bytes = u32::try_from(limits.reader_bytes_per_user).unwrap_or(u32::MAX);
-        let max_bytes = max_bytes.clamp(1, u32::MAX >> 3);
+        let max_bytes = u32::try_from(limits.reader_bytes_per_user)
+            .unwrap_or(u32::MAX)
+            .clamp(1, u32::MAX >> 3);
         Self {
             count: AtomicUsize::new(0),
             limit: limits.readers_per_user,

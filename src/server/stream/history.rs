@@ -135,13 +135,18 @@ impl History {
 
     /// Estimates the size of all messages and of the paths in bytes.
     pub(super) fn size(&self) -> usize {
-        let before = self.before.iter();
-        let before = before.flat_map(|state| state.messages.as_slice());
+        let before = self
+            .before
+            .iter()
+            .flat_map(|state| state.messages.as_slice());
         let input = self.input.iter().map(|(_, message)| message);
         let of_run = self.of_run().map(|shown| &shown.message);
-        let messages = before.chain(input).chain(of_run);
-        let sizes = messages.map(|message| message_size(message));
-        sizes.chain(self.files.iter().map(|path| path.len())).sum()
+        before
+            .chain(input)
+            .chain(of_run)
+            .map(|message| message_size(message))
+            .chain(self.files.iter().map(|path| path.len()))
+            .sum()
     }
 
     /// Returns all messages in order; `None` if those before the run are unknown.
@@ -219,10 +224,10 @@ mod tests {
         assert!(Arc::ptr_eq(&reader.removed, &history.removed));
         let texts = |history: &History| {
             let messages = history.messages().unwrap();
-            let texts = messages
+            messages
                 .iter()
-                .map(|shown| shown.message.text().into_owned());
-            texts.collect::<Vec<_>>()
+                .map(|shown| shown.message.text().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(texts(&reader), ["a", "bb"]);
 

@@ -79,8 +79,11 @@ impl StreamState {
         let mut snapshot = self.history.state();
         snapshot["thread_id"] = json!(self.thread_id);
         if let Some(messages) = self.history.messages() {
-            let own_messages = messages.iter().filter(|shown| shown.subagent.is_none());
-            let own_messages: Vec<&Message> = own_messages.map(|shown| &*shown.message).collect();
+            let own_messages: Vec<&Message> = messages
+                .iter()
+                .filter(|shown| shown.subagent.is_none())
+                .map(|shown| &*shown.message)
+                .collect();
             snapshot["messages"] = json!(own_messages);
         }
         snapshot

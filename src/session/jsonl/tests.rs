@@ -205,8 +205,10 @@ async fn write(store: &JsonlStore, number: usize, lease: &Lease) -> Result<()> {
 
 async fn texts(store: &JsonlStore, id: &str) -> Vec<String> {
     let session = store.load(id).await.unwrap().unwrap_or_default();
-    let messages = session.state.messages.iter();
-    messages
+    session
+        .state
+        .messages
+        .iter()
         .map(|message| message.text().into_owned())
         .collect()
 }
@@ -258,11 +260,12 @@ async fn damage(folder: &Path) {
 /// The texts that were put aside, without the halves of lines.
 fn put_aside(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("s.damaged")).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).ok()?;
-        Some(line["text"].as_str()?.to_owned())
-    });
-    lines.collect()
+    text.lines()
+        .filter_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            Some(line["text"].as_str()?.to_owned())
+        })
+        .collect()
 }
 
 async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {

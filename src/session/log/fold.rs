@@ -7,7 +7,7 @@ use crate::session::json::title_of;
 use crate::session::size::SessionSize;
 use crate::session::{AgentState, Files, PendingCall, Record, StoredSession};
 
-use super::line::Entry;
+use super::line::LogEntry;
 use super::memory_limit::MemoryLimit;
 use super::summary::{LogSummary, SnapshotPosition};
 
@@ -120,13 +120,13 @@ impl LogFold {
         &self.session
     }
 
-    pub(super) fn apply(&mut self, entry: Entry) {
+    pub(super) fn apply(&mut self, entry: LogEntry) {
         match entry {
-            Entry::Record(record) => self.apply_record(record),
+            LogEntry::Record(record) => self.apply_record(record),
             // The writer had read the log with this loss, and its counts are correct.
-            Entry::Checked => self.lost.clear(),
+            LogEntry::Checked => self.lost.clear(),
             // Has no effect on the state: it is the state of the entries before it.
-            Entry::Snapshot(_) | Entry::SnapshotEnd => {}
+            LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => {}
         }
     }
 
@@ -159,21 +159,22 @@ impl LogFold {
     /// end. `messages` is the number of messages after the write, if it is known.
     pub(super) fn apply_broken(
         &mut self,
-        mut entries: Vec<Entry>,
+        mut entries: Vec<LogEntry>,
         hole: usize,
         messages: Option<usize>,
     ) {
         let mut remaining = entries.split_off(hole);
 
         // The message of this info is missing.
-        let is_info = |entry: &&Entry| matches!(entry, Entry::Record(Record::MessageInfo { .. }));
+        let is_info =
+            |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_loosely(entries);
 
         // A cut carries its own position.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
             let is_message =
-                |entry: &&Entry| matches!(entry, Entry::Record(Record::Message { .. }));
+                |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::Message { .. }));
             let base_len = messages.saturating_sub(remaining.iter().filter(is_message).count());
             if base_len == self.session.state.messages.len() {
                 // The writer had read an earlier loss, and its `Checked` entry is lost as well.
@@ -188,7 +189,7 @@ impl LogFold {
     }
 
     /// Also drops the data that a cut would have dropped, for the record of that may be missing.
-    fn apply_loosely(&mut self, entries: Vec<Entry>) {
+    fn apply_loosely(&mut self, entries: Vec<LogEntry>) {
         for entry in entries {
             let cuts = is_cut(&entry);
             self.apply(entry);
@@ -249,14 +250,14 @@ impl LogFold {
     }
 
     /// The info for lists once `entries` are written at the time `at`.
-    pub(super) fn info_after(&self, entries: &[Entry], at: u64) -> LogSummary {
+    pub(super) fn info_after(&self, entries: &[LogEntry], at: u64) -> LogSummary {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
         let mut pending: Vec<&PendingCall> = state.pending.iter().collect();
         let mut metadata = (&state.user_id, &state.title, &state.cwd, &state.parent);
         for entry in entries {
-            let Entry::Record(record) = entry else {
+            let LogEntry::Record(record) = entry else {
                 continue;
             };
 
@@ -297,24 +298,24 @@ impl LogFold {
     }
 }
 
-fn is_cut(entry: &Entry) -> bool {
-    matches!(entry, Entry::Record(Record::Truncated { .. }))
+fn is_cut(entry: &LogEntry) -> bool {
+    matches!(entry, LogEntry::Record(Record::Truncated { .. }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Entry {
+    fn said(text: &str) -> LogEntry {
         let message = Message::human(text).into();
-        Entry::Record(Record::Message {
+        LogEntry::Record(Record::Message {
             message,
             input_id: None,
         })
     }
 
-    fn cut(messages: usize) -> Entry {
-        Entry::Record(Record::Truncated { messages })
+    fn cut(messages: usize) -> LogEntry {
+        LogEntry::Record(Record::Truncated { messages })
     }
 
     fn len(fold: &LogFold) -> usize {

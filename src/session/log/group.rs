@@ -16,7 +16,7 @@ use super::fold::LogFold;
 use super::log::Log;
 use super::open_log::{EncodedAppend, OpenLog};
 use super::queue::Queue;
-use super::shared::Shared;
+use super::shared::LogShared;
 use super::slot::SlotUser;
 
 /// The most sessions whose writes are appended together.
@@ -32,7 +32,7 @@ pub(super) type MakeRecords = Box<dyn FnOnce(&LogFold) -> Vec<Record> + Send>;
 pub(super) struct WaitingWrites<L: Log> {
     writes: Mutex<Vec<Write<L>>>,
     /// Held while groups are written, so that two threads never wait for each other's sessions.
-    turn: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
 /// A write of one session.
@@ -47,31 +47,31 @@ struct Request {
     token: u64,
     make_records: MakeRecords,
     queued_at: Instant,
-    reply: Reply,
+    reply: WriteReply,
 }
 
-type Reply = oneshot::Sender<Result<()>>;
+type WriteReply = oneshot::Sender<Result<()>>;
 
 /// The outcome of a write, with the place to send it to.
-type Outcome = (Reply, Result<()>);
+type WriteOutcome = (WriteReply, Result<()>);
 
 /// A write that is ready to be appended.
 struct Member<'a, L: Log> {
     open_log: &'a mut OpenLog<L>,
     append: EncodedAppend,
     queued_at: Instant,
-    reply: Reply,
+    reply: WriteReply,
 }
 
 /// The job that appends the waiting writes. If it is dropped instead, because no thread could be
 /// started for it, they fail.
-struct WriteAll<L: Log>(Option<Arc<Shared<L>>>);
+struct WriteAll<L: Log>(Option<Arc<LogShared<L>>>);
 
 impl<L: Log> Default for WaitingWrites<L> {
     fn default() -> Self {
         Self {
             writes: Mutex::default(),
-            turn: Mutex::default(),
+            write_lock: Mutex::default(),
         }
     }
 }
@@ -130,7 +130,7 @@ impl<L: Log> WriteAll<L> {
         let Some(shared) = self.0.take() else {
             return;
         };
-        let turn = lock(&shared.waiting_writes.turn);
+        let write_guard = lock(&shared.waiting_writes.write_lock);
         let mut writes = shared.waiting_writes.take();
         let mut replies = Vec::new();
         while !writes.is_empty() {
@@ -140,7 +140,7 @@ impl<L: Log> WriteAll<L> {
 
         // Before the last replies: a caller that drops the store with its reply expects it to be
         // closed then.
-        drop(turn);
+        drop(write_guard);
         drop(shared);
         send(replies);
     }
@@ -155,10 +155,10 @@ impl<L: Log> Drop for WriteAll<L> {
     }
 }
 
-impl<L: Log> Shared<L> {
+impl<L: Log> LogShared<L> {
     /// Appends the first write of each session, up to a limit. Returns the writes that remain, and
     /// the outcomes of the others.
-    fn write_group(&self, writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Outcome>) {
+    fn write_group(&self, writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<WriteOutcome>) {
         let (group, mut others) = first_of_each_session(writes);
         let group = group.into_iter().map(|write| (write.user, write.request));
         let (mut users, requests): (Vec<_>, Vec<_>) = group.unzip();
@@ -194,8 +194,10 @@ impl<L: Log> Shared<L> {
         replies.extend(self.append_members(members));
         drop(slots);
         let remaining_users = users.split_off(users.len() - requests.len());
-        let remaining = remaining_users.into_iter().zip(requests);
-        let remaining = remaining.map(|(user, request)| Write { user, request });
+        let remaining = remaining_users
+            .into_iter()
+            .zip(requests)
+            .map(|(user, request)| Write { user, request });
         others.splice(..0, remaining);
 
         // Before the replies: a caller may give its lease back with its reply, and expects the
@@ -224,7 +226,7 @@ impl<L: Log> Shared<L> {
 
     /// Appends the members of a group, and writes the first of the snapshots that are due then. The
     /// others are written after later appends.
-    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<Outcome> {
+    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<WriteOutcome> {
         let Some(queued_at) = members.iter().map(|member| member.queued_at).max() else {
             return Vec::new();
         };
@@ -242,8 +244,9 @@ impl<L: Log> Shared<L> {
         let mut has_snapshot = false;
         for member in members {
             let Some(outcome) = outcomes.next() else {
-                let text = panic_text.as_deref();
-                let text = text.unwrap_or("it returned too few outcomes");
+                let text = panic_text
+                    .as_deref()
+                    .unwrap_or("it returned too few outcomes");
                 replies.push((member.reply, Err(panicked(text))));
                 continue;
             };
@@ -277,7 +280,7 @@ impl<L: Log> Shared<L> {
     }
 }
 
-fn send(outcomes: Vec<Outcome>) {
+fn send(outcomes: Vec<WriteOutcome>) {
     for (reply, outcome) in outcomes {
         // The send fails if the caller is gone; the write is done in both cases.
         drop(reply.send(outcome));
@@ -291,8 +294,9 @@ fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<W
     let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);
     given_up.into_iter().for_each(|write| drop_user(write.user));
     let mut ids = HashSet::new();
-    let writes = writes.into_iter();
-    writes.partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
+    writes
+        .into_iter()
+        .partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
 }
 
 /// Drops the user of a session. If it is the last one, its log is closed; a panic of that must not

@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 
 use super::log::Snapshots;
 use super::log_store::LogStore;
-use super::memory_log::{Gate, MemoryLog, Step};
+use super::memory_log::{Gate, LogStep, MemoryLog};
 
 /// A store whose groups need a permit each.
 struct Test {
@@ -41,11 +41,11 @@ impl Test {
         };
         let log = log.on_step(move |step| {
             match step {
-                Step::AppendAll(size) => {
+                LogStep::AppendAll(size) => {
                     lock(&sizes).push(size);
                     gate.pass();
                 }
-                Step::Append(bytes) if contains(bytes, text) => {
+                LogStep::Append(bytes) if contains(bytes, text) => {
                     return Err(Error::new(ErrorKind::Io, "the disk refused it"));
                 }
                 _ => {}
@@ -80,8 +80,10 @@ impl Test {
 
     async fn texts(&self, id: &str) -> Vec<String> {
         let session = self.store.load(id).await.unwrap().unwrap_or_default();
-        let messages = session.state.messages.iter();
-        messages
+        session
+            .state
+            .messages
+            .iter()
             .map(|message| message.text().into_owned())
             .collect()
     }
@@ -259,7 +261,7 @@ async fn panic_of_the_log_is_an_error_for_all_of_its_group() {
         ..MemoryLog::default()
     };
     let log = log.on_step(|step| match step {
-        Step::AppendAll(_) => panic!("no such luck"),
+        LogStep::AppendAll(_) => panic!("no such luck"),
         _ => Ok(()),
     });
     let store = LogStore::new(log);
@@ -281,7 +283,7 @@ async fn nothing_is_appended_after_an_append_that_panicked_until_the_log_is_read
             ..MemoryLog::default()
         };
         let log = log.on_step(move |step| match step {
-            Step::Appended(_) if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
+            LogStep::Appended(_) if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
             _ => Ok(()),
         });
         let store = LogStore::new(log);
@@ -318,8 +320,8 @@ async fn panic_of_a_log_that_is_closed_fails_no_write_of_its_group() {
     };
     let log = log.on_step(move |step| {
         match step {
-            Step::AppendAll(_) => gate.pass(),
-            Step::Close if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
+            LogStep::AppendAll(_) => gate.pass(),
+            LogStep::Close if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
             _ => {}
         }
         Ok(())
@@ -393,7 +395,7 @@ async fn waiting_time_of_a_group_is_that_of_its_last_write() {
         ..MemoryLog::default()
     };
     let log = log.on_step(move |step| {
-        if let Step::AppendAll(_) = step {
+        if let LogStep::AppendAll(_) = step {
             lock(&times).push(log_queue.take_waiting_time());
             gate.pass();
         }

@@ -34,7 +34,7 @@ pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
 
 /// A line of a log.
 #[derive(Clone, Debug)]
-pub(super) enum Entry {
+pub(super) enum LogEntry {
     /// A change of the session.
     Record(Record),
     /// All damage before this line has been reported and put aside.
@@ -45,7 +45,7 @@ pub(super) enum Entry {
     SnapshotEnd,
 }
 
-impl Entry {
+impl LogEntry {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Record(record) => record.kind(),
@@ -57,7 +57,7 @@ impl Entry {
 }
 
 /// Serializes the data alone; the kind is stored next to it.
-impl Serialize for Entry {
+impl Serialize for LogEntry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
@@ -81,7 +81,7 @@ pub(super) struct Line<'a> {
 #[derive(Debug)]
 enum LineData<'a> {
     /// Read in one pass with the line; `None` of an unknown kind.
-    Read(Option<Entry>),
+    Read(Option<LogEntry>),
     /// The kind and the data, which could not be read with the line.
     Unread(Cow<'a, str>, &'a RawValue),
 }
@@ -166,7 +166,7 @@ impl<'a> Line<'a> {
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.
-    pub(super) fn into_entry(self) -> serde_json::Result<Option<Entry>> {
+    pub(super) fn into_entry(self) -> serde_json::Result<Option<LogEntry>> {
         match self.data {
             LineData::Read(entry) => Ok(entry),
             LineData::Unread(kind, data) => {
@@ -218,20 +218,20 @@ pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
 pub(super) struct EntrySeed<'a>(pub(super) &'a str);
 
 impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
-    type Value = Option<Entry>;
+    type Value = Option<LogEntry>;
 
     fn deserialize<D: Deserializer<'de>>(
         self,
         from: D,
-    ) -> std::result::Result<Option<Entry>, D::Error> {
+    ) -> std::result::Result<Option<LogEntry>, D::Error> {
         if self.0 == "checked" {
             IgnoredAny::deserialize(from)?;
-            return Ok(Some(Entry::Checked));
+            return Ok(Some(LogEntry::Checked));
         }
 
         Ok(match OfKind(self.0).deserialize(from)? {
             Record::Unknown => None,
-            record => Some(Entry::Record(record)),
+            record => Some(LogEntry::Record(record)),
         })
     }
 }

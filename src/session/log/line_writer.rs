@@ -8,7 +8,7 @@ use serde::de::DeserializeSeed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::is_text_deeper;
 
-use super::line::{COMMA, DIGITS, Entry, EntrySeed, LINE_PREFIX, MAX_LINE, Outer, VERSION, hex};
+use super::line::{COMMA, DIGITS, EntrySeed, LINE_PREFIX, LogEntry, MAX_LINE, Outer, VERSION, hex};
 use super::summary::LogSummary;
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct LineOut<'a> {
     token: u64,
     at: u64,
     kind: &'static str,
-    data: &'a Entry,
+    data: &'a LogEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     info: Option<&'a LogSummary>,
 }
@@ -84,7 +84,7 @@ impl Write for LineLength {
     }
 }
 
-fn too_long(entry: &Entry, max_len: usize) -> Error {
+fn too_long(entry: &LogEntry, max_len: usize) -> Error {
     let kind = entry.kind();
     let text = format!(
         "a record of the kind `{kind}` has {max_len} bytes or more and cannot be stored, for less \
@@ -111,7 +111,7 @@ fn put_on_one_line(record: &mut [u8]) {
 /// Returns [`ErrorKind::InvalidMessages`] if a record is nested too deep or too long.
 pub(super) fn write(
     bytes: &mut Vec<u8>,
-    entries: &[Entry],
+    entries: &[LogEntry],
     seq: u64,
     token: u64,
     at: u64,
@@ -141,7 +141,7 @@ pub(super) fn write(
             }
         };
         // A session may be far longer than a snapshot, and the memory of both may not be there.
-        if let Entry::Snapshot(_) = entry {
+        if let LogEntry::Snapshot(_) = entry {
             let mut length = LineLength { remaining: max_len };
             serde_json::to_writer(&mut length, &out).map_err(check_len)?;
             bytes.reserve_exact(max_len - length.remaining + 1);
@@ -158,7 +158,7 @@ pub(super) fn write(
 
         // A snapshot that is nested too deeply is skipped by readers, which then read the whole
         // log.
-        if !matches!(entry, Entry::Snapshot(_)) {
+        if !matches!(entry, LogEntry::Snapshot(_)) {
             check_depth(&bytes[start..])?;
         }
 

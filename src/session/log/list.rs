@@ -13,7 +13,7 @@ use super::line::MAX_LINE;
 use super::log::{Log, LogTail};
 use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::scan::{Scan, last_info};
-use super::shared::Shared;
+use super::shared::LogShared;
 use super::summary::LogSummary;
 
 /// The maximum size of the ids that one call of `prune` looks at, in bytes.
@@ -26,7 +26,7 @@ const TAIL: u64 = 16 * 1024;
 /// The number of sessions whose ends are read at once.
 const AT_ONCE: usize = 100;
 
-impl<L: Log> Shared<L> {
+impl<L: Log> LogShared<L> {
     /// The infos of all sessions, the newest first.
     pub(super) fn list(&self, cancellation: &Cancellation) -> Result<Vec<SessionInfo>> {
         let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);

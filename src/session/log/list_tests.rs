@@ -8,13 +8,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::SessionStore;
 
 use super::log_store::LogStore;
-use super::memory_log::{MemoryLog, Step};
+use super::memory_log::{LogStep, MemoryLog};
 use super::{Log, LogTail, Repair};
 
 /// Logs whose ends cannot be read.
 fn unreadable(kind: ErrorKind) -> LogStore<MemoryLog> {
     let log = MemoryLog::of(b"junk\n").on_step(move |step| match step {
-        Step::Tail(_) => Err(Error::new(kind, "not now")),
+        LogStep::Tail(_) => Err(Error::new(kind, "not now")),
         _ => Ok(()),
     });
     LogStore::new(log)

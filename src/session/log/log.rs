@@ -199,8 +199,8 @@ pub trait Log: Send + Sync + 'static {
     /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
     /// with one flush returns `true` from [`appends_together`](Self::appends_together).
     fn append_all(&self, appends: &mut [(&mut Self::Writer, &[u8])]) -> Vec<Result<u64>> {
-        let appends = appends.iter_mut();
         appends
+            .iter_mut()
             .map(|(writer, bytes)| self.append(writer, bytes))
             .collect()
     }

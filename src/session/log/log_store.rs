@@ -30,7 +30,7 @@ use super::queue::Queue;
 ))]
 use super::queue::Queues;
 use super::scan::{Scan, scan_stored};
-use super::shared::Shared;
+use super::shared::LogShared;
 use super::snapshot;
 
 /// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
@@ -41,12 +41,12 @@ use super::snapshot;
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
 /// has begun is finished even if its future is dropped.
-pub struct LogStore<L: Log>(Arc<Shared<L>>);
+pub struct LogStore<L: Log>(Arc<LogShared<L>>);
 
 impl<L: Log> LogStore<L> {
     /// Creates a store over `log`.
     pub fn new(log: L) -> Self {
-        let mut shared = Shared::new(log);
+        let mut shared = LogShared::new(log);
         if shared.log.appends_together() {
             shared.queues.writers = Some(Queue::default());
         }
@@ -87,7 +87,7 @@ impl<L: Log> LogStore<L> {
         feature = "redis"
     ))]
     pub(in crate::session) fn named(log: L, size_option: &'static str, queues: Queues) -> Self {
-        let mut shared = Shared::new(log);
+        let mut shared = LogShared::new(log);
         shared.size_option = size_option;
         shared.queues = queues;
         Self(Arc::new(shared))
@@ -95,7 +95,7 @@ impl<L: Log> LogStore<L> {
 
     #[cfg(test)]
     pub(super) fn with_end_len(log: L, end_len: u64) -> Self {
-        let mut shared = Shared::new(log);
+        let mut shared = LogShared::new(log);
         shared.end_len = end_len;
         Self(Arc::new(shared))
     }
@@ -116,7 +116,7 @@ impl<L: Log> LogStore<L> {
             return Ok(false);
         }
 
-        let user = self.0.hold(id)?;
+        let user = self.0.reserve(id)?;
         self.writing(move || {
             // Lists read only the end of a log; before a removal, all of it is read. If it was
             // written meanwhile, it is no longer old and is kept.
@@ -193,7 +193,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let shared = self.0.clone();
         let id = Arc::<str>::from(id);
-        if let Some(user) = self.0.join_if_held(&id) {
+        if let Some(user) = self.0.join_if_leased(&id) {
             let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
             if let Some(session) = session.await? {
                 return Ok(session);
@@ -229,7 +229,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
-        let mut user = self.0.hold(id)?;
+        let mut user = self.0.reserve(id)?;
         user.is_async = true;
 
         // Declared after `user`, so that it is dropped first: the opening stops before another one
@@ -262,8 +262,8 @@ impl<L: Log> SessionStore for LogStore<L> {
             return Ok(false);
         }
         // A writer that this process is closing is none of a run.
-        if let Some(is_held) = self.0.is_held(id) {
-            return Ok(is_held);
+        if let Some(is_leased) = self.0.is_leased(id) {
+            return Ok(is_leased);
         }
         let shared = self.0.clone();
         let id = id.to_owned();
@@ -272,7 +272,7 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
-        let user = self.0.hold(id)?;
+        let user = self.0.reserve(id)?;
         self.writing(move || {
             *lock(&user.open) = None;
             let shared = &*user.shared;
@@ -318,7 +318,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         if id.is_empty() {
             return Ok(false);
         }
-        let user = self.0.hold(id)?;
+        let user = self.0.reserve(id)?;
         self.writing(move || user.remove(None)).await
     }
 
@@ -330,8 +330,9 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
-        let ids = self.reading(move |cancellation| shared.first_ids(cancellation));
-        let ids = ids.await?;
+        let ids = self
+            .reading(move |cancellation| shared.first_ids(cancellation))
+            .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());
         for id in ids {
@@ -362,7 +363,7 @@ where
     }
 }
 
-impl<L: Log> Shared<L> {
+impl<L: Log> LogShared<L> {
     /// Reads a whole log into an empty session.
     pub(super) fn read_whole(
         &self,

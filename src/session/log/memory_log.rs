@@ -12,7 +12,7 @@ use super::log::{Each, Log, LogTail, Snapshots};
 use super::repair::Repair;
 
 /// A step of a log, before it is taken. An error that is returned for it is the error of the step.
-pub(super) enum Step<'a> {
+pub(super) enum LogStep<'a> {
     Open,
     Close,
     /// The end of a log was read.
@@ -29,7 +29,7 @@ pub(super) enum Step<'a> {
     Repair,
 }
 
-pub(super) type OnStep = Arc<dyn Fn(Step<'_>) -> Result<()> + Send + Sync>;
+pub(super) type OnStep = Arc<dyn Fn(LogStep<'_>) -> Result<()> + Send + Sync>;
 
 /// Logs in memory, of which tests see each step. Clones share them.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ impl MemoryLog {
     /// Calls `on_step` before each step.
     pub(super) fn on_step(
         self,
-        on_step: impl Fn(Step<'_>) -> Result<()> + Send + Sync + 'static,
+        on_step: impl Fn(LogStep<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
         Self {
             on_step: Arc::new(on_step),
@@ -119,7 +119,7 @@ impl MemoryLog {
     fn pieces(&self, bytes: &[u8], each: Each<'_>) -> Result<bool> {
         loop {
             for piece in bytes.chunks(self.piece_len) {
-                (self.on_step)(Step::Piece(piece))?;
+                (self.on_step)(LogStep::Piece(piece))?;
                 each(piece)?;
             }
 
@@ -150,7 +150,7 @@ impl Log for MemoryLog {
             tail.size = u64::MAX;
         }
 
-        (self.on_step)(Step::Tail(&tail.bytes))?;
+        (self.on_step)(LogStep::Tail(&tail.bytes))?;
         Ok(Some(tail))
     }
 
@@ -166,7 +166,7 @@ impl Log for MemoryLog {
             id,
             is_outcome_unknown: false,
         };
-        (self.on_step)(Step::Open)?;
+        (self.on_step)(LogStep::Open)?;
         let tail = self.tail(&writer.id, len)?.unwrap_or_default();
         Ok((writer, tail))
     }
@@ -176,21 +176,21 @@ impl Log for MemoryLog {
             return Err(Error::session_taken_over(&writer.id));
         }
 
-        (self.on_step)(Step::Append(bytes))?;
+        (self.on_step)(LogStep::Append(bytes))?;
         let mut logs = lock(&self.logs);
         let log = logs.entry(writer.id.clone()).or_default();
         log.extend_from_slice(bytes);
         let size = log.len() as u64;
         drop(logs);
-        let outcome = (self.on_step)(Step::Appended(bytes));
+        let outcome = (self.on_step)(LogStep::Appended(bytes));
         writer.is_outcome_unknown = outcome.is_err();
         outcome.map(|()| size)
     }
 
     fn append_all(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
-        let outcome = (self.on_step)(Step::AppendAll(appends.len()));
-        let appends = appends.iter_mut();
+        let outcome = (self.on_step)(LogStep::AppendAll(appends.len()));
         appends
+            .iter_mut()
             .map(|(writer, bytes)| match &outcome {
                 Ok(()) => self.append(writer, bytes),
                 Err(error) => Err(Error::new(error.kind(), error.text())),
@@ -203,7 +203,7 @@ impl Log for MemoryLog {
     }
 
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
-        (self.on_step)(Step::Repair)?;
+        (self.on_step)(LogStep::Repair)?;
         repair.for_each_part(|_, part| {
             lock(&self.aside).push(part.to_vec());
             Ok(())
@@ -234,7 +234,7 @@ impl Log for MemoryLog {
             self.pieces(&bytes, each)
         };
 
-        (self.on_step)(Step::End(&outcome))?;
+        (self.on_step)(LogStep::End(&outcome))?;
         outcome
     }
 
@@ -245,7 +245,7 @@ impl Log for MemoryLog {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let _ = (self.log.on_step)(Step::Close);
+        let _ = (self.log.on_step)(LogStep::Close);
         lock(&self.log.open).remove(&self.id);
     }
 }

@@ -65,8 +65,9 @@ impl Newest {
 
 fn text_bytes(info: &SessionInfo) -> usize {
     let (title, user_id, cwd) = (&info.title, &info.user_id, &info.cwd);
-    let texts = [title, user_id, cwd, &info.parent, &info.problem];
-    let texts = texts.into_iter().flatten();
+    let texts = [title, user_id, cwd, &info.parent, &info.problem]
+        .into_iter()
+        .flatten();
     info.id.len() + texts.map(|text| text.len()).sum::<usize>()
 }
 
@@ -84,8 +85,11 @@ mod tests {
             newest.add(info);
             assert!(newest.infos.len() <= 2 * max_count && newest.bytes <= 2 * max_bytes);
         }
-        let list = newest.into_list().into_iter();
-        list.map(|info| info.id.to_string()).collect()
+        newest
+            .into_list()
+            .into_iter()
+            .map(|info| info.id.to_string())
+            .collect()
     }
 
     #[test]

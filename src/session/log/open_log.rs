@@ -10,13 +10,13 @@ use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
-use super::line::{Entry, MAX_LINE};
+use super::line::{LogEntry, MAX_LINE};
 use super::line_writer;
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::memory_limit::{max_snapshot, max_written};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
-use super::shared::Shared;
+use super::shared::LogShared;
 use super::snapshot;
 use super::summary::{LogSummary, SnapshotPosition};
 
@@ -41,7 +41,7 @@ pub(super) struct OpenLog<L: Log> {
 /// Entries as the bytes that are appended to a log.
 pub(super) struct EncodedAppend {
     pub(super) bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     info: LogSummary,
     /// The number of the last record.
     last_seq: u64,
@@ -60,7 +60,11 @@ impl<L: Log> OpenLog<L> {
     ///
     /// Returns [`ErrorKind::SessionBusy`] if `cancellation` is cancelled, or while another writer
     /// has the session.
-    pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
+    pub(super) fn new(
+        shared: &LogShared<L>,
+        id: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Self> {
         let mut open_log = Self::open(shared, id, cancellation)?;
         let after = match shared.log.snapshots() {
             Snapshots::OnOpen { after } if !cancellation.is_cancelled() => after,
@@ -78,7 +82,7 @@ impl<L: Log> OpenLog<L> {
         Ok(open_log)
     }
 
-    fn open(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
+    fn open(shared: &LogShared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let (mut writer, end) = shared.log.open(id, shared.end_len)?;
         shared.check_size(id, end.size)?;
         let mut scan = read_opened(shared, id, &end, cancellation)?;
@@ -119,7 +123,7 @@ impl<L: Log> OpenLog<L> {
         };
 
         if is_damaged {
-            open_log.write(shared, vec![Entry::Checked])?;
+            open_log.write(shared, vec![LogEntry::Checked])?;
         }
 
         Ok(open_log)
@@ -131,12 +135,16 @@ impl<L: Log> OpenLog<L> {
     }
 
     /// Appends records to the log, then applies them to the fold.
-    pub(super) fn write_records(&mut self, shared: &Shared<L>, records: Vec<Record>) -> Result<()> {
-        let entries = records.into_iter().map(Entry::Record);
+    pub(super) fn write_records(
+        &mut self,
+        shared: &LogShared<L>,
+        records: Vec<Record>,
+    ) -> Result<()> {
+        let entries = records.into_iter().map(LogEntry::Record);
         self.write(shared, entries.collect())
     }
 
-    fn write(&mut self, shared: &Shared<L>, entries: Vec<Entry>) -> Result<()> {
+    fn write(&mut self, shared: &LogShared<L>, entries: Vec<LogEntry>) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -149,20 +157,20 @@ impl<L: Log> OpenLog<L> {
     /// Encodes the append of records; `None` if there are none.
     pub(super) fn encode_records(
         &self,
-        shared: &Shared<L>,
+        shared: &LogShared<L>,
         records: Vec<Record>,
     ) -> Result<Option<EncodedAppend>> {
         if records.is_empty() {
             return Ok(None);
         }
         let at = shared.clock.next_time(self.fold.at);
-        let entries = records.into_iter().map(Entry::Record).collect();
+        let entries = records.into_iter().map(LogEntry::Record).collect();
         self.encode(shared, at, entries).map(Some)
     }
 
     /// Writes a snapshot if one is due in a log that gets them with appends. Returns `true` if one
     /// was due.
-    pub(super) fn write_due_snapshot(&mut self, shared: &Shared<L>) -> bool {
+    pub(super) fn write_due_snapshot(&mut self, shared: &LogShared<L>) -> bool {
         let Snapshots::OnAppend { after } = shared.log.snapshots() else {
             return false;
         };
@@ -175,13 +183,13 @@ impl<L: Log> OpenLog<L> {
 
     /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable
     /// already: a failure only makes it longer to open.
-    fn write_snapshot(&mut self, shared: &Shared<L>, after: u64) -> bool {
+    fn write_snapshot(&mut self, shared: &LogShared<L>, after: u64) -> bool {
         if !self.is_snapshot_due(after) {
             return true;
         }
 
         let session = Box::new(self.fold.session().clone());
-        let entries = vec![Entry::Snapshot(session), Entry::SnapshotEnd];
+        let entries = vec![LogEntry::Snapshot(session), LogEntry::SnapshotEnd];
         let size = self.size;
 
         // With the time of the last record, because a snapshot does not count as a use of the
@@ -213,17 +221,24 @@ impl<L: Log> OpenLog<L> {
     ///
     /// Returns [`ErrorKind::Io`] if the session would take more memory than the store allows.
     /// Records that add nothing are always allowed.
-    fn check_memory(&self, shared: &Shared<L>, entries: &[Entry], lines: &[u8]) -> Result<()> {
+    fn check_memory(
+        &self,
+        shared: &LogShared<L>,
+        entries: &[LogEntry],
+        lines: &[u8],
+    ) -> Result<()> {
         let max_bytes = max_written(shared.max_memory());
         let mut used = self.fold.memory();
         let lines = lines.split(|byte| *byte == b'\n');
         for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
             let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
-                Entry::Record(record) => added_size(record) > 0 && costs_more(line, RECORD, room),
+                LogEntry::Record(record) => {
+                    added_size(record) > 0 && costs_more(line, RECORD, room)
+                }
                 // The session is in memory already; what cannot be read of a snapshot is read as
                 // records.
-                Entry::Checked | Entry::Snapshot(_) | Entry::SnapshotEnd => false,
+                LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => false,
             };
 
             if is_too_large {
@@ -234,7 +249,7 @@ impl<L: Log> OpenLog<L> {
                 );
             }
 
-            if let Entry::Record(record) = entry {
+            if let LogEntry::Record(record) = entry {
                 used = used.saturating_add(added_size(record));
             }
         }
@@ -243,7 +258,7 @@ impl<L: Log> OpenLog<L> {
     }
 
     /// Appends entries to the log, then applies them to the fold.
-    fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
+    fn append(&mut self, shared: &LogShared<L>, at: u64, entries: Vec<LogEntry>) -> Result<()> {
         let encoded = self.encode(shared, at, entries)?;
         let outcome = shared.log.append(self.begin(), &encoded.bytes);
         self.finish(encoded, outcome)
@@ -256,7 +271,12 @@ impl<L: Log> OpenLog<L> {
     /// Returns an error if the log would be too large or take too much memory with these entries,
     /// or if an append before them has no outcome: the numbers of its records may be in the log
     /// already.
-    fn encode(&self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<EncodedAppend> {
+    fn encode(
+        &self,
+        shared: &LogShared<L>,
+        at: u64,
+        entries: Vec<LogEntry>,
+    ) -> Result<EncodedAppend> {
         if self.is_unsettled {
             let id = &self.fold.session().state.thread_id;
             let text = format!(
@@ -283,7 +303,7 @@ impl<L: Log> OpenLog<L> {
         }
 
         let mut remaining = &entries[..];
-        if let Some((snapshot @ Entry::Snapshot(_), marks)) = remaining.split_first() {
+        if let Some((snapshot @ LogEntry::Snapshot(_), marks)) = remaining.split_first() {
             let start = bytes.len();
             let snapshot = slice::from_ref(snapshot);
             let max_len = max_snapshot(shared.max_memory());
@@ -345,7 +365,7 @@ impl<L: Log> OpenLog<L> {
 /// Reads a log that was opened and ends with `end`: at its newest snapshot if it is sound there,
 /// else from its beginning.
 fn read_opened<L: Log>(
-    shared: &Shared<L>,
+    shared: &LogShared<L>,
     id: &str,
     end: &LogTail,
     cancellation: &Cancellation,
@@ -387,7 +407,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::super::log_store::LogStore;
-    use super::super::memory_log::{Gate, MemoryLog, Step};
+    use super::super::memory_log::{Gate, LogStep, MemoryLog};
     use super::*;
     use crate::session::SessionStore;
 
@@ -424,10 +444,10 @@ mod tests {
 
         let log = log.on_step(move |step| {
             match step {
-                Step::Open => gate.pass(),
-                Step::Close => drop(closes.send(())),
-                Step::Repair => repaired.store(true, Ordering::Release),
-                Step::Piece(_) if lines.fetch_add(1, Ordering::Relaxed) + 1 == LINES / 2 => {
+                LogStep::Open => gate.pass(),
+                LogStep::Close => drop(closes.send(())),
+                LogStep::Repair => repaired.store(true, Ordering::Release),
+                LogStep::Piece(_) if lines.fetch_add(1, Ordering::Relaxed) + 1 == LINES / 2 => {
                     cancelled.cancel();
                 }
                 _ => {}
@@ -463,7 +483,7 @@ mod tests {
     fn reading_ends_at_the_line_at_which_it_is_cancelled() {
         let test = damaged();
         test.open.send(()).unwrap();
-        let mut shared = Shared::new(test.log);
+        let mut shared = LogShared::new(test.log);
         shared.end_len = LINE.len() as u64;
         let error = OpenLog::new(&shared, "a", &test.cancellation).err();
         assert_eq!(error.unwrap().kind(), ErrorKind::SessionBusy);

@@ -8,11 +8,11 @@ use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{Entry, MAX_LINE};
+use super::line::{LogEntry, MAX_LINE};
 use super::line_writer;
 use super::log::{Each, Log};
 use super::log_store::LogStore;
-use super::memory_log::{MemoryLog, Step};
+use super::memory_log::{LogStep, MemoryLog};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored};
 use super::summary::LogSummary;
@@ -71,7 +71,7 @@ fn log() -> Vec<u8> {
             input_id: None,
         };
 
-        let entries = vec![Entry::Record(record); 1 + number as usize % 2];
+        let entries = vec![LogEntry::Record(record); 1 + number as usize % 2];
         let seq = 1 + number + number / 2;
         let messages = (seq + number % 2) as usize;
         let info = info(messages);
@@ -79,7 +79,7 @@ fn log() -> Vec<u8> {
     }
 
     let session = Box::new(StoredSession::new(AgentState::new("a")));
-    let snapshot = [Entry::Snapshot(session)];
+    let snapshot = [LogEntry::Snapshot(session)];
     line_writer::write(&mut bytes, &snapshot, 10, 1, 7, None, MAX_LINE).unwrap();
     bytes
 }
@@ -121,10 +121,12 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
             );
         }
 
-        let expected = whole_scan.map(|scan| outcome(&scan));
-        let expected = expected.map_err(|error| error.to_string());
-        let pieces = pieces.map(|scan| outcome(&scan.unwrap()));
-        let pieces = pieces.map_err(|error| error.to_string());
+        let expected = whole_scan
+            .map(|scan| outcome(&scan))
+            .map_err(|error| error.to_string());
+        let pieces = pieces
+            .map(|scan| outcome(&scan.unwrap()))
+            .map_err(|error| error.to_string());
         assert_eq!(pieces, expected, "{round}: {text}");
     }
 }
@@ -139,7 +141,7 @@ async fn reading_ends_when_nobody_waits_for_it() {
     };
 
     let log = log.on_step(move |step| {
-        if let Step::End(Err(error)) = step {
+        if let LogStep::End(Err(error)) = step {
             let _ = sender.send(error.kind());
         }
         Ok(())

@@ -48,8 +48,12 @@ impl Scan {
     /// The repair of the log, of which this is the scan. Damage that is longer than any record
     /// stays where it is.
     pub(super) fn repair<'a>(&'a self, content: Content<'a>) -> Repair<'a> {
-        let parts = self.damage.iter().filter(|damage| is_set_aside(damage));
-        let parts = parts.chain(&self.tail_pieces).collect();
+        let parts = self
+            .damage
+            .iter()
+            .filter(|damage| is_set_aside(damage))
+            .chain(&self.tail_pieces)
+            .collect();
         Repair::new(content, parts, self.tail.as_ref().map(|_| self.end))
     }
 

@@ -10,7 +10,7 @@ use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{
-    Entry, Fault, LINE_PREFIX, Line, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
+    Fault, LINE_PREFIX, Line, LogEntry, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
 use super::scan::Scan;
 
@@ -33,7 +33,7 @@ pub(super) struct Scanner<'a> {
     id: &'a str,
     scan: Scan,
     /// The entries of a write whose last record has not been seen yet, and their memory.
-    open: Vec<Entry>,
+    open: Vec<LogEntry>,
     open_bytes: usize,
     /// The number of the entry before which others are missing.
     hole: Option<usize>,
@@ -284,7 +284,7 @@ impl<'a> Scanner<'a> {
         }
 
         self.at = time;
-        if let Some(Entry::Record(record)) = &entry {
+        if let Some(LogEntry::Record(record)) = &entry {
             self.open_bytes = self.open_bytes.saturating_add(added_size(record));
         }
 
@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
         let fold = &mut self.scan.fold;
         fold.at = self.at;
         fold.seq = self.seq;
-        let is_check = |entry: &Entry| matches!(entry, Entry::Checked);
+        let is_check = |entry: &LogEntry| matches!(entry, LogEntry::Checked);
         if self.open.iter().any(is_check) {
             self.scan.damage.clear();
         }

@@ -11,7 +11,7 @@ use super::group::WaitingWrites;
 use super::log::Log;
 use super::memory_limit::{MemoryLimit, max_memory};
 use super::queue::Queues;
-use super::slot::Slot;
+use super::slot::SessionSlot;
 
 /// The number of bytes of a log's end that are read first when it is opened.
 const END: u64 = 64 * 1024;
@@ -20,7 +20,7 @@ const END: u64 = 64 * 1024;
 pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
 
 /// The state of a store, which its clones share.
-pub(super) struct Shared<L: Log> {
+pub(super) struct LogShared<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
     /// The number of bytes of a log's end that are read first when it is opened.
@@ -31,10 +31,10 @@ pub(super) struct Shared<L: Log> {
     pub(super) queues: Queues,
     pub(super) waiting_writes: WaitingWrites<L>,
     /// The sessions in use.
-    pub(super) slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
+    pub(super) slots: Mutex<HashMap<Arc<str>, SessionSlot<L>>>,
 }
 
-impl<L: Log> Shared<L> {
+impl<L: Log> LogShared<L> {
     pub(super) fn new(log: L) -> Self {
         Self {
             log,

@@ -10,23 +10,23 @@ use crate::util::sync::lock;
 
 use super::log::Log;
 use super::open_log::OpenLog;
-use super::shared::Shared;
+use super::shared::LogShared;
 
 /// The log of a session, while it is open.
 pub(super) type OpenSlot<L> = Arc<Mutex<Option<OpenLog<L>>>>;
 
 /// A session in use.
-pub(super) struct Slot<L: Log> {
+pub(super) struct SessionSlot<L: Log> {
     users: usize,
     /// True if one of the users holds or is about to hold the lease.
-    is_held: bool,
+    is_leased: bool,
     /// Locked only on threads for blocking work, and by its last user.
     open: OpenSlot<L>,
 }
 
 /// Keeps a slot in the map. The last user closes the session.
 pub(super) struct SlotUser<L: Log> {
-    pub(super) shared: Arc<Shared<L>>,
+    pub(super) shared: Arc<LogShared<L>>,
     pub(super) id: Arc<str>,
     pub(super) open: OpenSlot<L>,
     is_holder: bool,
@@ -56,7 +56,7 @@ impl<L: Log> Drop for SlotUser<L> {
     }
 }
 
-impl<L: Log> Shared<L> {
+impl<L: Log> LogShared<L> {
     /// Adds a user to the slot of the session, if it has one.
     pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
         let mut slots = lock(&self.slots);
@@ -65,39 +65,44 @@ impl<L: Log> Shared<L> {
         Some(self.user(id, slot, false))
     }
 
-    /// Adds a user to the slot of the session, if it is held.
-    pub(super) fn join_if_held(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
-        let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.is_held);
-        is_held.then(|| self.join(id)).flatten()
+    /// Adds a user to the slot of the session, if it is leased.
+    pub(super) fn join_if_leased(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
+        let is_leased = lock(&self.slots).get(id).is_some_and(|slot| slot.is_leased);
+        is_leased.then(|| self.join(id)).flatten()
     }
 
     /// Returns `true` if a user of the session holds the lease or is about to; `None` if this
     /// process does not use the session.
-    pub(super) fn is_held(&self, id: &str) -> Option<bool> {
-        lock(&self.slots).get(id).map(|slot| slot.is_held)
+    pub(super) fn is_leased(&self, id: &str) -> Option<bool> {
+        lock(&self.slots).get(id).map(|slot| slot.is_leased)
     }
 
     /// Reserves the session in this process.
-    pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
+    pub(super) fn reserve(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
         check_id(id)?;
         let id = Arc::<str>::from(id);
         let mut slots = lock(&self.slots);
-        let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
+        let slot = slots.entry(id.clone()).or_insert_with(|| SessionSlot {
             users: 0,
-            is_held: false,
+            is_leased: false,
             open: OpenSlot::<L>::default(),
         });
 
-        if slot.is_held {
+        if slot.is_leased {
             return Err(Error::session_busy(&id));
         }
 
-        slot.is_held = true;
+        slot.is_leased = true;
         slot.users += 1;
         Ok(self.user(&id, slot, true))
     }
 
-    fn user(self: &Arc<Self>, id: &Arc<str>, slot: &Slot<L>, is_holder: bool) -> SlotUser<L> {
+    fn user(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        slot: &SessionSlot<L>,
+        is_holder: bool,
+    ) -> SlotUser<L> {
         SlotUser {
             shared: self.clone(),
             id: id.clone(),
@@ -117,7 +122,7 @@ impl<L: Log> SlotUser<L> {
         };
 
         if std::mem::take(&mut self.is_holder) {
-            slot.is_held = false;
+            slot.is_leased = false;
         }
 
         let open_token = match slot.users {
@@ -179,14 +184,14 @@ mod tests {
 
     use crate::session::SessionStore;
     use crate::session::log::log_store::LogStore;
-    use crate::session::log::memory_log::{Gate, MemoryLog, Step};
+    use crate::session::log::memory_log::{Gate, LogStep, MemoryLog};
 
     /// A store that needs permission to close a log, and reports where it was closed.
     fn slow() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
         let (gate, permits, _) = Gate::new();
         let (closes, closed) = channel();
         let log = MemoryLog::default().on_step(move |step| {
-            if let Step::Close = step {
+            if let LogStep::Close = step {
                 gate.pass();
                 let _ = closes.send(thread::current().id());
             }

@@ -13,12 +13,12 @@ use super::line::read_snapshot;
 use super::log::{Log, LogTail};
 use super::memory_limit::{MemoryLimit, max_tail};
 use super::scan::{Scan, last_info, scan_stored, scan_until};
-use super::shared::Shared;
+use super::shared::LogShared;
 use super::summary::SnapshotPosition;
 
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
 pub(super) fn read<L: Log>(
-    shared: &Shared<L>,
+    shared: &LogShared<L>,
     id: &str,
     cancellation: &Cancellation,
 ) -> Result<Option<Scan>> {

@@ -271,7 +271,7 @@ mod tests {
             let pending = PendingCall::new(text(rng).into(), "a".into(), call.clone(), text(rng));
             state.messages.push(Message::human(text(rng)));
             state.messages.push(Message::ai_calling("", [call]));
-            state.inform(info);
+            state.set_last_info(info);
             state.messages.push(Message::Tool(result.clone()));
             state.pending.push(pending);
             let todo = Todo::new(number.to_string(), text(rng));
@@ -395,10 +395,11 @@ mod tests {
             let mut data = json!({"messages": vec![answer; COUNT]});
             let elements = vec![element.clone(); COUNT];
             data[field] = match field {
-                "infos" | "files" => {
-                    let names = (0..COUNT).map(|number| number.to_string());
-                    names.zip(elements).collect::<Map<_, _>>().into()
-                }
+                "infos" | "files" => (0..COUNT)
+                    .map(|number| number.to_string())
+                    .zip(elements)
+                    .collect::<Map<_, _>>()
+                    .into(),
                 _ => elements.into(),
             };
             let data = to_raw_value(&data).unwrap();

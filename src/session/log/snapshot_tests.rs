@@ -14,12 +14,12 @@ use crate::session::{AgentState, Lease, MessageInfo, Record, SessionStore, Store
 use crate::testing::conformance;
 use crate::util::sync::lock;
 
-use super::line::{Entry, read_snapshot};
+use super::line::{LogEntry, read_snapshot};
 use super::line_writer;
 use super::log::Snapshots;
 use super::log_store::LogStore;
 use super::memory_limit::{MemoryLimit, max_snapshot};
-use super::memory_log::{MemoryLog, Step};
+use super::memory_log::{LogStep, MemoryLog};
 use super::shared::MAX_LOG;
 
 type Store = LogStore<MemoryLog>;
@@ -103,7 +103,7 @@ async fn store_with_many_snapshots_passes_the_suite() {
     // Times have millisecond resolution, also after the store is reopened.
     let log = || {
         MemoryLog::default().on_step(|step| {
-            if let Step::Append(_) = step {
+            if let LogStep::Append(_) = step {
                 std::thread::sleep(Duration::from_millis(2));
             }
             Ok(())
@@ -122,7 +122,7 @@ async fn opening_reads_only_the_state_of_a_long_log() {
     let counter = bytes_read.clone();
     let snapshots = Snapshots::OnAppend { after: 64 * 1024 };
     let log = MemoryLog::default().on_step(move |step| {
-        if let Step::Tail(bytes) | Step::Piece(bytes) = step {
+        if let LogStep::Tail(bytes) | LogStep::Piece(bytes) = step {
             counter.fetch_add(bytes.len(), Ordering::Relaxed);
         }
         Ok(())
@@ -285,7 +285,7 @@ fn long_session(messages: usize) -> StoredSession {
         ] {
             state.messages.push(message);
         }
-        state.inform(info.clone());
+        state.set_last_info(info.clone());
     }
     StoredSession::new(state)
 }
@@ -295,7 +295,7 @@ fn snapshot_of_a_hundred_thousand_messages_is_written_and_read_by_default() {
     let limit = MemoryLimit::new("a", None, MAX_LOG, "");
     let session = long_session(100_000);
     assert!(SessionSize::of(&session).total() < limit.for_writes().bytes());
-    let entries = [Entry::Snapshot(Box::new(session))];
+    let entries = [LogEntry::Snapshot(Box::new(session))];
     let mut line = Vec::new();
     let max_len = max_snapshot(limit.bytes());
     line_writer::write(&mut line, &entries, 1, 1, 1, None, max_len).unwrap();
@@ -306,7 +306,7 @@ fn snapshot_of_a_hundred_thousand_messages_is_written_and_read_by_default() {
 #[tokio::test]
 async fn failed_snapshot_does_not_fail_the_append() {
     let log = MemoryLog::default().on_step(|step| match step {
-        Step::Append(bytes) if has_snapshot(bytes) => {
+        LogStep::Append(bytes) if has_snapshot(bytes) => {
             Err(Error::new(ErrorKind::Io, "the disk is full"))
         }
         _ => Ok(()),
@@ -402,7 +402,7 @@ async fn snapshot_that_is_refused_makes_no_second_opening() {
     let count = Arc::new(AtomicUsize::new(0));
     let openings = count.clone();
     let counted = log.clone().on_step(move |step| {
-        if let Step::Open = step {
+        if let LogStep::Open = step {
             openings.fetch_add(1, Ordering::SeqCst);
         }
         Ok(())
@@ -430,10 +430,10 @@ async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
 
         // Such a writer appends nothing more, since the outcome is unknown.
         let broken = log.clone().on_step(move |step| match step {
-            Step::Append(bytes) if !is_stored && has_snapshot(bytes) => {
+            LogStep::Append(bytes) if !is_stored && has_snapshot(bytes) => {
                 Err(Error::new(ErrorKind::Io, "no answer"))
             }
-            Step::Appended(bytes) if is_stored && has_snapshot(bytes) => {
+            LogStep::Appended(bytes) if is_stored && has_snapshot(bytes) => {
                 Err(Error::new(ErrorKind::Io, "no answer"))
             }
             _ => Ok(()),

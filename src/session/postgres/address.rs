@@ -153,8 +153,10 @@ fn is_local(host: &Host) -> bool {
 fn name_of(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-    let hosts = config.get_hosts().iter().enumerate();
-    let mut hosts: Vec<_> = hosts
+    let mut hosts: Vec<_> = config
+        .get_hosts()
+        .iter()
+        .enumerate()
         .map(|(at, host)| match host {
             Host::Tcp(name) => format!("{name}:{}", port(at)),
             #[cfg(unix)]

@@ -112,8 +112,9 @@ impl Messages {
         }
 
         while !bytes.is_empty() {
-            let skipped = usize::try_from(self.remaining).unwrap_or(usize::MAX);
-            let skipped = skipped.min(bytes.len());
+            let skipped = usize::try_from(self.remaining)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
             self.remaining -= skipped as u64;
             if let Some(description) = &mut self.description {
                 description.extend_from_slice(&bytes[..skipped]);

@@ -65,8 +65,10 @@ impl Connection {
     }
 
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::Refused(error.into()))?;
         let problem = ProblemSlot::default();
         let client = connect_first(&address.config, timeout, |config, share| {
             let connecting = connect(config, problem.clone());
@@ -139,8 +141,9 @@ impl Connection {
         values: &Values<'_>,
         log_bytes: u64,
     ) -> Outcome<Vec<Row>> {
-        let max_bytes = log_bytes.saturating_mul(BYTES_PER_LOG_BYTE);
-        let max_bytes = max_bytes.saturating_add(MAX_ROWS);
+        let max_bytes = log_bytes
+            .saturating_mul(BYTES_PER_LOG_BYTE)
+            .saturating_add(MAX_ROWS);
         let size = usize::try_from(log_bytes).unwrap_or(usize::MAX);
         let reading = rows(&self.client, sql, values, max_bytes);
         let answer = self.wait(address, size, reading)?;

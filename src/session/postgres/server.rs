@@ -110,8 +110,10 @@ impl Server for Database {
 
     fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
         let rows = connection.query(&self.address, &self.sql.ids, &[text!(&place)])?;
-        let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));
-        let ids = ids.collect::<Outcome<Vec<Arc<str>>>>()?;
+        let ids = rows
+            .iter()
+            .map(|row| column::<&str>(row, 0).map(Arc::from))
+            .collect::<Outcome<Vec<Arc<str>>>>()?;
         // Each page has the ids after the last one of the page before it.
         if let Some(id) = ids.iter().find(|id| Some(&***id) == place) {
             let name = &self.address.name;

@@ -134,10 +134,10 @@ impl Connection {
 
         let outcome = stream.write_all(&packed).and_then(|()| stream.flush());
         outcome.map_err(|error| connection_lost(&error))?;
-        let answers = commands
+        commands
             .iter()
-            .map(|_| self.answer(address, &mut max_bytes));
-        answers.collect()
+            .map(|_| self.answer(address, &mut max_bytes))
+            .collect()
     }
 
     /// Returns the next answer, which takes its bytes from `max_bytes`.
@@ -196,8 +196,8 @@ impl Stream {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let path = path.clone();
-                let stream = with_timeout(timeout, move || UnixStream::connect(path));
-                let stream = stream.map_err(|error| connection_lost(&error))?;
+                let stream = with_timeout(timeout, move || UnixStream::connect(path))
+                    .map_err(|error| connection_lost(&error))?;
                 Ok(Self::Plain(make_socket(socket::Stream::Local(stream))))
             }
             ConnectionAddr::Tcp(host, port) => {

@@ -293,8 +293,8 @@ impl Server for Keys {
         // Each with the lease that wrote it.
         let ids = names
             .chunks(2)
-            .map(|pair| Ok(Arc::from(self.text(&pair[0])?)));
-        let ids = ids.collect::<Outcome<Vec<_>>>()?;
+            .map(|pair| Ok(Arc::from(self.text(&pair[0])?)))
+            .collect::<Outcome<Vec<_>>>()?;
         let next = std::str::from_utf8(next).map_err(|_| self.unexpected_reply(&Value::Nil))?;
         let next = (next != "0").then(|| next.to_owned());
         Ok(IdPage { ids, next })

@@ -21,9 +21,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The leases of a store. Dropping it waits up to [`DROP_TIMEOUT`] until all are released, because
 /// the process may be about to end. On a runtime, a thread for blocking work waits, for which the
 /// runtime waits when it is dropped: the task that drops the store does not.
-pub(super) struct LeaseKeeper<S: Server>(Arc<Shared<S>>);
+pub(super) struct LeaseKeeper<S: Server>(Arc<KeeperShared<S>>);
 
-struct Shared<S: Server> {
+struct KeeperShared<S: Server> {
     pool: Arc<Pool<S>>,
     table: Arc<LeaseTable>,
 }
@@ -69,7 +69,7 @@ impl Leases {
 
 /// A lease that is renewed. Dropping it releases it soon after.
 pub(super) struct HeldLease<S: Server> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<KeeperShared<S>>,
     key: LeaseKey,
 }
 
@@ -81,7 +81,7 @@ impl<S: Server> HeldLease<S> {
 
 impl<S: Server> LeaseKeeper<S> {
     pub(super) fn new(pool: Arc<Pool<S>>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(KeeperShared {
             pool,
             table: Arc::default(),
         }))
@@ -141,7 +141,7 @@ impl<S: Server> Drop for HeldLease<S> {
     }
 }
 
-impl<S: Server> Shared<S> {
+impl<S: Server> KeeperShared<S> {
     /// Starts the thread, unless it runs.
     fn start_worker(self: &Arc<Self>, leases: &mut Leases) -> Result<()> {
         if leases.has_worker {
@@ -157,7 +157,7 @@ impl<S: Server> Shared<S> {
 }
 
 /// The worker that runs on the thread. It ends when there is nothing to take care of.
-struct Worker<S: Server>(Arc<Shared<S>>);
+struct Worker<S: Server>(Arc<KeeperShared<S>>);
 
 impl<S: Server> Worker<S> {
     fn run(self) {

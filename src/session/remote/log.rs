@@ -357,8 +357,9 @@ impl<S: Server> Log for RemoteLog<S> {
     fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<LogTail>>>> {
         let tails = self
             .pool
-            .run(|server, connection| server.tails(connection, ids, len))?;
-        let tails = tails.into_iter().map(|tail| Ok(tail?.map(|end| end.tail)));
+            .run(|server, connection| server.tails(connection, ids, len))?
+            .into_iter()
+            .map(|tail| Ok(tail?.map(|end| end.tail)));
         Ok(tails.collect())
     }
 

@@ -120,8 +120,9 @@ impl Database {
 
     /// Checks the tables, unless they have not changed since.
     fn check_schema(&self, connection: &Connection, steps: &Steps) -> Result<()> {
-        let version = connection.pragma_query_value(None, "schema_version", |row| row.get(0));
-        let version: i64 = version.map_err(|error| database_error("open", &self.path, error))?;
+        let version: i64 = connection
+            .pragma_query_value(None, "schema_version", |row| row.get(0))
+            .map_err(|error| database_error("open", &self.path, error))?;
         if self.schema_version.load(Ordering::Relaxed) != version {
             schema::load(connection, steps, &self.path)?;
             schema::check(connection, &self.path)?;

@@ -41,17 +41,19 @@ async fn write(store: &SqliteStore, number: usize, lease: &Lease) -> Result<()> 
 async fn names(store: &SqliteStore) -> Vec<String> {
     let session = store.load("s").await.unwrap().unwrap_or_default();
     assert!(session.damage.is_empty(), "{:?}", session.damage);
-    let messages = session.state.messages.iter();
-    messages
+    session
+        .state
+        .messages
+        .iter()
         .map(|message| message.text().split(' ').next().unwrap().to_owned())
         .collect()
 }
 
 fn pairs(numbers: &[usize]) -> Vec<String> {
-    let pairs = numbers
+    numbers
         .iter()
-        .flat_map(|n| [format!("{n}a"), format!("{n}b")]);
-    pairs.collect()
+        .flat_map(|n| [format!("{n}a"), format!("{n}b")])
+        .collect()
 }
 
 /// Runs SQL on the store's own connection.

@@ -103,12 +103,11 @@ impl Database {
         });
 
         match outcome {
-            Ok(outcomes) => {
-                let outcomes = appends.iter_mut().zip(outcomes);
-                outcomes
-                    .map(|((writer, _), appended)| self.settle(writer, appended))
-                    .collect()
-            }
+            Ok(outcomes) => appends
+                .iter_mut()
+                .zip(outcomes)
+                .map(|((writer, _), appended)| self.settle(writer, appended))
+                .collect(),
             Err(unwritten) if unwritten.is_undone && !unwritten.is_unbegun => {
                 appends.iter_mut().map(alone).collect()
             }
@@ -136,8 +135,8 @@ impl Database {
 /// Returns the error of a transaction to all who had a part in it.
 fn fail_all(appends: &mut [(&mut Writer, &[u8])], unwritten: &Unwritten) -> Vec<Result<u64>> {
     let error = &unwritten.error;
-    let appends = appends.iter_mut();
     appends
+        .iter_mut()
         .map(|(writer, _)| {
             writer.check()?;
             writer.is_broken = !unwritten.is_undone;

@@ -65,11 +65,16 @@ async fn write_all(
 }
 
 async fn texts(store: &SqliteStore, number: usize) -> Vec<String> {
-    let session = store.load(&number.to_string()).await.unwrap();
-    let session = session.unwrap_or_default();
+    let session = store
+        .load(&number.to_string())
+        .await
+        .unwrap()
+        .unwrap_or_default();
     assert!(session.damage.is_empty(), "{:?}", session.damage);
-    let messages = session.state.messages.iter();
-    messages
+    session
+        .state
+        .messages
+        .iter()
         .map(|message| message.text().chars().take(20).collect())
         .collect()
 }
@@ -274,8 +279,11 @@ async fn log_changed_from_outside_is_a_conflict_for_its_session_alone() {
     connection.execute(sql, [BAD.to_string()]).unwrap();
     for _ in 0..2 {
         let outcomes = write_all(&store, &leases, |_| "two".into()).await;
-        let kinds = outcomes.iter().map(|outcome| outcome.as_ref().err());
-        let kinds: Vec<_> = kinds.map(|error| error.map(|error| error.kind())).collect();
+        let kinds: Vec<_> = outcomes
+            .iter()
+            .map(|outcome| outcome.as_ref().err())
+            .map(|error| error.map(|error| error.kind()))
+            .collect();
         assert!(kinds[BAD].is_some(), "{kinds:?}");
         assert_eq!(kinds.iter().flatten().count(), 1, "{kinds:?}");
     }

@@ -39,11 +39,11 @@ use super::replay::Player;
 /// ```
 #[derive(Clone)]
 pub struct Cassette {
-    side: Side,
+    side: TapeMode,
 }
 
 #[derive(Clone)]
-enum Side {
+enum TapeMode {
     Record(Arc<Recorder>),
     Replay(Arc<Player>),
 }
@@ -57,7 +57,7 @@ impl Cassette {
     /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub fn record(path: impl AsRef<Path>, model: impl Model) -> Result<Self> {
         Ok(Self {
-            side: Side::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
+            side: TapeMode::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
         })
     }
 
@@ -71,7 +71,7 @@ impl Cassette {
     /// version of this crate recorded it.
     pub fn replay(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
-            side: Side::Replay(Arc::new(Player::open(path.as_ref())?)),
+            side: TapeMode::Replay(Arc::new(Player::open(path.as_ref())?)),
         })
     }
 
@@ -84,8 +84,8 @@ impl Cassette {
     /// left, if there are any.
     pub fn verify(&self) -> Result<()> {
         match &self.side {
-            Side::Record(_) => Ok(()),
-            Side::Replay(player) => player.verify(),
+            TapeMode::Record(_) => Ok(()),
+            TapeMode::Replay(player) => player.verify(),
         }
     }
 }
@@ -93,8 +93,8 @@ impl Cassette {
 impl fmt::Debug for Cassette {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = match &self.side {
-            Side::Record(_) => "record",
-            Side::Replay(_) => "replay",
+            TapeMode::Record(_) => "record",
+            TapeMode::Replay(_) => "replay",
         };
         f.debug_struct("Cassette")
             .field("model", &self.id())
@@ -107,22 +107,22 @@ impl fmt::Debug for Cassette {
 impl Model for Cassette {
     fn id(&self) -> &str {
         match &self.side {
-            Side::Record(recorder) => recorder.model().id(),
-            Side::Replay(player) => &player.card().id,
+            TapeMode::Record(recorder) => recorder.model().id(),
+            TapeMode::Replay(player) => &player.card().id,
         }
     }
 
     fn profile(&self) -> &ModelProfile {
         match &self.side {
-            Side::Record(recorder) => recorder.model().profile(),
-            Side::Replay(player) => &player.card().profile,
+            TapeMode::Record(recorder) => recorder.model().profile(),
+            TapeMode::Replay(player) => &player.card().profile,
         }
     }
 
     fn card(&self, request: &ModelRequest) -> ModelCard {
         match &self.side {
-            Side::Record(recorder) => recorder.model().card(request),
-            Side::Replay(player) => {
+            TapeMode::Record(recorder) => recorder.model().card(request),
+            TapeMode::Replay(player) => {
                 let ModelCard { id, profile } = player.card();
                 ModelCard::of(id, profile, request.model.as_deref())
             }
@@ -131,15 +131,15 @@ impl Model for Cassette {
 
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
         match &self.side {
-            Side::Record(recorder) => recorder.model().cards(request),
-            Side::Replay(_) => vec![self.card(request)],
+            TapeMode::Record(recorder) => recorder.model().cards(request),
+            TapeMode::Replay(_) => vec![self.card(request)],
         }
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         match &self.side {
-            Side::Record(recorder) => recorder.stream(request).await,
-            Side::Replay(player) => player.stream(&request),
+            TapeMode::Record(recorder) => recorder.stream(request).await,
+            TapeMode::Replay(player) => player.stream(&request),
         }
     }
 }

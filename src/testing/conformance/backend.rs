@@ -331,8 +331,9 @@ mod search {
             .files
             .iter()
             .flat_map(|file| {
-                let lines = file.lines.iter();
-                lines.map(|line| (file.path.as_str(), line.number, line.text.as_str()))
+                file.lines
+                    .iter()
+                    .map(|line| (file.path.as_str(), line.number, line.text.as_str()))
             })
             .collect();
         let expected = vec![("a/b/deep.rs", 1, "// one"), ("lib.rs", 1, "fn one() {}")];

@@ -178,9 +178,10 @@ fn unwritten(log: &impl Log) -> Result<()> {
 /// The sizes of logs.
 fn read_ends(log: &impl Log, ids: &[&str]) -> Result<Vec<Option<u64>>> {
     let ids: Vec<Arc<str>> = ids.iter().map(|id| Arc::from(*id)).collect();
-    let tails = log.tails(&ids, 2)?.into_iter();
-    let sizes = tails.map(|tail| Ok(tail?.map(|tail| tail.size)));
-    sizes.collect()
+    log.tails(&ids, 2)?
+        .into_iter()
+        .map(|tail| Ok(tail?.map(|tail| tail.size)))
+        .collect()
 }
 
 fn lists(log: &impl Log) -> Result<()> {
@@ -268,10 +269,11 @@ async fn written<L: Log, T>(
 
 async fn ids<L: Log>(log: L, reopen: &impl Fn(L) -> L) -> Result<()> {
     let long = "x".repeat(200);
-    let ids = [
+    let ids: Vec<Arc<str>> = [
         "a", "A", "a/b", "../a", "a b", "é", "%61", ".", "a.log", &long,
-    ];
-    let ids: Vec<Arc<str>> = ids.map(Arc::from).to_vec();
+    ]
+    .map(Arc::from)
+    .to_vec();
     let to_add = ids.clone();
     let (log, stored) = blocking(move || {
         let mut stored = Vec::new();

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::received::Received;
 use super::reply::{Action, Framing, Reply, garbage};
-use super::server::Shared;
+use super::server::FaultServerShared;
 
 /// The state of the connection after a reply.
 enum After {
@@ -19,7 +19,7 @@ enum After {
 }
 
 /// Serves one client until either side ends the connection.
-pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shared>) {
+pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<FaultServerShared>) {
     let _open = shared.opened();
     let mut buffer = BytesMut::new();
     loop {

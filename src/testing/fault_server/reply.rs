@@ -207,12 +207,14 @@ impl Reply {
 
     /// Returns the number of scripted bytes of the body.
     pub fn body_len(&self) -> usize {
-        let sizes = self.actions.iter().map(|action| match action {
-            Action::Send(bytes) => bytes.len(),
-            Action::Garbage { len, .. } => *len,
-            _ => 0,
-        });
-        sizes.sum()
+        self.actions
+            .iter()
+            .map(|action| match action {
+                Action::Send(bytes) => bytes.len(),
+                Action::Garbage { len, .. } => *len,
+                _ => 0,
+            })
+            .sum()
     }
 
     fn send_some(self, bytes: Bytes) -> Self {

@@ -24,19 +24,19 @@ use super::reply::Reply;
 /// connections, when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<FaultServerShared>,
     listener: AbortHandle,
 }
 
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct FaultServerShared {
+    state: Mutex<FaultServerState>,
     counts: watch::Sender<Counts>,
 }
 
 type Responder = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 #[derive(Default)]
-struct State {
+struct FaultServerState {
     replies: VecDeque<Reply>,
     responder: Option<Responder>,
     fallback: Option<Reply>,
@@ -63,7 +63,7 @@ impl FaultServer {
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let addr = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FaultServerShared {
             state: Mutex::default(),
             counts: watch::Sender::default(),
         });
@@ -176,7 +176,7 @@ impl fmt::Debug for FaultServer {
     }
 }
 
-impl Shared {
+impl FaultServerShared {
     /// Stores a request and returns the reply to it.
     pub(super) fn next(&self, request: &Received) -> Reply {
         let mut state = lock(&self.state);
@@ -195,22 +195,22 @@ impl Shared {
     }
 
     /// Counts a connection as open until the guard is dropped.
-    pub(super) fn opened(self: &Arc<Self>) -> Open {
+    pub(super) fn opened(self: &Arc<Self>) -> OpenConnection {
         self.counts.send_modify(|counts| counts.open += 1);
-        Open(self.clone())
+        OpenConnection(self.clone())
     }
 }
 
-pub(super) struct Open(Arc<Shared>);
+pub(super) struct OpenConnection(Arc<FaultServerShared>);
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.counts.send_modify(|counts| counts.open -= 1);
     }
 }
 
 /// Dropping this future drops the set, which ends every connection's task.
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<FaultServerShared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::failure::{Failure, Kind};
+use super::failure::{Failure, FailureKind};
 use super::validate::Validator;
 
 /// The maximum number of alternatives whose failures are reported.
@@ -28,7 +28,7 @@ impl<'a> Validator<'a> {
         if let Some(not_schema) = schema.get("not")
             && self.attempt(not_schema, value).is_empty()
         {
-            self.fail(Kind::Other, "matches what the schema excludes");
+            self.fail(FailureKind::Other, "matches what the schema excludes");
         }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Validator<'a> {
             1 => {}
             many => {
                 let text = format!("matches {many} of the alternatives, but must match one");
-                self.fail(Kind::Other, text);
+                self.fail(FailureKind::Other, text);
             }
         }
     }
@@ -67,9 +67,9 @@ impl<'a> Validator<'a> {
         let depth = self.path.len();
         let is_intended = |failures: &[Failure]| {
             !failures.iter().any(|failure| match failure.kind {
-                Kind::Type => failure.depth == depth,
-                Kind::Tag => failure.depth <= depth + 1,
-                Kind::Other => false,
+                FailureKind::Type => failure.depth == depth,
+                FailureKind::Tag => failure.depth <= depth + 1,
+                FailureKind::Other => false,
             })
         };
 
@@ -102,8 +102,15 @@ impl<'a> Validator<'a> {
         let all_types = misses
             .iter()
             .flatten()
-            .all(|f| f.kind == Kind::Type && f.depth == depth);
-        self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
+            .all(|f| f.kind == FailureKind::Type && f.depth == depth);
+        self.fail(
+            if all_types {
+                FailureKind::Type
+            } else {
+                FailureKind::Other
+            },
+            text,
+        );
     }
 
     /// Returns the failures of `value` against `schema`, kept apart.

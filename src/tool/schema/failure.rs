@@ -49,14 +49,14 @@ pub struct ArgumentError {
 pub(super) struct Failure {
     pub(super) path: String,
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FailureKind,
     /// The depth below the arguments.
     pub(super) depth: usize,
 }
 
 /// The kind of a failure, for the choice between alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FailureKind {
     /// A value of the wrong type.
     Type,
     /// A value other than the only ones allowed: the mark that distinguishes alternatives.
@@ -76,7 +76,7 @@ impl ArgumentError {
             depth: path.matches('/').count(),
             path,
             text,
-            kind: Kind::Other,
+            kind: FailureKind::Other,
         };
         Self::new(vec![failure], 0)
     }

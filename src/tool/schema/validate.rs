@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, Kind, MAX_NAMED, MOST, list, push_key, quote};
+use super::failure::{ArgumentError, Failure, FailureKind, MAX_NAMED, MOST, list, push_key, quote};
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
@@ -29,7 +29,7 @@ const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
 
 /// A step from a value to one inside it.
 #[derive(Clone, Copy)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     Key(&'a str),
     Index(usize),
 }
@@ -37,7 +37,7 @@ pub(super) enum Step<'a> {
 /// The walk over the arguments and the schema.
 pub(super) struct Validator<'a> {
     root: &'a Value,
-    pub(super) path: Vec<Step<'a>>,
+    pub(super) path: Vec<PathStep<'a>>,
     /// References that are being followed, with the value each is applied to.
     following: Vec<(&'a Value, &'a Value)>,
     pub(super) failures: Vec<Failure>,
@@ -73,7 +73,7 @@ impl<'a> Validator<'a> {
             self.path.clear();
             self.failures.clear();
             self.omitted = 0;
-            self.fail(Kind::Other, text);
+            self.fail(FailureKind::Other, text);
         }
 
         if self.failures.is_empty() {
@@ -96,7 +96,7 @@ impl<'a> Validator<'a> {
         self.effort -= SCHEMA;
         self.depth += 1;
         match schema {
-            Value::Bool(false) => self.fail(Kind::Other, "not allowed"),
+            Value::Bool(false) => self.fail(FailureKind::Other, "not allowed"),
             Value::Object(keywords) => self.keywords(keywords, value),
             _ => {}
         }
@@ -178,7 +178,10 @@ impl<'a> Validator<'a> {
             _ => Cow::Borrowed(type_name(value)),
         };
 
-        self.fail(Kind::Type, format!("expected {expected}, got {actual}"));
+        self.fail(
+            FailureKind::Type,
+            format!("expected {expected}, got {actual}"),
+        );
         false
     }
 
@@ -187,22 +190,22 @@ impl<'a> Validator<'a> {
             && !self.is_same(constant, value)
         {
             let text = format!("expected {}, got {}", quote(constant), quote(value));
-            self.fail(Kind::Tag, text);
+            self.fail(FailureKind::Tag, text);
         }
 
         if let Some(Value::Array(variants)) = schema.get("enum")
             && !variants.iter().any(|variant| self.is_same(variant, value))
         {
             let text = format!("expected one of {}, got {}", list(variants), quote(value));
-            self.fail(Kind::Tag, text);
+            self.fail(FailureKind::Tag, text);
         }
     }
 
     fn object(&mut self, schema: &'a Map<String, Value>, members: &'a Map<String, Value>) {
         for name in strings(schema.get("required")) {
             if !members.contains_key(name) {
-                self.inside(Step::Key(name), |v| {
-                    v.fail(Kind::Other, "required, but missing");
+                self.inside(PathStep::Key(name), |v| {
+                    v.fail(FailureKind::Other, "required, but missing");
                 });
             }
         }
@@ -212,7 +215,7 @@ impl<'a> Validator<'a> {
                 for name in strings(Some(names)) {
                     if members.contains_key(cause) && !members.contains_key(name) {
                         let text = format!("required together with {cause:?}, but missing");
-                        self.inside(Step::Key(name), |v| v.fail(Kind::Other, text));
+                        self.inside(PathStep::Key(name), |v| v.fail(FailureKind::Other, text));
                     }
                 }
             }
@@ -232,12 +235,14 @@ impl<'a> Validator<'a> {
         for (key, member) in members {
             let property_schema = properties.and_then(|properties| properties.get(key));
             match (property_schema, additional) {
-                (Some(schema), _) => self.inside(Step::Key(key), |v| v.apply(schema, member)),
+                (Some(schema), _) => self.inside(PathStep::Key(key), |v| v.apply(schema, member)),
                 (None, Some(Value::Bool(false))) => {
                     let text = unexpected(properties);
-                    self.inside(Step::Key(key), |v| v.fail(Kind::Other, text));
+                    self.inside(PathStep::Key(key), |v| v.fail(FailureKind::Other, text));
                 }
-                (None, Some(schema)) => self.inside(Step::Key(key), |v| v.apply(schema, member)),
+                (None, Some(schema)) => {
+                    self.inside(PathStep::Key(key), |v| v.apply(schema, member));
+                }
                 (None, None) => {}
             }
         }
@@ -255,7 +260,7 @@ impl<'a> Validator<'a> {
 
         for (index, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(index).or(items_schema) {
-                self.inside(Step::Index(index), |v| v.apply(schema, item));
+                self.inside(PathStep::Index(index), |v| v.apply(schema, item));
             }
         }
 
@@ -263,7 +268,9 @@ impl<'a> Validator<'a> {
             && let Some((first, repeat)) = first_repeat(items)
         {
             let text = format!("the same as item {first}, but items must differ");
-            self.inside(Step::Index(repeat), |v| v.fail(Kind::Other, text));
+            self.inside(PathStep::Index(repeat), |v| {
+                v.fail(FailureKind::Other, text);
+            });
         }
     }
 
@@ -287,7 +294,7 @@ impl<'a> Validator<'a> {
             && compare(&count, min) == Some(Ordering::Less)
         {
             self.fail(
-                Kind::Other,
+                FailureKind::Other,
                 format!("expected at least {min} {what}, got {count}"),
             );
         }
@@ -296,7 +303,7 @@ impl<'a> Validator<'a> {
             && compare(&count, max) == Some(Ordering::Greater)
         {
             self.fail(
-                Kind::Other,
+                FailureKind::Other,
                 format!("expected at most {max} {what}, got {count}"),
             );
         }
@@ -315,7 +322,7 @@ impl<'a> Validator<'a> {
                 && compare(number, bound).is_some_and(|order| wrong.contains(&order))
             {
                 self.fail(
-                    Kind::Other,
+                    FailureKind::Other,
                     format!("expected {phrase} {bound}, got {number}"),
                 );
             }
@@ -325,7 +332,7 @@ impl<'a> Validator<'a> {
             && !is_multiple(number, step)
         {
             self.fail(
-                Kind::Other,
+                FailureKind::Other,
                 format!("expected a multiple of {step}, got {number}"),
             );
         }
@@ -350,13 +357,13 @@ impl<'a> Validator<'a> {
         self.following.pop();
     }
 
-    fn inside(&mut self, step: Step<'a>, check: impl FnOnce(&mut Self)) {
+    fn inside(&mut self, step: PathStep<'a>, check: impl FnOnce(&mut Self)) {
         self.path.push(step);
         check(self);
         self.path.pop();
     }
 
-    pub(super) fn fail(&mut self, kind: Kind, text: impl Into<String>) {
+    pub(super) fn fail(&mut self, kind: FailureKind, text: impl Into<String>) {
         if self.failures.len() >= MOST {
             self.omitted += 1;
             return;
@@ -385,8 +392,8 @@ impl<'a> Validator<'a> {
         let mut pointer = String::new();
         for step in &self.path {
             match step {
-                Step::Key(key) => push_key(&mut pointer, key),
-                Step::Index(index) => pointer.push_str(&format!("/{index}")),
+                PathStep::Key(key) => push_key(&mut pointer, key),
+                PathStep::Index(index) => pointer.push_str(&format!("/{index}")),
             }
         }
         pointer

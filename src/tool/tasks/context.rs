@@ -102,10 +102,10 @@ impl TaskContext {
     /// The future may be dropped without losing a message.
     pub async fn next_message(&self) -> Message {
         loop {
-            if let Some(message) = self.entry.take_mail() {
+            if let Some(message) = self.entry.take_message() {
                 return message;
             }
-            self.entry.mail_arrival.notified().await;
+            self.entry.message_arrival.notified().await;
         }
     }
 
@@ -117,7 +117,7 @@ impl TaskContext {
 
     /// Puts back a message that the task can no longer use.
     pub(crate) fn return_message(&self, message: Message) {
-        self.entry.return_mail(message);
+        self.entry.return_message(message);
     }
 
     fn report(&self, summary: Option<String>) {

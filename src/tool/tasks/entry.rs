@@ -17,7 +17,7 @@ use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
 /// The maximum number of messages that wait for a task.
-pub(super) const MAX_MAIL: usize = 16;
+pub(super) const MAX_MESSAGES: usize = 16;
 
 /// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,17 +48,17 @@ pub(crate) struct TaskEntry {
     /// Cancelled when the task is stopped or has ended.
     pub(super) cancellation: Cancellation,
     is_stopped: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<TaskEntryState>,
     /// Notified when the outcome is set.
     pub(super) end: Notify,
     /// The tasks below this one.
     pub(super) open_tasks: OpenTasks,
-    /// Notified when there is mail.
-    pub(super) mail_arrival: Notify,
+    /// Notified when a message arrives.
+    pub(super) message_arrival: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct TaskEntryState {
     tokens: u64,
     unread_count: usize,
     tool_uses: u64,
@@ -66,7 +66,7 @@ struct State {
     outcome: Option<TaskOutcome>,
     duration: Option<Duration>,
     /// The messages that the task has not taken.
-    mail: VecDeque<Message>,
+    messages: VecDeque<Message>,
 }
 
 /// The reason why a message is not accepted.
@@ -87,7 +87,7 @@ impl TaskEntry {
             state: Mutex::default(),
             end: Notify::new(),
             open_tasks: OpenTasks::default(),
-            mail_arrival: Notify::new(),
+            message_arrival: Notify::new(),
         })
     }
 
@@ -173,8 +173,8 @@ impl TaskEntry {
             state.outcome = Some(outcome);
             state.duration = Some(duration);
         }
-        state.unread_count += state.mail.len();
-        state.mail.clear();
+        state.unread_count += state.messages.len();
+        state.messages.clear();
         !is_stopped
     }
 
@@ -196,7 +196,7 @@ impl TaskEntry {
     /// # Errors
     ///
     /// Returns the reason if the task has ended, was stopped or has too many messages.
-    pub(super) fn post(&self, message: Message) -> Result<(), Refusal> {
+    pub(super) fn add_message(&self, message: Message) -> Result<(), Refusal> {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
             return Err(Refusal::Ended);
@@ -204,21 +204,21 @@ impl TaskEntry {
         if self.is_stopped() {
             return Err(Refusal::Stopped);
         }
-        if state.mail.len() >= MAX_MAIL {
+        if state.messages.len() >= MAX_MESSAGES {
             return Err(Refusal::Full);
         }
-        state.mail.push_back(message);
+        state.messages.push_back(message);
         drop(state);
-        self.mail_arrival.notify_one();
+        self.message_arrival.notify_one();
         Ok(())
     }
 
     /// Puts a message back in front of the others.
-    pub(super) fn return_mail(&self, message: Message) {
-        lock(&self.state).mail.push_front(message);
+    pub(super) fn return_message(&self, message: Message) {
+        lock(&self.state).messages.push_front(message);
     }
 
-    pub(super) fn take_mail(&self) -> Option<Message> {
-        lock(&self.state).mail.pop_front()
+    pub(super) fn take_message(&self) -> Option<Message> {
+        lock(&self.state).messages.pop_front()
     }
 }

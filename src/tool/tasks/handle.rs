@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::sdk::{SystemKind, TaskPatch, TaskState, TaskUpdated, TaskUsage};
 
 use super::context::WeakSink;
-use super::entry::{MAX_MAIL, Refusal, TaskEntry, TaskOutcome};
+use super::entry::{MAX_MESSAGES, Refusal, TaskEntry, TaskOutcome};
 use super::spec::TaskSpec;
 
 /// A handle of a background task. It does not keep the task or its run alive; clones are of the
@@ -97,12 +97,12 @@ impl TaskHandle {
     /// stopped.
     pub fn send(&self, message: impl Into<Message>) -> Result<()> {
         let id = &self.entry.id;
-        self.entry.post(message.into()).map_err(|refusal| {
+        self.entry.add_message(message.into()).map_err(|refusal| {
             let reason = match refusal {
                 Refusal::Ended => format!("task {id} has ended"),
                 Refusal::Stopped => format!("task {id} was stopped"),
                 Refusal::Full => {
-                    format!("the mailbox of task {id} is full ({MAX_MAIL} updates)")
+                    format!("the mailbox of task {id} is full ({MAX_MESSAGES} updates)")
                 }
             };
             Error::new(ErrorKind::Conflict, reason)

@@ -9,10 +9,10 @@ use crate::util::sync::lock;
 /// The tasks of child runs whose start was reported to a reader, and whose end was not. A dropped
 /// run cannot report their ends, so its parent run does.
 #[derive(Default)]
-pub(crate) struct OpenTasks(Mutex<BTreeMap<Key, OpenTask>>);
+pub(crate) struct OpenTasks(Mutex<BTreeMap<TaskKey, OpenTask>>);
 
 /// The session and the id of a task.
-type Key = (Arc<str>, Arc<str>);
+type TaskKey = (Arc<str>, Arc<str>);
 
 struct OpenTask {
     /// The call of the message about its start.

@@ -90,8 +90,9 @@ impl Choice {
 
     /// Returns the answers in the form of a run's question.
     pub(super) fn choices(&self) -> Choices {
-        let options = self.options.iter();
-        let options = options
+        let options = self
+            .options
+            .iter()
             .map(|option| ChoiceLabel::new(option.label.as_str(), option.description.as_str()));
         let mut choices = Choices::new(options).multiple(self.multiple);
         choices.header.clone_from(&self.header);

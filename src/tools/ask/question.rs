@@ -235,6 +235,8 @@ fn choice(question: Question) -> Choice {
 }
 
 fn labels<'a>(choice: &'a Choice, chosen: &'a Chosen) -> impl Iterator<Item = &'a str> {
-    let indices = chosen.picked.iter();
-    indices.filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
+    chosen
+        .picked
+        .iter()
+        .filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
 }

@@ -119,9 +119,10 @@ async fn wait_for_tasks(cx: ToolContext, args: Value) -> Result<String, BoxError
         Some(ids) => {
             // A result is returned once, however often its task is named.
             let mut unique_ids = HashSet::new();
-            let ids = ids.iter().filter(|id| unique_ids.insert(id.as_str()));
-            let tasks = ids.map(|id| find_task(&cx, id));
-            tasks.collect::<Result<Vec<_>, _>>()?
+            ids.iter()
+                .filter(|id| unique_ids.insert(id.as_str()))
+                .map(|id| find_task(&cx, id))
+                .collect::<Result<Vec<_>, _>>()?
         }
         None => {
             let mut tasks = cx.tasks().list();

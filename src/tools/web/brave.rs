@@ -74,8 +74,10 @@ impl Brave {
         let key = HeaderValue::from_str(self.0.key());
         let mut key = key.map_err(|_| "the key has characters that no header may have")?;
         key.set_sensitive(true);
-        let request = self.0.client()?.get(url);
-        let request = request
+        let request = self
+            .0
+            .client()?
+            .get(url)
             .header(ACCEPT, "application/json")
             .header("x-subscription-token", key);
         let reply: Reply = self.0.send_for_json(request).await?;

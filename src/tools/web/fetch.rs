@@ -8,7 +8,7 @@ use crate::util::http_body::{Body, read_body};
 use crate::util::{http_client, text};
 
 use super::guard::Guard;
-use super::kind::{self, Kind};
+use super::kind::{self, PageKind};
 
 /// The maximum length of a header's value that is read and quoted, in characters.
 const MAX_QUOTE: usize = 300;
@@ -28,7 +28,7 @@ pub(super) struct Page {
     pub(super) status: StatusCode,
     /// The content type without parameters; empty when the server names none.
     pub(super) content_type: String,
-    pub(super) kind: Kind,
+    pub(super) kind: PageKind,
     pub(super) charset: Option<&'static Encoding>,
     pub(super) body: Vec<u8>,
     /// True if there was more than may be read.

@@ -7,7 +7,7 @@ const PRESCAN: usize = 1024;
 
 /// The way a body is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PageKind {
     Html,
     /// The text is shown as it is.
     Text,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl PageKind {
     pub(super) fn or_of_content(self, body: &[u8]) -> Self {
         if self != Self::Unknown {
             return self;
@@ -48,7 +48,7 @@ pub(super) fn declared(header: &str) -> (String, Option<&'static Encoding>) {
 }
 
 /// The way a media type is shown; `None` when it is not.
-pub(super) fn of(media: &str) -> Option<Kind> {
+pub(super) fn of(media: &str) -> Option<PageKind> {
     const TEXT: [&str; 12] = [
         "application/json",
         "application/xml",
@@ -64,10 +64,10 @@ pub(super) fn of(media: &str) -> Option<Kind> {
         "application/graphql",
     ];
     match media {
-        "" => Some(Kind::Unknown),
-        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
-        _ if media.starts_with("text/") || TEXT.contains(&media) => Some(Kind::Text),
-        _ if media.ends_with("+json") || media.ends_with("+xml") => Some(Kind::Text),
+        "" => Some(PageKind::Unknown),
+        "text/html" | "application/xhtml+xml" => Some(PageKind::Html),
+        _ if media.starts_with("text/") || TEXT.contains(&media) => Some(PageKind::Text),
+        _ if media.ends_with("+json") || media.ends_with("+xml") => Some(PageKind::Text),
         _ => None,
     }
 }
@@ -75,8 +75,8 @@ pub(super) fn of(media: &str) -> Option<Kind> {
 /// Returns the text of a body. The encoding comes from its byte order mark, else from the server,
 /// else from the page itself, else it is UTF-8. A page that is not UTF-8 is read as Windows-1252,
 /// as browsers do.
-pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kind) -> String {
-    let is_html = kind == Kind::Html;
+pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: PageKind) -> String {
+    let is_html = kind == PageKind::Html;
     let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());
     let fallback = match std::str::from_utf8(body) {
         // An error only at the end may be caused by the cut of the body.

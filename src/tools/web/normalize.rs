@@ -115,8 +115,10 @@ impl<'a> Links<'a> {
     }
 
     fn rebase(&mut self, attrs: &[Attribute]) {
-        let href = attrs.iter().find(|attr| &*attr.name.local == "href");
-        let href = href.filter(|attr| attr.value.len() <= MAX_BASE);
+        let href = attrs
+            .iter()
+            .find(|attr| &*attr.name.local == "href")
+            .filter(|attr| attr.value.len() <= MAX_BASE);
         if let Some(base) = href.and_then(|attr| self.page.join(&attr.value).ok())
             && base.as_str().len() <= MAX_BASE
         {

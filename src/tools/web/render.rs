@@ -55,7 +55,7 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
         ..Options::default()
     };
 
-    let bounds = Arc::new(Bounds::new(stop));
+    let bounds = Arc::new(RenderBounds::new(stop));
     let plain_bounds = bounds.clone();
     let indented = bounds.clone();
     let table = bounds.clone();
@@ -84,7 +84,7 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     }
 }
 
-struct Bounds {
+struct RenderBounds {
     stop: Cancellation,
     visits: AtomicUsize,
     /// The number of open quotes and lists.
@@ -94,7 +94,7 @@ struct Bounds {
     is_cut: AtomicBool,
 }
 
-impl Bounds {
+impl RenderBounds {
     fn new(stop: &Cancellation) -> Self {
         Self {
             stop: stop.clone(),
@@ -159,7 +159,7 @@ impl Bounds {
     }
 
     fn table(&self, handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
-        let size = Size::of(element.node);
+        let size = TableSize::of(element.node);
         let aligned = size.aligned();
         let is_aligned = aligned <= MAX_TABLE && self.grown.load(Relaxed) < MAX_GROWN;
         if is_aligned {
@@ -178,14 +178,14 @@ impl Bounds {
 
 /// The size of a table.
 #[derive(Default)]
-struct Size {
+struct TableSize {
     nodes: usize,
     rows: usize,
     /// The widest cell of each column, in bytes.
     widths: Vec<usize>,
 }
 
-impl Size {
+impl TableSize {
     fn of(table: &Rc<Node>) -> Self {
         let mut size = Self::default();
         for part in table.children.borrow().iter() {

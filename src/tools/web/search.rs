@@ -171,12 +171,15 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         return Err(ToolError::new(text).into());
     }
 
-    let limit = input.max_results.unwrap_or(DEFAULT_SOURCES);
-    let limit = limit.clamp(1, MAX_SOURCES);
+    let limit = input
+        .max_results
+        .unwrap_or(DEFAULT_SOURCES)
+        .clamp(1, MAX_SOURCES);
     let mut results = provider.search(query, limit).await?;
     results.sources.truncate(MAX_SOURCES);
-    let sources = results.sources.iter();
-    let sources: Vec<Value> = sources
+    let sources: Vec<Value> = results
+        .sources
+        .iter()
         .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
         .collect();
     let details = json!({"answer": results.answer, "sources": sources});

@@ -121,8 +121,10 @@ impl SearchService {
             return Ok(client);
         }
         let builder = http_client::builder(self.url.scheme() == "https");
-        let client = builder.map_err(|error| error.to_string())?.build();
-        let client = client.map_err(http_client::describe)?;
+        let client = builder
+            .map_err(|error| error.to_string())?
+            .build()
+            .map_err(http_client::describe)?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -174,8 +176,11 @@ impl SearchService {
     /// Returns the error text for a status other than 2xx.
     async fn refusal(&self, response: Response) -> String {
         let status = response.status();
-        let wait = response.headers().get(RETRY_AFTER);
-        let wait = wait.and_then(|value| value.to_str().ok()).map(str::trim);
+        let wait = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .map(str::trim);
         let variable = self.parameters.variable;
         let hint = match status.as_u16() {
             401 | 403 if !variable.is_empty() => {

@@ -72,8 +72,10 @@ impl Tavily {
             "search_depth": "basic",
         });
 
-        let request = self.0.client()?.post(self.0.url().clone());
-        let request = request
+        let request = self
+            .0
+            .client()?
+            .post(self.0.url().clone())
             .header(CONTENT_TYPE, "application/json")
             .bearer_auth(self.0.key())
             .body(body.to_string());

@@ -70,8 +70,10 @@ impl<S> Tokens<S> {
         self.after_separator.set(is_after_separator);
         let names = self.names.get();
         self.names.set(names.saturating_add(start_count));
-        let comparisons = self.comparisons.get();
-        let comparisons = comparisons.saturating_add(start_count.saturating_mul(names));
+        let comparisons = self
+            .comparisons
+            .get()
+            .saturating_add(start_count.saturating_mul(names));
         self.comparisons.set(comparisons);
         if comparisons > MAX_COMPARISONS {
             self.full.set(true);

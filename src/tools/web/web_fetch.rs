@@ -17,7 +17,7 @@ use crate::util::{Cancellation, text};
 
 use super::fetch::{Fetched, Limits, Page, fetch};
 use super::guard::Guard;
-use super::kind::{self, Kind};
+use super::kind::{self, PageKind};
 use super::markdown;
 
 /// The time limit of a whole call.
@@ -314,7 +314,7 @@ async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
 
 fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
     let text = kind::decoded(&page.body, page.charset, page.kind);
-    if page.kind != Kind::Html || raw {
+    if page.kind != PageKind::Html || raw {
         return PageText {
             text,
             title: None,

@@ -57,12 +57,12 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 /// The number of different secrets: most programs that ask have none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-static KNOWN: RwLock<Known> = RwLock::new(Known {
+static KNOWN: RwLock<KnownSecrets> = RwLock::new(KnownSecrets {
     secrets: BTreeMap::new(),
     patterns: None,
 });
 
-struct Known {
+struct KnownSecrets {
     /// Each with the number of its holders.
     secrets: BTreeMap<Box<str>, usize>,
     /// The patterns, made when they are first needed after a change.

@@ -31,7 +31,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 pub(super) struct Sweep {
     evidence: Evidence,
     is_session_valid: bool,
-    known: HashMap<i32, Known>,
+    known: HashMap<i32, KnownProcess>,
     /// The members of the group in the last scan: they may have left it since.
     members: Vec<i32>,
     /// True if the last scan left processes whose relation is unclear.
@@ -41,13 +41,13 @@ pub(super) struct Sweep {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownProcess {
     process: Process,
-    state: State,
+    state: StrayState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StrayState {
     /// It is running.
     Seen,
     Stopped,
@@ -121,8 +121,10 @@ impl Sweep {
     /// Waits until the killed processes have ended, which may take a moment; processes that the
     /// kernel holds up are not waited for longer.
     fn wait_for_killed(&self, deadline: Instant) {
-        let killed_processes = self.known.values();
-        let killed_processes = killed_processes.filter(|known| known.state == State::Killed);
+        let killed_processes = self
+            .known
+            .values()
+            .filter(|known| known.state == StrayState::Killed);
         for known in killed_processes {
             while again(&known.process).is_some() && Instant::now() < deadline {
                 sleep(PAUSE);
@@ -272,25 +274,26 @@ impl Sweep {
         }
 
         let state = if !is_stopping {
-            State::Seen
+            StrayState::Seen
         } else if proc::signal(&process, Signal::STOP) {
-            State::Stopped
+            StrayState::Stopped
         } else {
-            State::Ended
+            StrayState::Ended
         };
 
-        self.known.insert(process.id, Known { process, state });
+        self.known
+            .insert(process.id, KnownProcess { process, state });
         1
     }
 
     fn stop_seen(&mut self) -> usize {
         let mut count = 0;
         for known in self.known.values_mut() {
-            if known.state == State::Seen {
+            if known.state == StrayState::Seen {
                 known.state = if proc::signal(&known.process, Signal::STOP) {
-                    State::Stopped
+                    StrayState::Stopped
                 } else {
-                    State::Ended
+                    StrayState::Ended
                 };
 
                 count += 1;
@@ -304,11 +307,11 @@ impl Sweep {
     fn kill(&mut self) -> bool {
         let mut is_any = false;
         for known in self.known.values_mut() {
-            if known.state == State::Stopped {
+            if known.state == StrayState::Stopped {
                 known.state = if proc::signal(&known.process, Signal::KILL) {
-                    State::Killed
+                    StrayState::Killed
                 } else {
-                    State::Ended
+                    StrayState::Ended
                 };
 
                 is_any = true;

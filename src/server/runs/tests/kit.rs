@@ -23,8 +23,8 @@ use super::super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::log::Log;
 use super::super::reader::Reader;
+use super::super::server_run::ServerRun;
 use super::super::table::{RunKey, RunRefusal, RunTable, StartRun};
-use super::super::task::ServerRun;
 
 pub(super) const FORMATS: [StreamFormat; 5] = [
     StreamFormat::Events,
@@ -223,8 +223,10 @@ pub(super) async fn rest(reader: &mut Reader) -> String {
 pub(super) async fn until(reader: &mut Reader, text: &str) -> String {
     let mut read = String::new();
     loop {
-        let piece = reader.next().await;
-        let piece = piece.unwrap_or_else(|| panic!("{text:?} is not in {read}"));
+        let piece = reader
+            .next()
+            .await
+            .unwrap_or_else(|| panic!("{text:?} is not in {read}"));
         read.push_str(std::str::from_utf8(&piece).unwrap());
         if read.contains(text) {
             return read;

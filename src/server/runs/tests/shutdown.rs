@@ -29,8 +29,9 @@ async fn shutdown_parks_open_questions_and_interrupts_the_other_runs() {
     let begin = Instant::now();
     table.shutdown(Duration::from_secs(10)).await;
     assert_eq!(begin.elapsed().as_secs(), 0);
-    let end =
-        |run: &super::super::task::ServerRun| run.end().unwrap().as_ref().as_ref().unwrap().end;
+    let end = |run: &super::super::server_run::ServerRun| {
+        run.end().unwrap().as_ref().as_ref().unwrap().end
+    };
     assert_eq!(end(&questioner), ExitReason::AwaitingApproval);
     assert_eq!(end(&worker), ExitReason::Interrupted);
     assert_eq!(asking.session("1").pending().await.unwrap().len(), 1);

@@ -29,8 +29,11 @@ fn unsent(readers: &mut [Reader]) -> Vec<Bytes> {
 
 /// The bytes of the pieces that need space.
 fn large_bytes(pieces: &[Bytes]) -> usize {
-    let lens = pieces.iter().map(Bytes::len);
-    lens.filter(|len| *len > FREE).sum()
+    pieces
+        .iter()
+        .map(Bytes::len)
+        .filter(|len| *len > FREE)
+        .sum()
 }
 
 #[tokio::test]
@@ -81,13 +84,14 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     let table = table(limits, OnDisconnect::Detach);
     let text = "x".repeat(MAX / 2 + 1);
     let agent = agent(ScriptedModel::new().say(&text));
-    let run = table.start(StartRun {
-        key: key("a", "s"),
-        run: agent.session("s").run("Go"),
-        options: EncoderOptions::new("run").with_state(AgentState::new("s")),
-        parks_questions: false,
-    });
-    let run = run.unwrap();
+    let run = table
+        .start(StartRun {
+            key: key("a", "s"),
+            run: agent.session("s").run("Go"),
+            options: EncoderOptions::new("run").with_state(AgentState::new("s")),
+            parks_questions: false,
+        })
+        .unwrap();
     run.finished().await.unwrap();
     let reader = || run.reader(StreamFormat::Sdk, None, None).unwrap();
     let mut readers: Vec<Reader> = (0..4).map(|_| reader()).collect();

@@ -299,9 +299,13 @@ fn send_tagged(
 
 /// Returns the calls of this thread that wait for a decision.
 fn interrupts(state: &StreamState) -> Vec<Interrupt> {
-    let pending = state.history().pending().iter();
-    let own_calls = pending.filter(|call| call.session_id == *state.thread_id());
-    own_calls.map(|call| interrupt(call, state)).collect()
+    state
+        .history()
+        .pending()
+        .iter()
+        .filter(|call| call.session_id == *state.thread_id())
+        .map(|call| interrupt(call, state))
+        .collect()
 }
 
 fn interrupt(call: &PendingCall, state: &StreamState) -> Interrupt {
@@ -334,8 +338,9 @@ fn interrupt(call: &PendingCall, state: &StreamState) -> Interrupt {
 }
 
 fn usage(result: &ResultMessage) -> Vec<TokenUsage> {
-    let models = result.model_usage.iter();
-    models
+    result
+        .model_usage
+        .iter()
         .map(|(model, usage)| TokenUsage {
             model: model.to_string(),
             input_tokens: usage

@@ -156,8 +156,10 @@ impl AgUiInput {
     }
 
     fn context_text(&self) -> String {
-        let lines = self.context.iter();
-        let lines = lines.map(|context| format!("\n{}: {}", context.description, context.value));
+        let lines = self
+            .context
+            .iter()
+            .map(|context| format!("\n{}: {}", context.description, context.value));
         format!("\n\nContext:{}", lines.collect::<String>())
     }
 
@@ -344,8 +346,12 @@ mod tests {
         let body = body(&json!({"messages": [message("a"), message("b"), message("c")]}));
         let ids = |known: &[&str]| {
             let input = body.input(|id| known.contains(&id)).unwrap();
-            let ids = input.messages.iter().map(|(id, _)| id.to_string());
-            ids.collect::<Vec<_>>().concat()
+            input
+                .messages
+                .iter()
+                .map(|(id, _)| id.to_string())
+                .collect::<Vec<_>>()
+                .concat()
         };
         assert_eq!(ids(&[]), "abc");
         assert_eq!(ids(&["a"]), "bc");
@@ -359,8 +365,9 @@ mod tests {
     fn unknown_part_is_an_error_that_names_the_known_ones() {
         let part = json!({"type": "video", "source": {"type": "url", "value": "https://a"}});
         let messages = json!([{"id": "1", "role": "user", "content": [part]}]);
-        let error = body(&json!({ "messages": messages })).input(|_| false);
-        let error = error.unwrap_err();
+        let error = body(&json!({ "messages": messages }))
+            .input(|_| false)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.to_string().contains("use text, image"), "{error}");
     }
@@ -400,8 +407,9 @@ mod tests {
             ),
             (json!([entry("a")]), "has expired"),
         ] {
-            let error = body(&json!({ "resume": resume })).decisions(&calls, 5);
-            let error = error.unwrap_err();
+            let error = body(&json!({ "resume": resume }))
+                .decisions(&calls, 5)
+                .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict);
             assert!(error.to_string().contains(text), "{error}");
         }

@@ -19,8 +19,11 @@ pub(super) fn same_state(what: &str, actual: &AgentState, expected: &AgentState)
         return Ok(());
     }
 
-    let offset = actual.bytes().zip(expected.bytes());
-    let offset = offset.take_while(|(a, b)| a == b).count();
+    let offset = actual
+        .bytes()
+        .zip(expected.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[offset..]).into_owned();
     let (actual, expected) = (part(&actual), part(&expected));
     Err(wrong(format!(

@@ -72,8 +72,10 @@ fn info() -> Arc<MessageInfo> {
 }
 
 fn records(messages: &Messages) -> Vec<Record> {
-    let copies = messages.as_slice().iter().cloned();
-    copies
+    messages
+        .as_slice()
+        .iter()
+        .cloned()
         .map(|message| Record::Message {
             message,
             input_id: None,
@@ -139,7 +141,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     };
 
     store.append(&lease, vec![info_record]).await?;
-    state.inform(Arc::new(aborted_info));
+    state.set_last_info(Arc::new(aborted_info));
     let title: Option<Arc<str>> = Some("Named since".into());
     state.title = title;
     store.append(&lease, vec![Record::about(&state)]).await?;

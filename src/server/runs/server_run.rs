@@ -52,7 +52,7 @@ pub(crate) struct ServerRun {
 }
 
 /// The parts of a run that the table creates.
-pub(super) struct Parts {
+pub(super) struct ServerRunParts {
     pub(super) id: Arc<str>,
     pub(super) key: RunKey,
     pub(super) handle: RunHandle,
@@ -62,7 +62,7 @@ pub(super) struct Parts {
 }
 
 impl ServerRun {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: ServerRunParts) -> Self {
         Self {
             id: parts.id,
             key: parts.key,

@@ -72,19 +72,12 @@ struct Tasks {
     sink: Option<WeakSink>,
     /// True once the run has ended: a task added then would never be polled, and never be dropped
     /// if it holds the run.
-    closed: bool,
+    is_closed: bool,
     waker: Option<Waker>,
     /// A task that has ended, while its outcome is made ready. Its entry in `open` stays until
     /// then.
-    ended: Option<BoxFuture<'static, EndedTask>>,
+    ended: Option<BoxFuture<'static, FinishedTask>>,
     limits: Option<OutcomeLimits>,
-}
-
-/// A task that has ended.
-struct EndedTask {
-    entry: Arc<TaskEntry>,
-    outcome: TaskOutcome,
-    text_len: usize,
 }
 
 /// A task that has ended, to be announced.
@@ -155,10 +148,10 @@ impl BackgroundTasks {
             let next_id = tasks.next_id();
             let id = own_id.unwrap_or(next_id);
             let entry = TaskEntry::new(id, spec);
-            if !tasks.closed {
+            if !tasks.is_closed {
                 tasks.open.push(entry.clone());
             }
-            (entry, tasks.sink.clone(), tasks.closed)
+            (entry, tasks.sink.clone(), tasks.is_closed)
         };
 
         let handle = TaskHandle::new(entry.clone(), sink.clone());
@@ -198,7 +191,7 @@ impl BackgroundTasks {
         };
 
         let mut tasks = lock(&self.0);
-        if tasks.closed {
+        if tasks.is_closed {
             // Unlocked first: dropping the future may call this method.
             drop(tasks);
             own_entry.finish(TaskOutcome::Stopped);
@@ -221,9 +214,12 @@ impl BackgroundTasks {
     /// which they began or ended.
     pub fn list(&self) -> Vec<TaskHandle> {
         let tasks = lock(&self.0);
-        let entries = tasks.ended_entries.iter().chain(&tasks.open);
-        let handles = entries.map(|entry| TaskHandle::new(entry.clone(), tasks.sink.clone()));
-        handles.collect()
+        tasks
+            .ended_entries
+            .iter()
+            .chain(&tasks.open)
+            .map(|entry| TaskHandle::new(entry.clone(), tasks.sink.clone()))
+            .collect()
     }
 
     /// The number of tasks that have not ended.
@@ -270,25 +266,17 @@ impl BackgroundTasks {
             ended_task.text_len = 0;
         }
 
-        let EndedTask {
-            entry,
-            outcome,
-            text_len,
-        } = ended_task;
         let mut tasks = lock(&self.0);
         if let Some(limits) = &mut tasks.limits {
-            limits.add(&outcome);
+            limits.add(&ended_task.outcome);
         }
 
-        tasks.open.retain(|open| !Arc::ptr_eq(open, &entry));
+        let entry = &ended_task.entry;
+        tasks.open.retain(|open| !Arc::ptr_eq(open, entry));
         tasks.keep_ended(entry.clone());
         drop(tasks);
         entry.end.notify_waiters();
-        Poll::Ready(FinishedTask {
-            entry,
-            outcome,
-            text_len,
-        })
+        Poll::Ready(ended_task)
     }
 
     /// The bytes of the announced outcomes that are not in the history yet.
@@ -305,14 +293,14 @@ impl BackgroundTasks {
     }
 
     /// Makes the outcome of a task ready for its announcement.
-    fn end(&self, entry: Arc<TaskEntry>, outcome: TaskOutcome) -> BoxFuture<'static, EndedTask> {
+    fn end(&self, entry: Arc<TaskEntry>, outcome: TaskOutcome) -> BoxFuture<'static, FinishedTask> {
         let text_len = outcome.text().map_or(0, str::len);
         let max_bytes = {
             let tasks = lock(&self.0);
             tasks.limits.as_ref().map(OutcomeLimits::max_bytes)
         };
         let outcome = cleaned(outcome, max_bytes);
-        let task = outcome.map(move |outcome| EndedTask {
+        let task = outcome.map(move |outcome| FinishedTask {
             entry,
             outcome,
             text_len,
@@ -350,7 +338,7 @@ impl BackgroundTasks {
     pub(crate) fn close(&self) -> Vec<FinishedTask> {
         let (open_tasks, running_tasks, added_tasks, ended_task) = {
             let mut tasks = lock(&self.0);
-            tasks.closed = true;
+            tasks.is_closed = true;
             tasks.limits = None;
             (
                 std::mem::take(&mut tasks.open),

@@ -26,7 +26,7 @@ pub(crate) struct Remedy {
 pub(crate) type MakeRemedy = Box<dyn FnOnce(&Error, &[u8]) -> Option<Remedy> + Send>;
 
 /// The parts of a request that are the same for all providers.
-pub(crate) struct Asking<'a> {
+pub(crate) struct ProviderRequest<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) body: Bytes,
     pub(crate) framing: Framing,
@@ -48,17 +48,17 @@ pub(crate) struct Asking<'a> {
 ///
 /// Returns [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
 /// [`Endpoint::post_stream`].
-pub(crate) fn ask<'a, D: Decoder>(
-    asking: Asking<'a>,
+pub(crate) fn send<'a, D: Decoder>(
+    request: ProviderRequest<'a>,
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelStream>> {
     Box::pin(async move {
-        let mut warnings = asking.warnings;
-        let endpoint = asking.endpoint;
-        check_size(&asking.body, asking.max_body).map_err(|e| e.context(endpoint.provider()))?;
-        let reply = match endpoint.post_stream(&asking.body).await {
+        let mut warnings = request.warnings;
+        let endpoint = request.endpoint;
+        check_size(&request.body, request.max_body).map_err(|e| e.context(endpoint.provider()))?;
+        let reply = match endpoint.post_stream(&request.body).await {
             Err(error) => {
-                let remedy = remedy_for(error, &asking.body, asking.remedy).await?;
+                let remedy = remedy_for(error, &request.body, request.remedy).await?;
 
                 warnings.push(remedy.warning);
                 endpoint.post_stream(&remedy.body).await?
@@ -71,8 +71,8 @@ pub(crate) fn ask<'a, D: Decoder>(
         let decoder = decoder(request_id, secrets.clone());
         let reading = Reading {
             provider: endpoint.provider().clone(),
-            framing: asking.framing,
-            wanted: asking.wanted,
+            framing: request.framing,
+            wanted: request.wanted,
             secrets,
         };
 
@@ -184,7 +184,7 @@ mod tests {
         remedy: Option<MakeRemedy>,
     ) -> Result<Vec<ModelEvent>> {
         let endpoint = Endpoint::new("test", &server.url(), "/");
-        let asking = Asking {
+        let provider_request = ProviderRequest {
             endpoint: &endpoint,
             body: Bytes::from(body),
             framing: Framing::Lines,
@@ -193,7 +193,7 @@ mod tests {
             max_body: 10,
             remedy,
         };
-        let stream = ask(asking, |_, _| OneLine::default()).await?;
+        let stream = send(provider_request, |_, _| OneLine::default()).await?;
         stream.try_collect().await
     }
 

@@ -9,7 +9,7 @@ use crate::run::RunOutput;
 use crate::tool::ToolContext;
 
 use super::process_options::ProcessOptions;
-use super::shared::Shared;
+use super::shared::GatewayShared;
 use super::tools::{MESSAGE, sent_text};
 
 /// The session of [`Gateway::process_heartbeat`](super::Gateway::process_heartbeat).
@@ -19,8 +19,8 @@ pub(super) const HEARTBEAT: &str = "heartbeat";
 pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heartbeat.";
 
 /// The turn that a run belongs to, as a value of the run, which its child runs find too.
-pub(super) struct Turn {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct ChatTurn {
+    pub(super) shared: Arc<GatewayShared>,
     /// The key of the lane: the session, also for a turn without its history.
     pub(super) session_key: Arc<str>,
     pub(super) channel: Arc<str>,
@@ -33,8 +33,8 @@ pub(super) struct Turn {
     has_sent_to_own_chat: AtomicBool,
 }
 
-impl Turn {
-    pub(super) fn new(shared: &Arc<Shared>, options: &ProcessOptions) -> Arc<Self> {
+impl ChatTurn {
+    pub(super) fn new(shared: &Arc<GatewayShared>, options: &ProcessOptions) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
             session_key: options.session_key.clone(),
@@ -113,8 +113,10 @@ impl Turn {
             return false;
         };
         let own_text = sent_text(&self.channel, &self.chat_id);
-        let results = messages.iter().skip(start);
-        let mut results = results.filter_map(|message| message.as_tool_result());
+        let mut results = messages
+            .iter()
+            .skip(start)
+            .filter_map(|message| message.as_tool_result());
         results.any(|result| {
             let is_message = &*result.name == MESSAGE && !result.is_error;
             is_message && (!only_own_chat || result.content.text() == own_text)
@@ -122,9 +124,9 @@ impl Turn {
     }
 }
 
-impl fmt::Debug for Turn {
+impl fmt::Debug for ChatTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
+        f.debug_struct("ChatTurn")
             .field("session_key", &self.session_key)
             .field("input_id", &self.input_id)
             .finish_non_exhaustive()

@@ -11,13 +11,13 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::{Asking, ask};
 use super::super::builder::connection_methods;
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::Encoded;
 use super::super::env;
 use super::super::http::is_path_segment;
+use super::super::send::{ProviderRequest, send};
 use super::super::token_count::count_tokens;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -235,7 +235,7 @@ impl Model for Anthropic {
         };
 
         let reasoning = encoded.reasoning;
-        let asking = Asking {
+        let provider_request = ProviderRequest {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
@@ -244,7 +244,7 @@ impl Model for Anthropic {
             max_body: MAX_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
-        ask(asking, MessagesDecoder::new)
+        send(provider_request, MessagesDecoder::new)
     }
 
     fn count_tokens<'a: 'b, 'b>(
