@@ -56,21 +56,26 @@ impl OwnedSession<'_> {
         self.store.fork_at(self.id, new_id, messages).await
     }
 
-    /// Removes the session, and those of its subagents. Returns `false` if it did not exist.
-    pub(crate) async fn delete(&self) -> Result<bool> {
+    /// Removes the session, and those of its subagents. Returns the ids of those that existed.
+    pub(crate) async fn delete(&self) -> Result<Vec<Arc<str>>> {
+        let mut removed_ids = Vec::new();
         if self.owner.is_some() && self.state().await?.is_none() {
-            return Ok(false);
+            return Ok(removed_ids);
         }
-        let has_existed = self.store.delete(self.id).await?;
+        if self.store.delete(self.id).await? {
+            removed_ids.push(self.id.clone());
+        }
 
         let list = self.store.list().await?;
         let mut first_error = Ok(());
         for id in subagent_sessions(self.id, &list) {
-            if let Err(error) = self.store.delete(&id).await {
-                first_error = first_error.and(Err(error));
+            match self.store.delete(&id).await {
+                Ok(true) => removed_ids.push(id),
+                Ok(false) => {}
+                Err(error) => first_error = first_error.and(Err(error)),
             }
         }
-        first_error.map(|()| has_existed)
+        first_error.map(|()| removed_ids)
     }
 }
 
