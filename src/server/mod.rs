@@ -66,7 +66,8 @@
 //! Threads belong to a user, not to an agent: agents that share a store ([`Server::store`],
 //! `sessions` of a configuration) share the threads of each user, and the list of each agent
 //! includes those of all. A run of another agent continues the same conversation with its own tools
-//! and permissions. Only the agent that asked about a call can resume it; any other answers 409.
+//! and permissions. A run in progress is shown, streamed and controlled through each of these
+//! agents. Only the agent that asked about a call can resume it; any other answers 409.
 //!
 //! # Stopping and reconnecting
 //!
@@ -104,7 +105,8 @@
 //! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
 //! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
-//! and in a thread only if its last run was cut off, such as by the end of its process.
+//! and in a thread only if its last run ended without an answer: it was cut off, such as by the end
+//! of its process, it failed, or it reached a limit.
 //!
 //! # Security
 //!
@@ -116,11 +118,14 @@
 //! * Bodies, headers, connections, runs and streams are limited ([`ServerLimits`]).
 //! * Tools registered by clients are called only at public addresses ([`Server::callbacks`]).
 //!
+#![doc = include_str!("../../docs/clients.md")]
+//!
 #![doc = include_str!("../../docs/replicas.md")]
 
 mod api;
 mod app;
 mod auth;
+mod bounded_recorder;
 mod error;
 mod handle;
 mod json;
@@ -135,6 +140,7 @@ mod runs;
 mod serve;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod server;
+mod silent_connections;
 mod stream;
 mod stream_reply;
 mod traces;

@@ -28,8 +28,8 @@ pub struct User {
     /// The id. Not empty, at most 256 bytes.
     pub id: Arc<str>,
     /// True if the user may add and remove agents, move their backends, enable hooks that an agent
-    /// has disabled, switch any hook of a builder, list the threads of others and turn permissions
-    /// off.
+    /// has disabled, switch any hook of a builder, list the threads of others, see the folders of
+    /// the server and turn permissions off.
     pub is_admin: bool,
 }
 
