@@ -32,6 +32,8 @@ struct Numbers {
     requests: usize,
     sessions: usize,
     readers: usize,
+    /// The measurements of the readers with a slow one and without, in turns.
+    rounds: usize,
     events: usize,
     /// The time between two events.
     pause: Duration,
@@ -46,6 +48,7 @@ impl Numbers {
                 requests: 5,
                 sessions: 10,
                 readers: 10,
+                rounds: 1,
                 events: 20,
                 pause: Duration::from_millis(2),
             };
@@ -56,6 +59,7 @@ impl Numbers {
             requests: 500,
             sessions: 2_000,
             readers: 1_000,
+            rounds: 5,
             events: 1_000,
             pause: Duration::from_millis(20),
         }
@@ -210,8 +214,9 @@ fn paced_model(emissions: Emissions, pause: Duration) -> FunctionModel {
     })
 }
 
-/// All readers of one run, with one at a byte a second or without.
-async fn load(numbers: &Numbers, has_slow_reader: bool) {
+/// All readers of one run, with one at a byte a second or without. Returns the time of the run
+/// and the delay at the 99th percentile.
+async fn load(numbers: &Numbers, has_slow_reader: bool) -> [Duration; 2] {
     let emissions: Emissions = Arc::new((0..numbers.events).map(|_| OnceLock::new()).collect());
     let agent = AgentBuilder::new(paced_model(emissions.clone(), numbers.pause));
     let server = serve(agent, ThreadStore::new(), numbers.readers).await;
@@ -236,13 +241,14 @@ async fn load(numbers: &Numbers, has_slow_reader: bool) {
         assert_eq!(read.len(), numbers.events, "a reader has missed events");
         delays.extend(read);
     }
+    let time = start.elapsed();
     let grown = resident().saturating_sub(before);
     let delays = sorted(delays);
     println!(
         "{} readers, slow one: {has_slow_reader}: {:.1} s, delay median {:?}, p99 {:?}, {} MiB more \
          with the clients",
         numbers.readers,
-        start.elapsed().as_secs_f64(),
+        time.as_secs_f64(),
         at(&delays, 0.5),
         at(&delays, 0.99),
         grown / (1024 * 1024),
@@ -251,6 +257,26 @@ async fn load(numbers: &Numbers, has_slow_reader: bool) {
         slow.abort();
     }
     server.handle.shutdown(Duration::from_secs(1)).await;
+    [time, at(&delays, 0.99)]
+}
+
+/// What a slow reader changes: the ratios of the medians of all rounds, with it and without.
+async fn slow_reader(numbers: &Numbers) {
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..numbers.rounds {
+        without.push(load(numbers, false).await);
+        with.push(load(numbers, true).await);
+    }
+    let median = |rounds: &[[Duration; 2]], index: usize| {
+        let times = rounds.iter().map(|round| round[index]);
+        at(&sorted(times.collect()), 0.5).as_secs_f64()
+    };
+    let [time, delay] = [0, 1].map(|index| median(&with, index) / median(&without, index));
+    println!(
+        "a slow reader, medians of {} rounds: the run takes {time:.2} times as long, the delay at \
+         the 99th percentile is {delay:.2} times as long (bar: 1.10)",
+        numbers.rounds
+    );
 }
 
 fn main() {
@@ -262,8 +288,6 @@ fn main() {
         let folder = tempfile::tempdir().unwrap();
         let files = JsonlStore::open(folder.path()).unwrap();
         idle_sessions(&numbers, "in files", files).await;
-        for has_slow_reader in [false, true] {
-            load(&numbers, has_slow_reader).await;
-        }
+        slow_reader(&numbers).await;
     });
 }

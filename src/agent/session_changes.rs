@@ -59,7 +59,8 @@ impl Session {
     /// or the store's error. If the session of a subagent cannot be removed, all others are removed
     /// before the error is returned; a second call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
-        self.stored().delete().await
+        let removed_ids = self.stored().delete().await?;
+        Ok(removed_ids.contains(&self.id))
     }
 
     /// The session as its store has it.

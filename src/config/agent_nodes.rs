@@ -64,6 +64,10 @@ pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
 
 /// Adds the keys of `defaults` that an agent lacks.
 fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
+    // An agent without keys has all of the defaults.
+    if node.tree == Tree::Null {
+        node.tree = Tree::Map(Vec::new());
+    }
     if let (Tree::Map(entries), Some(defaults)) = (&mut node.tree, defaults) {
         for entry in defaults.entries() {
             let names = names_of_key(&entry.key);
@@ -83,8 +87,15 @@ fn names_of_key(key: &str) -> [&str; 2] {
     }
 }
 
-/// Checks the keys of an untrusted configuration. Without `allowed_keys`, it is trusted.
+/// Checks the keys of a configuration. It is trusted without `allowed_keys`, which has those of one
+/// that is not.
 pub(super) fn check_keys(node: &Node, allowed_keys: Option<&[&str]>) -> Result<(), Fault> {
+    if let Some(entry) = node.entry("mcp") {
+        let text = "the key \"mcp\" needs a client of the Model Context Protocol, which this \
+                    version of agentcore does not have; remove the key, and register the tools in \
+                    Rust";
+        return Err(Fault::new(text).at(entry.place));
+    }
     let Some(keys) = allowed_keys else {
         return Ok(());
     };

@@ -88,7 +88,7 @@ impl AgentConfig {
             Some(_) => Some(self.open_store().await?),
             None => parts.store.clone(),
         };
-        let workspace = self.open_workspace(backend).await?;
+        let workspace = self.open_workspace(backend, false).await?;
         let builder = self.assemble(parts, &workspace, &[], &|hook| self.hooks.has(hook))?;
         Ok(match store {
             Some(store) => builder.store(store),
@@ -105,9 +105,11 @@ impl AgentConfig {
     }
 
     /// Returns the workspace on a backend: its files, and the shared files of the configuration.
+    /// With `has_owner`, the backend is that of one of its users.
     pub(crate) async fn open_workspace(
         &self,
         backend: Option<Arc<dyn Backend>>,
+        has_owner: bool,
     ) -> Result<Workspace> {
         let Some(backend) = backend else {
             return Ok(Workspace {
@@ -116,7 +118,7 @@ impl AgentConfig {
             });
         };
         let config = self.clone();
-        let (files, shared) = blocking(move || config.prompt_files()).await?;
+        let (files, shared) = blocking(move || config.prompt_files(has_owner)).await?;
         Ok(Workspace {
             backend: Some(shared.over(backend)),
             files,

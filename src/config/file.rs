@@ -189,6 +189,7 @@ pub(super) fn read_file(path: &Path, allowed_keys: Option<&[&str]>) -> Result<Co
 pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
     const NAME: &str = "agent";
     let node = parse_json(json).map_err(|fault| located(NAME, &fault))?;
+    check_keys(&node, None).map_err(|fault| located(NAME, &fault))?;
     let mut agent: AgentConfig = read(&node).map_err(|fault| located(NAME, &fault))?;
     agent.origin = Some(Arc::new(Origin {
         name: NAME.into(),

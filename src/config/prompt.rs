@@ -8,10 +8,12 @@ use serde::Deserialize;
 #[non_exhaustive]
 pub struct SkillsCfg {
     /// The folders. A relative path is relative to the folder of the configuration file; all users
-    /// share it, and the agent can only read it. A new container has the folder at the same path as
-    /// this machine, and a container left by an earlier process keeps the folders that it was
-    /// started with. For a running container, and for an engine on another machine, use an absolute
-    /// path in the container.
+    /// share it, and the agent can only read it. A path in the backend's `workdir` that does not
+    /// exist there is a folder of each user's workspace; without users, the workspace is the
+    /// `workdir` itself, and the agent can write to its folders of skills. A new container has the
+    /// folder at the same path as this machine, and a container left by an earlier process keeps
+    /// the folders that it was started with. For a running container, and for an engine on another
+    /// machine, use an absolute path in the container.
     pub paths: Vec<String>,
 }
 

@@ -10,6 +10,7 @@ use crate::util::path::{is_in_folder, lexical};
 use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType};
 use super::shared_folders::{SharedFolder, SharedFolders};
+use super::started_backend::USERS;
 
 /// The root of a workspace in memory.
 const STATE_ROOT: &str = "/workspace";
@@ -69,12 +70,13 @@ enum FileLocation {
 }
 
 impl AgentConfig {
-    /// Finds the skills and the memory of the agent.
-    pub(super) fn prompt_files(&self) -> Result<(PromptFiles, SharedFiles)> {
+    /// Finds the skills and the memory of the agent. With `has_owner`, the workspace is a folder of
+    /// the user below the `workdir`.
+    pub(super) fn prompt_files(&self, has_owner: bool) -> Result<(PromptFiles, SharedFiles)> {
         let mut files = PromptFiles::default();
         let mut shared = SharedFiles::default();
         for path in &self.skills.paths {
-            match self.location(path) {
+            match self.location_of_skills(path, has_owner) {
                 FileLocation::Workspace(path) => files.skills.push(path),
                 FileLocation::Machine(path) => files.skills.extend(shared.add_folder(&path)?),
             }
@@ -115,6 +117,31 @@ impl AgentConfig {
         Some(backend)
     }
 
+    /// Returns the location of a folder of skills. In the `workdir` of users' workspaces, a folder
+    /// that exists is one that all users share, for each workspace is a folder of its own; the
+    /// workspaces themselves are shared with nobody.
+    fn location_of_skills(&self, path: &str, has_owner: bool) -> FileLocation {
+        let location = self.location(path);
+        let is_in_workspace = matches!(location, FileLocation::Workspace(_));
+        let backend = self.backend.as_ref();
+        let backend = backend.filter(|backend| backend.kind == BackendType::Local);
+        let Some(backend) = backend.filter(|_| has_owner && is_in_workspace) else {
+            return location;
+        };
+        let folder = self.on_machine(path);
+        let users = self.workdir(backend).join(USERS);
+        let is_of_users = users.starts_with(&folder) || folder.starts_with(&users);
+        if is_of_users || !folder.is_dir() {
+            return location;
+        }
+        FileLocation::Machine(folder)
+    }
+
+    /// Returns the `workdir` of a `local` backend.
+    fn workdir(&self, backend: &BackendCfg) -> PathBuf {
+        self.on_machine(backend.workdir.as_deref().unwrap_or("."))
+    }
+
     fn location(&self, path: &str) -> FileLocation {
         let Some(backend) = &self.backend else {
             return FileLocation::Workspace(path.to_owned());
@@ -129,9 +156,8 @@ impl AgentConfig {
                 FileLocation::Machine(self.on_machine(path))
             }
             BackendType::Local => {
-                let workdir = self.on_machine(backend.workdir.as_deref().unwrap_or("."));
                 let full_path = self.on_machine(path);
-                match full_path.strip_prefix(&workdir) {
+                match full_path.strip_prefix(self.workdir(backend)) {
                     Ok(relative) => {
                         FileLocation::Workspace(relative.to_string_lossy().into_owned())
                     }

@@ -14,6 +14,9 @@ use crate::util::blocking::blocking;
 use super::backend::SandboxCfg;
 use super::backend::{BackendCfg, BackendType};
 
+/// The folder in the `workdir` with a folder for each user.
+pub(super) const USERS: &str = "users";
+
 /// The default time limit of a command, in seconds.
 const TIMEOUT: u64 = 120;
 
@@ -138,7 +141,7 @@ impl BackendCfg {
         let workdir = Path::new(self.workdir.as_deref().unwrap_or("."));
         let mut root = folder.map_or_else(|| workdir.to_owned(), |folder| folder.join(workdir));
         if let Some(owner) = owner {
-            root.push("users");
+            root.push(USERS);
             root.push(owner.user);
         }
         let config = self.clone();

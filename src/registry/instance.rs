@@ -78,6 +78,12 @@ impl Instance {
         read(&self.current).agent.clone()
     }
 
+    /// Returns the store of its sessions: the registry's own handle, which tells stores apart.
+    #[cfg(feature = "server")]
+    pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.store
+    }
+
     /// Returns a session of the user. Without an id it gets a random one.
     ///
     /// A session of another user does not exist for it: its runs fail with
@@ -358,7 +364,7 @@ pub(super) async fn start_workspace(
         }
         None => None,
     };
-    config.open_workspace(backend).await
+    config.open_workspace(backend, true).await
 }
 
 /// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
@@ -375,7 +381,7 @@ pub(super) async fn describing_workspace(
     }
     let no_files = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
     let backend = backends.get(id, user).unwrap_or_else(no_files);
-    config.open_workspace(Some(backend)).await
+    config.open_workspace(Some(backend), true).await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.

@@ -39,6 +39,8 @@ struct Inner {
     instances: Mutex<Instances>,
     parts: RwLock<Parts>,
     complete: RwLock<CompleteBuilder>,
+    /// The settings of a server, which apply after `complete`.
+    finish: RwLock<CompleteBuilder>,
     default_store: RwLock<Arc<dyn SessionStore>>,
     /// The stores of configurations, which agents share.
     stores: Mutex<HashMap<StoreKey, Arc<dyn SessionStore>>>,
@@ -55,7 +57,8 @@ impl Registry {
             instances: Mutex::default(),
             parts: RwLock::new(Parts::new()),
             complete: RwLock::new(Arc::new(|builder| builder)),
-            default_store: RwLock::new(Arc::new(ThreadStore::new())),
+            finish: RwLock::new(Arc::new(|builder| builder)),
+            default_store: RwLock::new(Arc::new(ThreadStore::of_agent())),
             stores: Mutex::default(),
             tools: ToolStore::new(),
             backends: BackendStore::new(),
@@ -99,6 +102,16 @@ impl Registry {
         complete: impl Fn(AgentBuilder) -> AgentBuilder + Send + Sync + 'static,
     ) -> Self {
         *write(&self.0.complete) = Arc::new(complete);
+        self
+    }
+
+    /// Sets the function that applies after that of [`complete_with`](Self::complete_with).
+    #[cfg(feature = "server")]
+    pub(crate) fn finish_with(
+        self,
+        finish: impl Fn(AgentBuilder) -> AgentBuilder + Send + Sync + 'static,
+    ) -> Self {
+        *write(&self.0.finish) = Arc::new(finish);
         self
     }
 
@@ -368,7 +381,8 @@ impl Registry {
             }
             Template::Builder(builder) => (**builder).clone(),
         };
-        let complete = read(&self.0.complete).clone();
+        let (program, server) = (read(&self.0.complete).clone(), read(&self.0.finish).clone());
+        let complete: CompleteBuilder = Arc::new(move |builder| server(program(builder)));
         let current = Current {
             agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
             workspace,

@@ -18,7 +18,7 @@ use super::auth::Auth;
 use super::error::ApiError;
 use super::limits::ServerLimits;
 use super::origin::Origins;
-use super::runs::RunTable;
+use super::runs::{RunKey, RunTable, ServerRun, StoreId};
 use super::traces::TraceLog;
 use super::uploads::Uploads;
 use super::users::{Caller, LOCAL_USER};
@@ -75,6 +75,26 @@ impl App {
     pub(super) async fn store(&self, agent: &str) -> Result<Arc<dyn SessionStore>, ApiError> {
         let store = self.registry.session_store(agent).await;
         store.map_err(of_agent)
+    }
+
+    /// Returns the run of a thread, or the last one while its log is kept, of any agent that shares
+    /// the store of this one.
+    pub(super) async fn run(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        thread: &Arc<str>,
+    ) -> Option<Arc<ServerRun>> {
+        let of_store = match self.registry.session_store(agent).await {
+            Ok(store) => self.runs.find(&RunKey {
+                user: caller.id().clone(),
+                store: StoreId::of(&store),
+                thread: thread.clone(),
+            }),
+            Err(_) => None,
+        };
+        // The run of an agent that was removed since, or replaced by one with another store.
+        of_store.or_else(|| self.runs.running_of(caller.id(), agent, thread))
     }
 
     /// Returns `true` if a thread belongs to the user.

@@ -104,7 +104,8 @@
 //! The other keys of a decision are the keys of an answer; a `reply` has `text` or `picked`. Both
 //! routes accept `answer` and `decision` alike. In a list of threads, `pending` is the number of
 //! pending calls. `interrupted` is true in the reply of a run that ended because calls are pending,
-//! and in a thread only if its last run was cut off, such as by the end of its process.
+//! and in a thread only if its last run ended without an answer: it was cut off, such as by the end
+//! of its process, it failed, or it reached a limit.
 //!
 //! # Security
 //!
@@ -117,11 +118,14 @@
 //! * Bodies, headers, connections, runs and streams are limited ([`ServerLimits`]).
 //! * Tools registered by clients are called only at public addresses ([`Server::callbacks`]).
 //!
+#![doc = include_str!("../../docs/clients.md")]
+//!
 #![doc = include_str!("../../docs/replicas.md")]
 
 mod api;
 mod app;
 mod auth;
+mod bounded_recorder;
 mod error;
 mod handle;
 mod json;
@@ -136,6 +140,7 @@ mod runs;
 mod serve;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod server;
+mod silent_connections;
 mod stream;
 mod stream_reply;
 mod traces;

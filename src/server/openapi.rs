@@ -7,11 +7,17 @@ use serde_json::{Map, Value, json};
 use super::api::{Operation, Reply};
 use super::error::ErrorReply;
 
-/// The errors of every route with a token.
+/// The errors of every route.
 const COMMON_ERRORS: &[(u16, &str)] = &[
     (400, "the request is invalid"),
-    (401, "the token is missing or wrong"),
     (403, "the host, the origin or the user is not allowed"),
+    (500, "the server failed"),
+    (503, "the server is shutting down"),
+];
+
+/// The errors of every route with a token.
+const TOKEN_ERRORS: &[(u16, &str)] = &[
+    (401, "the token is missing or wrong"),
     (
         404,
         "there is no such object, or it belongs to another user",
@@ -20,8 +26,6 @@ const COMMON_ERRORS: &[(u16, &str)] = &[
         429,
         "too many runs, streams or uploads; `Retry-After` has the seconds to wait",
     ),
-    (500, "the server failed"),
-    (503, "the server is shutting down"),
 ];
 
 /// The errors of every route with a body.
@@ -33,6 +37,9 @@ const BODY_ERRORS: &[(u16, &str)] = &[
 
 /// The type of streams.
 const EVENT_STREAM: &str = "text/event-stream";
+
+/// The type of streams in the format `ndjson`.
+const JSON_LINES: &str = "application/x-ndjson";
 
 /// Returns the document.
 pub(super) fn document(operations: &[Operation]) -> Value {
@@ -150,10 +157,14 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Val
     let content = match operation.reply {
         Reply::Empty => json!({}),
         Reply::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
-        Reply::Stream => json!({EVENT_STREAM: {"schema": event_schema()}}),
+        Reply::Stream => json!({
+            EVENT_STREAM: {"schema": event_schema()},
+            JSON_LINES: {"schema": {"type": "string"}},
+        }),
         Reply::JsonOrStream(schema) => json!({
             "application/json": {"schema": schema(generator)},
             EVENT_STREAM: {"schema": event_schema()},
+            JSON_LINES: {"schema": {"type": "string"}},
         }),
         Reply::Bytes(EVENT_STREAM) => json!({EVENT_STREAM: {"schema": event_schema()}}),
         Reply::Bytes(content_type) => json!({content_type: {"schema": {"type": "string"}}}),
@@ -175,16 +186,17 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Val
         responses.insert("204".to_owned(), text);
     }
 
-    let common = if operation.is_public {
-        &COMMON_ERRORS[5..]
+    let of_token: &[(u16, &str)] = if operation.is_public {
+        &[]
     } else {
-        COMMON_ERRORS
+        TOKEN_ERRORS
     };
     let of_body: &[(u16, &str)] = match operation.body {
         Some(_) => BODY_ERRORS,
         None => &[],
     };
-    let errors = common.iter().chain(of_body).chain(&operation.errors);
+    let errors = COMMON_ERRORS.iter().chain(of_token).chain(of_body);
+    let errors = errors.chain(&operation.errors);
     for (status, cause) in errors {
         let response = json!({
             "description": cause,

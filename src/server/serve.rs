@@ -11,7 +11,6 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -22,6 +21,7 @@ use crate::util::Secret;
 
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
+use super::silent_connections::{Place, Reported, SilentConnections};
 use super::write_timeout::WriteTimeout;
 
 /// The time that runs have to end in a shutdown; connections have the rest of 10 seconds.
@@ -109,25 +109,33 @@ impl Listening {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
+        let silent = SilentConnections::default();
         let mut shutdown = pin!(shutdown);
         loop {
             let accepted = async {
+                let stream = self.listener.accept().await;
+                if slots.available_permits() == 0 {
+                    silent.close_oldest();
+                }
                 // The semaphore is never closed.
-                let slot = slots.clone().acquire_owned().await.ok();
-                (slot, self.listener.accept().await)
+                (stream, slots.clone().acquire_owned().await.ok())
             };
-            let (slot, stream) = tokio::select! {
+            let (stream, slot) = tokio::select! {
                 accepted = accepted => accepted,
                 () = &mut shutdown => break,
             };
             match stream {
                 Ok((stream, _peer)) => {
-                    let connection = graceful.watch(connect(stream, &self.router, &self.limits));
-                    connections.spawn(async move {
-                        if let Err(error) = connection.await {
-                            tracing::debug!(%error, "a connection failed");
-                        }
-                        drop(slot);
+                    let place = silent.next();
+                    let connection = connect(stream, &self.router, &self.limits, place.clone());
+                    let connection = graceful.watch(connection);
+                    place.enter(|| {
+                        connections.spawn(async move {
+                            if let Err(error) = connection.await {
+                                tracing::debug!(%error, "a connection failed");
+                            }
+                            drop(slot);
+                        })
                     });
                     while connections.try_join_next().is_some() {}
                 }
@@ -157,9 +165,9 @@ impl fmt::Debug for Listening {
     }
 }
 
-type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, TowerToHyperService<Router>>;
+type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, Reported>;
 
-fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits) -> Connection {
+fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits, place: Place) -> Connection {
     // Events are small and must not wait for each other.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps Nagle's algorithm");
@@ -172,6 +180,6 @@ fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits) -> Connect
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
         .serve_connection(
             TokioIo::new(WriteTimeout::new(stream)),
-            TowerToHyperService::new(router.clone()),
+            Reported::new(router.clone(), place),
         )
 }

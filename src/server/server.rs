@@ -90,7 +90,9 @@ impl Server {
     }
 
     /// Creates a server of the agents of a registry, such as one with the application's own models
-    /// ([`Registry::models`]).
+    /// ([`Registry::models`]) or settings of all agents ([`Registry::complete_with`]). After those
+    /// settings, the server sets that a call without an answer is stored for a later decision, and
+    /// for how long it waits.
     ///
     /// ```
     /// use agentcore::config::AgentConfig;
@@ -208,7 +210,9 @@ impl Server {
     }
 
     /// Sets the session store of all agents that have none of their own. Defaults to a store in
-    /// memory that removes a session an hour after its last use.
+    /// memory of at most 1,000 sessions and 64 MiB. It removes a session an hour after its last
+    /// use, or once none of its calls can be decided any more, and above its limits those that were
+    /// used longest ago.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.registry = self.registry.store(store);
         self
@@ -379,7 +383,7 @@ impl Server {
         }
 
         let ask_wait = self.ask_wait;
-        let registry = self.registry.complete_with(move |builder| {
+        let registry = self.registry.finish_with(move |builder| {
             builder
                 .unanswered(OnUnanswered::Park)
                 .ask_timeout(ask_wait)

@@ -4,8 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use crate::trace::MemoryRecorder;
 use crate::util::sync::lock;
+
+use super::bounded_recorder::BoundedRecorder;
+use super::runs::RunKey;
 
 /// The maximum number of traces of one user.
 const PER_USER: usize = 100;
@@ -18,11 +20,11 @@ const IN_ALL: usize = 2_000;
 pub(super) struct Trace {
     /// The id of the run.
     pub(super) id: Arc<str>,
-    pub(super) user: Arc<str>,
+    /// The thread of the run.
+    pub(super) key: RunKey,
     pub(super) agent: Arc<str>,
-    pub(super) thread: Arc<str>,
     pub(super) started_at: SystemTime,
-    pub(super) recorder: MemoryRecorder,
+    pub(super) recorder: BoundedRecorder,
 }
 
 /// The traces of the last runs, the oldest first.
@@ -33,7 +35,7 @@ impl TraceLog {
     /// Adds the trace of a run that starts.
     pub(super) fn add(&self, trace: Trace) {
         let mut traces = lock(&self.0);
-        let is_of_user = |other: &Trace| other.user == trace.user;
+        let is_of_user = |other: &Trace| other.key.user == trace.key.user;
         if traces.iter().filter(|other| is_of_user(other)).count() >= PER_USER {
             let oldest = traces.iter().position(is_of_user);
             oldest.and_then(|index| traces.remove(index));
@@ -49,23 +51,21 @@ impl TraceLog {
     fn busiest(traces: &VecDeque<Trace>) -> Option<usize> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for trace in traces {
-            *counts.entry(&trace.user).or_default() += 1;
+            *counts.entry(&trace.key.user).or_default() += 1;
         }
         let (user, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        traces.iter().position(|trace| *trace.user == *user)
+        traces.iter().position(|trace| *trace.key.user == *user)
     }
 
     /// Removes the traces of a thread that was deleted.
-    pub(super) fn remove_thread(&self, user: &str, agent: &str, thread: &str) {
-        lock(&self.0).retain(|trace| {
-            *trace.user != *user || *trace.agent != *agent || *trace.thread != *thread
-        });
+    pub(super) fn remove_thread(&self, key: &RunKey) {
+        lock(&self.0).retain(|trace| trace.key != *key);
     }
 
     /// Returns the newest traces of a user, the newest first.
     pub(super) fn list(&self, user: &str, limit: usize) -> Vec<Trace> {
         let traces = lock(&self.0);
-        let traces = traces.iter().rev().filter(|trace| *trace.user == *user);
+        let traces = traces.iter().rev().filter(|trace| *trace.key.user == *user);
         traces.take(limit).cloned().collect()
     }
 
@@ -73,23 +73,29 @@ impl TraceLog {
     pub(super) fn get(&self, user: &str, id: &str) -> Option<Trace> {
         let traces = lock(&self.0);
         let mut traces = traces.iter().rev();
-        let trace = traces.find(|trace| *trace.user == *user && *trace.id == *id);
+        let trace = traces.find(|trace| *trace.key.user == *user && *trace.id == *id);
         trace.cloned()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::runs::StoreId;
     use super::*;
+    use crate::session::{SessionStore, ThreadStore};
 
     fn trace(user: &str, id: usize) -> Trace {
+        let store: Arc<dyn SessionStore> = Arc::new(ThreadStore::new());
         Trace {
             id: id.to_string().into(),
-            user: user.into(),
+            key: RunKey {
+                user: user.into(),
+                store: StoreId::of(&store),
+                thread: "th_1".into(),
+            },
             agent: "default".into(),
-            thread: "th_1".into(),
             started_at: SystemTime::UNIX_EPOCH,
-            recorder: MemoryRecorder::new(),
+            recorder: BoundedRecorder::default(),
         }
     }
 

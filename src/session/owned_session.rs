@@ -56,20 +56,25 @@ impl OwnedSession<'_> {
     }
 
     /// Removes the session and the sessions of its subagents. Returns `false` if it did not exist.
-    pub(crate) async fn delete(&self) -> Result<bool> {
+    pub(crate) async fn delete(&self) -> Result<Vec<Arc<str>>> {
+        let mut removed_ids = Vec::new();
         if self.owner.is_some() && self.state().await?.is_none() {
-            return Ok(false);
+            return Ok(removed_ids);
         }
-        let has_existed = self.store.delete(self.id).await?;
+        if self.store.delete(self.id).await? {
+            removed_ids.push(self.id.clone());
+        }
 
         let list = self.store.list().await?;
         let mut first_error = Ok(());
         for id in subagent_sessions(self.id, &list) {
-            if let Err(error) = self.store.delete(&id).await {
-                first_error = first_error.and(Err(error));
+            match self.store.delete(&id).await {
+                Ok(true) => removed_ids.push(id),
+                Ok(false) => {}
+                Err(error) => first_error = first_error.and(Err(error)),
             }
         }
-        first_error.map(|()| has_existed)
+        first_error.map(|()| removed_ids)
     }
 }
 

@@ -53,13 +53,12 @@ export async function readAccessibility(page) {
   return { unnamed: unnamed.map(({ role }) => role.value), roles };
 }
 
-/** The controls that are smaller than a finger: 40 pixels, or 32 inside of texts and panels. */
+/** The controls that are smaller than a finger: 40 pixels. */
 export function smallControls(page) {
   return page.evaluate(() => {
     const isSmall = (node) => {
       const { width, height } = node.getBoundingClientRect();
-      const least = node.closest(".bar") ? 32 : 38;
-      return node.checkVisibility() && height > 1 && (height < least || width < 24);
+      return node.checkVisibility() && height > 1 && (height < 38 || width < 24);
     };
     const controls = [...document.querySelectorAll("button, summary, select, textarea, input:not([type=radio], [type=checkbox])")];
     return controls.filter(isSmall).map((node) => node.outerHTML.slice(0, 100));

@@ -14,9 +14,18 @@ for (const level of ["warn", "error"]) {
   console[level] = (...texts) => complaints.push(texts.map(String).join(" "));
 }
 
+/** The requests for the stream of a thread, and what answers them: a recording, or nothing. */
+const reconnects = [];
+let running = "resumed";
+
 // Serves each recording in pieces that cut lines and characters.
 const server = createServer((request, response) => {
-  const [, format, name] = request.url.split("/");
+  let [, format, name] = request.url.split("/");
+  if (format === "agents") {
+    reconnects.push([request.method, request.url, request.headers.authorization]);
+    if (!running) return response.writeHead(204).end();
+    [format, name] = ["ai-sdk", running];
+  }
   const bytes = readFileSync(join(folder, `${name}.${format}.txt`));
   request.resume();
   response.writeHead(200, {
@@ -127,8 +136,31 @@ async function checkAiSdk() {
   assert.deepEqual((await aiSdk("interrupt")).errors, []);
 }
 
+/** The transport as `docs/clients.md` has it. */
+async function checkReconnect() {
+  const transport = new DefaultChatTransport({
+    api: `${base}/agents/default/stream?format=ai-sdk`,
+    headers: { Authorization: "Bearer TOKEN" },
+    prepareReconnectToStreamRequest: ({ id }) => ({
+      api: `${base}/agents/default/threads/${encodeURIComponent(id)}/events?format=ai-sdk`,
+    }),
+  });
+  const errors = [];
+  const stream = await transport.reconnectToStream({ chatId: "th_1" });
+  const onError = (error) => errors.push(String(error));
+  let last;
+  for await (const next of readUIMessageStream({ stream, onError })) last = next;
+  assert.deepEqual(errors, []);
+  assert.ok(last.parts.length > 0, "the rest of the run arrived");
+  running = "";
+  assert.equal(await transport.reconnectToStream({ chatId: "th_1" }), null);
+  const request = ["GET", "/agents/default/threads/th_1/events?format=ai-sdk", "Bearer TOKEN"];
+  assert.deepEqual(reconnects, [request, request]);
+}
+
 await checkAgUi();
 await checkAiSdk();
+await checkReconnect();
 server.close();
 const unexpected = complaints.filter((text) => !text.includes("the key was refused"));
 assert.deepEqual(unexpected, [], "the clients print no warnings");

@@ -167,24 +167,63 @@ async fn connections_over_the_limit_wait_for_one_to_end() {
     let limits = ServerLimits::default().with_connections(2);
     let server = Server::new().agent("default", echo()).limits(limits);
     let server = TestServer::start(server).await;
-    let idle = [
-        TcpStream::connect(server.address).await.unwrap(),
-        TcpStream::connect(server.address).await.unwrap(),
+    let busy = [
+        server.get("/agents/events").open().await,
+        server.get("/agents/events").open().await,
     ];
     let request = server.get("/healthz").header("connection", "close");
     let waiting = tokio::spawn(request.send());
-    drop(idle);
+    drop(busy);
     assert_eq!(patiently(waiting).await.unwrap().status, 200);
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hinder_others() {
-    let server = server().await;
+async fn new_connection_takes_the_place_of_the_oldest_without_a_request() {
+    // Longer than the test: no connection ends by itself.
+    let limits = ServerLimits::default()
+        .with_connections(3)
+        .with_header_timeout(Duration::from_secs(3_600));
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+    let mut stream = server.get("/agents/events").open().await;
     let mut idle = Vec::new();
-    for _ in 0..200 {
-        idle.push(TcpStream::connect(server.address).await.unwrap());
+    for _ in 0..2 {
+        let mut connection = TcpStream::connect(server.address).await.unwrap();
+        connection.write_all(b"GET /healthz HT").await.unwrap();
+        idle.push(connection);
     }
-    assert_eq!(server.get("/healthz").send().await.status, 200);
+    let request = server.get("/healthz").header("connection", "close");
+    assert_eq!(patiently(request.send()).await.status, 200);
+
+    let mut rest = Vec::new();
+    // The connection is closed, or reset because it had sent bytes that were not read.
+    let end = patiently(idle[0].read_to_end(&mut rest)).await;
+    assert!(end.is_err() || rest.is_empty());
+    let head = format!(
+        "TP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+        server.address
+    );
+    idle[1].write_all(head.as_bytes()).await.unwrap();
+    patiently(idle[1].read_to_end(&mut rest)).await.unwrap();
+    assert!(rest.starts_with(b"HTTP/1.1 200"));
+    server.handle.registry().events().publish("tools_changed");
+    assert_eq!(stream.event().await.unwrap().data, "tools_changed");
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hinder_others() {
+    for limit in [4_096, 16] {
+        let limits = ServerLimits::default()
+            .with_connections(limit)
+            .with_header_timeout(Duration::from_secs(3_600));
+        let server = Server::new().agent("default", echo()).limits(limits);
+        let server = TestServer::start(server).await;
+        let mut idle = Vec::new();
+        for _ in 0..200 {
+            idle.push(TcpStream::connect(server.address).await.unwrap());
+        }
+        assert_eq!(patiently(server.get("/healthz").send()).await.status, 200);
+    }
 }
 
 #[tokio::test]

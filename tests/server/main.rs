@@ -10,6 +10,7 @@ mod http;
 mod limits;
 mod nesting;
 mod processes;
+mod programs;
 mod registry;
 mod routes;
 mod security;

@@ -37,6 +37,36 @@ async fn session_expires_an_hour_after_its_last_access() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn session_with_a_call_that_can_still_be_decided_does_not_expire() {
+    let store = ThreadStore::new();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now_ms = u64::try_from(now.unwrap().as_millis()).unwrap();
+    for (id, owner, expiry) in [
+        ("open", "open", Some(now_ms + 24 * 3_600_000)),
+        ("late", "late", Some(now_ms - 1)),
+        ("endless", "endless", None),
+        // A copy, whose call waits in the original.
+        ("copy", "open", Some(u64::MAX)),
+    ] {
+        let mut state = AgentState::new(id);
+        let pending = json!({
+            "id": id, "session_id": owner, "question": "Sure?", "args_hash": "1",
+            "call": {"id": "call_1", "name": "act", "args": {}}, "expires_at_ms": expiry,
+        });
+        state.pending.push(serde_json::from_value(pending).unwrap());
+        store.save(id, state);
+    }
+    tokio::time::advance(2 * hour()).await;
+    assert_eq!((store.sweep(), store.len()), (3, 1));
+    assert!(store.get("open").is_some());
+
+    // Over a limit, it has the time of all others.
+    tokio::time::advance(2 * hour()).await;
+    let store = store.max_bytes(1);
+    assert_eq!((store.sweep(), store.len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn expired_sessions_are_removed_on_access() {
     let store = ThreadStore::with_ttl(Duration::from_secs(60));
     store.save("a", AgentState::new("a"));

@@ -71,7 +71,7 @@ class Thread {
     const input = state.inputs?.at(-1);
     this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
     if (!state.running && items.length && (state.interrupted || items.at(-1).isAborted)) {
-      this.addEnd({ tone: "warn", title: "The run was interrupted.", retry: Boolean(input) });
+      this.addEnd({ tone: "warn", title: "The last run ended without an answer.", retry: Boolean(input) });
     }
     this.refresh(state);
     this.#touch(this.root);

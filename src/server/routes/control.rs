@@ -13,7 +13,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
-use super::super::runs::{RunKey, ServerRun};
+use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::{SteerBody, checked_input_id};
 use super::path::Path;
@@ -51,8 +51,9 @@ pub(super) fn routes(api: Api) -> Api {
         .route(model_operation.body::<ModelBody>(), model)
 }
 
-/// A body without keys; any that it has are ignored.
+/// A body without keys.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct NoBody {}
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,14 +70,10 @@ struct ModelBody {
     model: String,
 }
 
-/// The run of a thread that is in progress.
-fn running(app: &App, caller: &Caller, path: &Path) -> Result<Arc<ServerRun>, ApiError> {
-    let key = RunKey {
-        user: caller.id().clone(),
-        agent: path.agent.clone(),
-        thread: path.thread.clone(),
-    };
-    let run = app.runs.find(&key).filter(|run| run.is_running());
+/// Returns the run of a thread that is in progress, of any agent that shares the thread.
+async fn running(app: &App, caller: &Caller, path: &Path) -> Result<Arc<ServerRun>, ApiError> {
+    let run = app.run(caller, &path.agent, &path.thread).await;
+    let run = run.filter(|run| run.is_running());
     run.ok_or_else(|| no_run(path))
 }
 
@@ -93,7 +90,7 @@ async fn interrupt(
     path: Path,
     _body: OptionalBody<NoBody>,
 ) -> Result<StatusCode, ApiError> {
-    running(&app, &caller, &path)?.handle().interrupt();
+    running(&app, &caller, &path).await?.handle().interrupt();
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -105,7 +102,7 @@ async fn steer(
 ) -> Result<StatusCode, ApiError> {
     let message = body.message()?;
     let id = checked_input_id(body.input_id.as_deref())?;
-    let run = running(&app, &caller, &path)?;
+    let run = running(&app, &caller, &path).await?;
     let is_accepted = match id {
         Some(id) => run.handle().steer_input(id, message),
         None => run.handle().steer(message),
@@ -123,7 +120,7 @@ async fn compact(
     path: Path,
     _body: OptionalBody<NoBody>,
 ) -> Result<StatusCode, ApiError> {
-    running(&app, &caller, &path)?.handle().compact();
+    running(&app, &caller, &path).await?.handle().compact();
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -140,7 +137,7 @@ async fn mode(
     if mode == PermissionMode::BypassPermissions {
         caller.require_admin()?;
     }
-    let run = running(&app, &caller, &path)?;
+    let run = running(&app, &caller, &path).await?;
     run.handle().set_permission_mode(mode);
     Ok(StatusCode::ACCEPTED)
 }
@@ -151,7 +148,7 @@ async fn model(
     path: Path,
     JsonBody(body): JsonBody<ModelBody>,
 ) -> Result<StatusCode, ApiError> {
-    let run = running(&app, &caller, &path)?;
+    let run = running(&app, &caller, &path).await?;
     let templates = app.registry.list();
     let is_of_agents = templates
         .iter()

@@ -18,13 +18,14 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::{ReaderPermit, RunKey};
+use super::super::runs::ReaderPermit;
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::owned_state;
+use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
+use super::schemas;
 use super::stream::FORMATS;
 use super::threads::is_interrupted;
 
@@ -40,7 +41,7 @@ pub(super) fn routes(api: Api) -> Api {
          clients of the AI SDK, which have the last one, also if it has ended.",
     );
     let of_thread = of_thread
-        .query::<String>("format", FORMATS)
+        .query::<schemas::StreamFormatName>("format", FORMATS)
         .header(
             "last-event-id",
             "The id of the last event that was received: the stream continues after it. With an id \
@@ -65,12 +66,7 @@ async fn thread_events(
     request: StreamRequest,
 ) -> Result<Response, ApiError> {
     let id = checked_thread_id(&path.thread)?;
-    let key = RunKey {
-        user: caller.id().clone(),
-        agent: path.agent.clone(),
-        thread: id.clone(),
-    };
-    if let Some(run) = app.runs.find(&key) {
+    if let Some(run) = app.run(&caller, &path.agent, &id).await {
         // The client requests this at each load of its page, and would add a second copy of the
         // answer.
         let is_known = request.format == StreamFormat::AiSdk && request.last_event_id.is_none();
@@ -83,8 +79,12 @@ async fn thread_events(
 
     let store = app.store(&path.agent).await?;
     let state = owned_state(&app, &caller, &*store, &id).await?;
-    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
-    if !is_interrupted(&state) || !store.is_leased(&id).await? {
+    if state.is_none() {
+        return Err(ApiError::no_thread(&id));
+    }
+    // A run may hold a thread that has its answer, or whose calls wait: other calls, or background
+    // tasks, are in progress.
+    if !store.is_leased(&id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let thread = RemoteThread {
@@ -174,7 +174,7 @@ impl RemoteThread {
         let last = state.messages.last();
         let answer = last.filter(|message| message.role() == Role::Assistant);
         result.result = answer.map(|message| message.text().into_owned());
-        let is_parked = !state.pending.is_empty();
+        let is_parked = own_pending(state).next().is_some();
         let reason = if is_parked {
             "tool_deferred"
         } else {

@@ -73,7 +73,7 @@ pub(super) struct RunReply {
     /// The value of a structured output.
     structured_response: Option<Value>,
     /// True if the run ended because calls are pending, which are in `pending`. (The `interrupted`
-    /// of a thread has another meaning: its last run was cut off.)
+    /// of a thread has another meaning: its last run ended without an answer.)
     interrupted: bool,
     /// The tool of the first such call.
     interrupted_tool: Option<String>,

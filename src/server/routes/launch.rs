@@ -6,12 +6,12 @@ use std::time::SystemTime;
 use crate::agent::{Decision, Session};
 use crate::message::Messages;
 use crate::session::{AgentState, PendingCall, SessionStore};
-use crate::trace::MemoryRecorder;
 
 use super::super::app::App;
+use super::super::bounded_recorder::BoundedRecorder;
 use super::super::error::ApiError;
 use super::super::random::new_thread_id;
-use super::super::runs::{RunKey, ServerRun, StartRun};
+use super::super::runs::{RunKey, ServerRun, StartRun, StoreId};
 use super::super::stream::EncoderOptions;
 use super::super::traces::Trace;
 use super::super::users::Caller;
@@ -31,18 +31,16 @@ pub(super) enum Work {
 pub(super) struct OpenedThread {
     agent_id: Arc<str>,
     agent_name: Arc<str>,
+    store: StoreId,
     pub(super) session: Session,
     /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
 }
 
 impl OpenedThread {
-    /// Returns the pending calls of this thread. A fork's copies of calls are decided in the
-    /// original thread.
+    /// Returns the pending calls of this thread.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
-        let pending = self.state.iter().flat_map(|state| &state.pending);
-        let pending = pending.filter(|call| call.session_id == *self.session.id());
-        pending.cloned().collect()
+        self.state.iter().flat_map(own_pending).cloned().collect()
     }
 
     /// Checks that no other agent of the server asked about the calls. Agents that share a store
@@ -68,6 +66,13 @@ impl OpenedThread {
             template.id, template.id
         )))
     }
+}
+
+/// Returns the pending calls of a thread. A fork's copies of calls are decided in the original
+/// thread.
+pub(super) fn own_pending(state: &AgentState) -> impl Iterator<Item = &PendingCall> {
+    let pending = state.pending.iter();
+    pending.filter(move |call| call.session_id == state.thread_id)
 }
 
 /// The options of a run.
@@ -140,6 +145,7 @@ async fn open_or(
         session: instance.session(id),
         agent_id: agent_id.clone(),
         agent_name: agent.name().into(),
+        store: StoreId::of(instance.store()),
         state,
     })
 }
@@ -181,7 +187,7 @@ pub(super) fn launch(
     work: Work,
     options: LaunchOptions,
 ) -> Result<Arc<ServerRun>, ApiError> {
-    let recorder = options.is_traced.then(MemoryRecorder::new);
+    let recorder = options.is_traced.then(BoundedRecorder::default);
     let mut session = opened.session;
     if let Some(recorder) = &recorder {
         session = session.trace_recorder(recorder.clone());
@@ -209,11 +215,13 @@ pub(super) fn launch(
     let encoder_options = encoder_options(&run_id, state, &input, options);
     let key = RunKey {
         user: caller.id().clone(),
-        agent: opened.agent_id,
+        store: opened.store,
         thread: session.id().clone(),
     };
     let server_run = app.runs.start(StartRun {
         key: key.clone(),
+        agent: opened.agent_id.clone(),
+        shows_folders: caller.0.is_admin,
         run,
         options: encoder_options,
         parks_questions,
@@ -221,9 +229,8 @@ pub(super) fn launch(
     if let Some(recorder) = recorder {
         app.traces.add(Trace {
             id: run_id,
-            user: key.user,
-            agent: key.agent,
-            thread: key.thread,
+            key,
+            agent: opened.agent_id,
             started_at: SystemTime::now(),
             recorder,
         });

@@ -15,13 +15,14 @@ use super::invoke::{self, RunReply};
 use super::launch::{LaunchOptions, Work, launch, open_existing};
 use super::path::Path;
 use super::query::StreamRequest;
+use super::schemas;
 use super::stream::{FORMATS, launch_and_follow};
 
 pub(super) fn routes(api: Api) -> Api {
     let operation = |path, summary| {
         Operation::new(Verb::Post, path, "runs", summary)
             .body::<ResumeBody>()
-            .query::<String>("format", FORMATS)
+            .query::<schemas::StreamFormatName>("format", FORMATS)
             .reply_or_stream::<RunReply>()
             .fails(
                 409,

@@ -72,6 +72,11 @@ schemas! {
             "status": {"type": "string", "enum": ["pending", "in_progress", "done"]}
         }
     };
+    /// The format of a stream.
+    StreamFormatName = {
+        "type": "string",
+        "enum": ["events", "sdk", "ndjson", "ag-ui", "ai-sdk"]
+    };
     /// The tokens of a run.
     Usage = {
         "type": "object",

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use schemars::JsonSchema;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
 use super::super::stream::StreamFormat;
+use super::super::stream::ag_ui::AgUiInput;
+use super::super::stream::ai_sdk::AiSdkInput;
 use super::super::stream_reply;
 use super::super::users::Caller;
 use super::clients;
@@ -17,12 +20,13 @@ use super::input::RunBody;
 use super::launch::{LaunchOptions, OpenedThread, Work, launch, open};
 use super::path::Path;
 use super::query::StreamRequest;
+use super::schemas;
 
 pub(super) fn routes(api: Api) -> Api {
     let operation = |path, summary| {
         Operation::new(Verb::Post, path, "runs", summary)
-            .body::<RunBody>()
-            .query::<String>("format", FORMATS)
+            .body::<StreamBody>()
+            .query::<schemas::StreamFormatName>("format", FORMATS)
             .stream()
             .fails(409, "the thread has a run already")
     };
@@ -40,6 +44,16 @@ pub(super) fn routes(api: Api) -> Api {
         ),
         stream,
     )
+}
+
+/// The body of the stream's format: that of the server's own formats, of AG-UI or of the AI SDK.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "the schema of the bodies of all formats")]
+enum StreamBody {
+    Own(RunBody),
+    AgUi(AgUiInput),
+    AiSdk(AiSdkInput),
 }
 
 /// The description of the parameter `format`.

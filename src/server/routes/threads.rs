@@ -18,9 +18,9 @@ use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::random::new_thread_id;
-use super::super::runs::{RunKey, ServerRun};
+use super::super::runs::{RunKey, ServerRun, StoreId};
 use super::super::users::Caller;
-use super::launch::owned_state;
+use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::QueryOf;
 use super::schemas;
@@ -163,9 +163,9 @@ struct Fields {
     pending: Vec<schemas::PendingCall>,
     /// True if a run of this server is in progress.
     running: bool,
-    /// True if the last run was cut off before it answered, such as by the end of its process.
-    /// False if it ended because calls are pending. (The `interrupted` of a run's reply has another
-    /// meaning: `pending` has calls.)
+    /// True if the last run ended without an answer: it was cut off, such as by the end of its
+    /// process, or it failed or reached a limit. False if calls are pending. (The `interrupted` of
+    /// a run's reply has another meaning: `pending` has calls.)
     interrupted: bool,
 }
 
@@ -196,10 +196,11 @@ async fn list(
         query = query.after(after);
     }
     let page = store.list_page(query).await?;
+    let store_id = StoreId::of(&store);
     let running = app.runs.running(&user);
     let runs_by_thread: HashMap<_, _> = running
         .iter()
-        .filter(|run| run.key().agent == path.agent)
+        .filter(|run| run.key().store == store_id)
         .map(|run| (&run.key().thread, run))
         .collect();
     let threads = page.sessions.into_iter().map(|info| {
@@ -261,7 +262,7 @@ async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedTh
         .ok_or_else(|| ApiError::no_thread(&id))?;
     let key = RunKey {
         user: caller.id().clone(),
-        agent: path.agent.clone(),
+        store: StoreId::of(&store),
         thread: id,
     };
     Ok(OwnedThread { store, key, state })
@@ -281,6 +282,8 @@ async fn get(
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());
     let has_no_answer = !running && is_interrupted(&state);
+    // A copy of a thread has copies of calls, which wait in the original alone.
+    state.pending = own_pending(&state).cloned().collect();
     Ok(Json(ThreadReply {
         running,
         // A run of another process may still answer.
@@ -314,10 +317,14 @@ async fn delete(
     path: Path,
 ) -> Result<StatusCode, ApiError> {
     let thread = owned_thread(&app, &caller, &path).await?;
-    thread.session().delete().await?;
-    let key = &thread.key;
-    app.runs.forget_thread(key);
-    app.traces.remove_thread(&key.user, &key.agent, &key.thread);
+    let removed_ids = thread.session().delete().await?;
+    let mut key = thread.key.clone();
+    // The thread itself also if another request has removed it meanwhile.
+    for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
+        key.thread = id;
+        app.runs.forget_thread(&key);
+        app.traces.remove_thread(&key);
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

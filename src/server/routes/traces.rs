@@ -83,6 +83,8 @@ struct TraceReply {
     agent_id: Arc<str>,
     /// In milliseconds since the Unix epoch.
     started_at: u64,
+    /// The spans as trees. A trace has at most 1,000 spans and events and 256 KiB; a last span
+    /// `dropped` has the number of spans, attributes and events beyond, `parts`.
     spans: Vec<SpanReply>,
     events: Vec<EventReply>,
 }
@@ -118,9 +120,9 @@ async fn list(
     }
     let traces = app.traces.list(caller.id(), limit).into_iter();
     let traces = traces.map(|trace| TraceInfo {
-        spans: trace.recorder.spans().len(),
+        spans: trace.recorder.span_count(),
         trace_id: trace.id,
-        thread_id: trace.thread,
+        thread_id: trace.key.thread,
         agent_id: trace.agent,
         started_at: milliseconds(trace.started_at),
     });
@@ -153,15 +155,28 @@ impl TraceReply {
             at_ms: in_ms(event.at),
             metadata: event.metadata,
         });
+        let mut span_trees = tree(&spans);
+        span_trees.extend(dropped_parts(trace.recorder.dropped()));
         Self {
             trace_id: trace.id,
-            thread_id: trace.thread,
+            thread_id: trace.key.thread,
             agent_id: trace.agent,
             started_at: milliseconds(trace.started_at),
-            spans: tree(&spans),
+            spans: span_trees,
             events: events.collect(),
         }
     }
+}
+
+/// Returns the span that stands for what a full trace has not recorded.
+fn dropped_parts(count: usize) -> Option<SpanReply> {
+    (count > 0).then(|| SpanReply {
+        name: "dropped".to_owned(),
+        start_ms: 0.0,
+        duration_ms: Some(0.0),
+        attributes: Map::from_iter([("parts".to_owned(), count.into())]),
+        children: Vec::new(),
+    })
 }
 
 /// Returns the spans as trees.

@@ -6,6 +6,7 @@ mod log;
 mod position;
 mod reader;
 mod server_run;
+mod store_id;
 mod table;
 mod user_streams;
 
@@ -13,6 +14,7 @@ pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
 pub(crate) use reader::Reader;
 pub(crate) use server_run::ServerRun;
+pub(crate) use store_id::StoreId;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
 pub(crate) use user_streams::{ReaderPermit, ReaderRefusal};
 

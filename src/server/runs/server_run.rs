@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
-use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
+use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemKind};
 use crate::session::AgentState;
 use crate::tool::Answer;
 use crate::util::panic::catch_async;
@@ -40,6 +40,8 @@ pub(crate) type RunEnd = Arc<Result<RunOutput>>;
 pub(crate) struct ServerRun {
     id: Arc<str>,
     key: RunKey,
+    agent: Arc<str>,
+    shows_folders: bool,
     handle: RunHandle,
     log: Log,
     questions: Questions,
@@ -55,6 +57,8 @@ pub(crate) struct ServerRun {
 pub(super) struct ServerRunParts {
     pub(super) id: Arc<str>,
     pub(super) key: RunKey,
+    pub(super) agent: Arc<str>,
+    pub(super) shows_folders: bool,
     pub(super) handle: RunHandle,
     pub(super) log: Log,
     pub(super) questions: Questions,
@@ -66,6 +70,8 @@ impl ServerRun {
         Self {
             id: parts.id,
             key: parts.key,
+            agent: parts.agent,
+            shows_folders: parts.shows_folders,
             handle: parts.handle,
             log: parts.log,
             questions: parts.questions,
@@ -83,9 +89,14 @@ impl ServerRun {
         &self.id
     }
 
-    /// Returns the user, the agent and the thread.
+    /// Returns the user, the store and the thread.
     pub(crate) fn key(&self) -> &RunKey {
         &self.key
+    }
+
+    /// Returns the id of the agent.
+    pub(crate) fn agent(&self) -> &Arc<str> {
+        &self.agent
     }
 
     /// Returns the handle that interrupts and steers the run.
@@ -270,7 +281,10 @@ impl ServerRun {
             };
             match message {
                 Some(message) if message.is_result() => *last = Some(message),
-                Some(message) => {
+                Some(mut message) => {
+                    if !self.shows_folders {
+                        hide_folder(&mut message);
+                    }
                     self.questions.record(&message);
                     self.log.append(message);
                 }
@@ -307,6 +321,24 @@ impl ServerRun {
         self.questions.close();
         self.ended_at.get_or_init(Instant::now);
         self.is_over.send_replace(true);
+    }
+}
+
+impl Drop for ServerRun {
+    /// Ends the task, which at this point only waits to drop the log.
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+    }
+}
+
+/// Removes the folder of the server from the start of a run.
+fn hide_folder(message: &mut SdkMessage) {
+    if let SdkMessage::System(event) = message
+        && let SystemKind::Init(init) = &mut event.kind
+    {
+        init.cwd.clear();
     }
 }
 

@@ -16,19 +16,23 @@ use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
+use super::store_id::StoreId;
 use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
 
-/// A thread of an agent of a user, which has one run at a time.
+/// A thread of a user in a store, which has one run at a time, of any agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunKey {
     pub(crate) user: Arc<str>,
-    pub(crate) agent: Arc<str>,
+    pub(crate) store: StoreId,
     pub(crate) thread: Arc<str>,
 }
 
 /// A run to start.
 pub(crate) struct StartRun {
     pub(crate) key: RunKey,
+    pub(crate) agent: Arc<str>,
+    /// True if the messages may name the folders of the server.
+    pub(crate) shows_folders: bool,
     /// Not polled yet.
     pub(crate) run: Run,
     /// The run's id, the state before it and its input.
@@ -113,6 +117,8 @@ impl RunTable {
     pub(crate) fn start(&self, start: StartRun) -> Result<Arc<ServerRun>, RunRefusal> {
         let StartRun {
             key,
+            agent,
+            shows_folders,
             run,
             options,
             parks_questions,
@@ -128,6 +134,8 @@ impl RunTable {
             log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
             user_streams: inner.streams_of(&key.user, limits),
             key: key.clone(),
+            agent,
+            shows_folders,
         };
         let server_run = Arc::new(ServerRun::new(parts));
         let earlier = inner.runs.insert(key, server_run.clone());
@@ -142,6 +150,17 @@ impl RunTable {
     /// Returns the run of a thread, or the last one while its log is kept.
     pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<ServerRun>> {
         lock(&self.0.inner).runs.get(key).cloned()
+    }
+
+    /// Returns the run in progress of an agent in a thread of the user, whatever its store.
+    pub(crate) fn running_of(
+        &self,
+        user: &str,
+        agent: &str,
+        thread: &str,
+    ) -> Option<Arc<ServerRun>> {
+        let mut runs = self.running(user).into_iter();
+        runs.find(|run| *run.key().thread == *thread && **run.agent() == *agent)
     }
 
     /// Acquires the permit for an open stream of the user.
@@ -246,7 +265,8 @@ impl RunTable {
         }
     }
 
-    /// Polls a run to its end, and drops its log some time later.
+    /// Polls a run to its end, and drops its log some time later. A log that is dropped before,
+    /// such as for a newer one, takes this task with it.
     async fn drive(self, server_run: Arc<ServerRun>, run: Run) {
         let key = server_run.key().clone();
         let weak_run = Arc::downgrade(&server_run);

@@ -20,7 +20,7 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new(run_id: Arc<str>) -> Self {
         Self {
-            converter: StreamEvents::new().with_trace_id(run_id),
+            converter: StreamEvents::new().with_trace_id(run_id).with_subagents(),
             is_begun: false,
         }
     }

@@ -25,7 +25,9 @@ const AGENT_SESSIONS: usize = 1_000;
 const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Sessions in memory, dropped when they have not been used for the time to live (an hour by
-/// default).
+/// default). A session with a call that can be decided until a later time
+/// ([`AgentBuilder::approval_expiry`](crate::AgentBuilder::approval_expiry)) stays until then,
+/// unless the store is over a limit.
 ///
 /// Expired sessions are swept on access, at most every five minutes, and by
 /// [`sweep`](ThreadStore::sweep); a session that a run has leased is never swept. There is no
@@ -241,12 +243,11 @@ impl SessionStore for ThreadStore {
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut threads = lock(&self.0);
-        let ttl = threads.ttl;
         // Checked and removed under one lock, so that there is no write in between.
-        Ok(threads.retain(|entry| {
+        Ok(threads.retain(|threads, entry| {
             !entry.exists
                 || entry.held
-                || entry.is_expired(ttl)
+                || threads.is_expired(entry)
                 || !entry.info().is_older_than(older_than)
         }))
     }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::session::agent_state::AgentState;
+use crate::session::agent_state::{AgentState, PendingCall};
 use crate::session::info::SessionInfo;
 use crate::session::record::Record;
 use crate::session::size::SessionSize;
@@ -99,7 +99,7 @@ impl Threads {
     /// The sessions that exist and have not expired.
     pub(super) fn live(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.entries.values().map(|entry| &**entry);
-        entries.filter(|entry| entry.exists && !entry.is_expired(self.ttl))
+        entries.filter(move |entry| entry.exists && !self.is_expired(entry))
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Entry> {
@@ -113,7 +113,7 @@ impl Threads {
     /// Prepares for an access to `id`: removes expired sessions.
     pub(super) fn begin(&mut self, id: &str) {
         self.sweep_if_due();
-        if self.get(id).is_some_and(|entry| entry.is_expired(self.ttl)) {
+        if self.get(id).is_some_and(|entry| self.is_expired(entry)) {
             self.remove(id);
         }
     }
@@ -211,9 +211,9 @@ impl Threads {
 
     /// Keeps the sessions for which `is_kept` returns `true`. Returns the number of the others,
     /// which are removed.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&Entry) -> bool) -> usize {
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&Self, &Entry) -> bool) -> usize {
         let entries = self.entries.iter();
-        let removed = entries.filter(|(_, entry)| !is_kept(entry));
+        let removed = entries.filter(|(_, entry)| !is_kept(self, entry));
         let removed_ids: Vec<_> = removed.map(|(id, _)| id.clone()).collect();
         for id in &removed_ids {
             self.remove(id);
@@ -223,9 +223,20 @@ impl Threads {
 
     /// Removes the expired sessions and returns their number.
     pub(super) fn sweep(&mut self) -> usize {
-        let ttl = self.ttl;
         self.swept_at = Instant::now();
-        self.retain(|entry| !entry.is_expired(ttl))
+        self.retain(|threads, entry| !threads.is_expired(entry))
+    }
+
+    /// Returns `true` if the time to live of an entry is over. It has no time limit while one of
+    /// its calls can still be decided, unless the store is over a limit: calls that wait must not
+    /// fill the memory for as long as they wait.
+    pub(super) fn is_expired(&self, entry: &Entry) -> bool {
+        let is_unused = !entry.held && entry.last_access.elapsed() >= self.ttl;
+        is_unused && (self.is_over_limit() || !entry.has_open_decision())
+    }
+
+    fn is_over_limit(&self) -> bool {
+        self.count > self.bounds.sessions || self.bytes > self.bounds.bytes
     }
 
     fn sweep_if_due(&mut self) {
@@ -238,7 +249,7 @@ impl Threads {
     /// was used last, sessions in use, and sessions with pending calls.
     pub(super) fn make_room(&mut self) {
         let mut dropped_count = 0;
-        while self.count > self.bounds.sessions || self.bytes > self.bounds.bytes {
+        while self.is_over_limit() {
             let oldest_entry = self.idle.first_key_value();
             let Some((_, id)) = oldest_entry.filter(|(used, _)| **used < self.clock) else {
                 break;
@@ -293,16 +304,28 @@ impl Entry {
         size_of::<Self>().saturating_add(self.size.total()) as u64
     }
 
-    pub(super) fn is_expired(&self, ttl: Duration) -> bool {
-        !self.held && self.last_access.elapsed() >= ttl
+    /// Returns the calls of this session that wait for approval. Those that a fork was copied with
+    /// wait in the session it was copied from.
+    fn pending_calls(&self) -> impl Iterator<Item = &PendingCall> {
+        let state = &self.session.state;
+        let pending = state.pending.iter();
+        pending.filter(move |call| call.session_id == state.thread_id)
     }
 
     /// Returns `true` if calls of this session wait for approval. Calls that were copied into a
     /// fork wait in the original session.
     fn has_pending_calls(&self) -> bool {
-        let state = &self.session.state;
-        let mut pending = state.pending.iter();
-        pending.any(|call| call.session_id == state.thread_id)
+        self.pending_calls().next().is_some()
+    }
+
+    /// Returns `true` if a call waits for approval until a time that has not come yet.
+    fn has_open_decision(&self) -> bool {
+        let expiries = self.pending_calls().filter_map(|call| call.expires_at_ms);
+        let latest = expiries.max().map(Duration::from_millis);
+        latest.is_some_and(|expiry| {
+            let expiry = UNIX_EPOCH.checked_add(expiry);
+            expiry.is_none_or(|expiry| expiry >= SystemTime::now())
+        })
     }
 
     /// Returns `true` if the session may be dropped to stay within the limits.

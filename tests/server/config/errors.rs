@@ -1,6 +1,6 @@
 //! The place and the text of each fault.
 
-use agentcore::config::{AgentConfig, Config};
+use agentcore::config::{AgentConfig, Config, Untrusted};
 use agentcore::permission::PermissionConfig;
 use agentcore::testing::ScriptedModel;
 use agentcore::{ErrorKind, FuncTool, Secret};
@@ -101,6 +101,7 @@ fn each_fault_has_its_place_and_names_the_key() {
             r#"2:1: unknown key "model"; use one of: agents, defaults"#,
         ),
         ("defaults: {}", r#"1:1: the key "agents" is missing"#),
+        ("agents:\n  a:\n", r#"2:4: the key "model" is missing"#),
         (
             "defaults: { debugg: true }\nagents: {}",
             r#"1:13: unknown key "debugg"; did you mean "debug"?"#,
@@ -117,6 +118,24 @@ fn each_fault_has_its_place_and_names_the_key() {
     for (yaml, expected) in cases {
         assert_eq!(error(yaml), format!("config:{expected}"), "{yaml}");
     }
+}
+
+#[test]
+fn key_mcp_is_an_error_that_names_what_is_missing() {
+    let reason = "the key \"mcp\" needs a client of the Model Context Protocol, which this version \
+                  of agentcore does not have; remove the key, and register the tools in Rust";
+    for (yaml, place) in [
+        ("model: m\nmcp: { servers: [] }", "2:1"),
+        ("agents:\n  a: { model: m, mcp: }", "2:18"),
+        ("defaults: { mcp: {} }\nagents:\n  a: { model: m }", "1:13"),
+    ] {
+        assert_eq!(error(yaml), format!("config:{place}: {reason}"), "{yaml}");
+    }
+    let untrusted = Untrusted::from_yaml("mcp: {}").unwrap_err().to_string();
+    assert_eq!(untrusted, format!("config:1:1: {reason}"));
+    let json = AgentConfig::from_json(r#"{"model": "m", "mcp": {}}"#);
+    let text = json.unwrap_err().to_string();
+    assert_eq!(text, format!("agent:1:16: {reason}"));
 }
 
 #[test]

@@ -394,3 +394,14 @@ async fn sessions_are_kept_in_the_store_of_the_configuration() {
     let state = again.session("th_1").state().await.unwrap();
     assert_eq!(state.unwrap().messages.len(), 2);
 }
+
+#[test]
+fn agent_without_keys_has_the_defaults() {
+    let yaml = "defaults: { model: m, debug: true }\nagents:\n  default:\n  empty: {}\n  \
+                brief: { system_prompt: Be brief. }";
+    let config = Config::from_yaml(yaml).unwrap();
+    for (id, agent) in config.agents() {
+        assert_eq!((&*agent.model, agent.debug), ("m", true), "{id}");
+    }
+    assert_eq!(config.agents().count(), 3);
+}

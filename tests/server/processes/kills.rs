@@ -6,11 +6,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use agentcore::SessionStore;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http::Event;
 
-use super::{ServerProcess, effects, files, input};
+use super::{ASKS, ServerProcess, effects, files, input};
 
 /// The number of kills; more by hand.
 const KILLS: &str = "AGENTCORE_SERVER_KILLS";
@@ -159,4 +159,61 @@ async fn killed_server_loses_nothing_that_it_sent_and_repeats_no_call() {
         let state = store.load(&info.id).await.unwrap().unwrap().state;
         state.messages.validate_for_model().unwrap();
     }
+}
+
+#[tokio::test]
+async fn call_that_waited_when_its_server_was_killed_runs_once_after_the_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut server = ServerProcess::start(folder, &[(ASKS, "1")]);
+    // In this format, a call waits in the store at once.
+    let message = json!({"id": "m", "role": "user", "content": "parked"});
+    let body = json!({"threadId": "th", "runId": "r", "messages": [message], "tools": [],
+        "context": [], "state": {}, "forwardedProps": {}});
+    let run = server.post(USER, "/agents/stream?format=ag-ui", body);
+    let events = run.open().await.events().await;
+    let end = &events.last().unwrap().data;
+    assert!(end.contains("\"type\":\"interrupt\""), "{end}");
+    server.kill();
+
+    let mut server = ServerProcess::start(folder, &[(ASKS, "1")]);
+    let thread = server.get(USER, "/agents/default/threads/th").send().await;
+    let call = thread.ok(200)["pending"][0].clone();
+    assert_eq!(effects(folder, "call_parked"), 0);
+    let decision = json!({"id": call["id"], "args_hash": call["args_hash"], "decision": "allow"});
+    let body = json!({"thread_id": "th", "decisions": [decision]});
+    let reply = server
+        .post(USER, "/agents/resume", body.clone())
+        .send()
+        .await;
+    let reply = reply.ok(200);
+    let response = reply["response"].as_str().unwrap();
+    assert!(response.contains("acted for call_parked"), "{response}");
+    server.kill();
+
+    let server = ServerProcess::start(folder, &[(ASKS, "1")]);
+    let reply = server.post(USER, "/agents/resume", body).send().await;
+    reply.error(409);
+    assert_eq!(effects(folder, "call_parked"), 1);
+}
+
+#[tokio::test]
+async fn call_whose_question_was_open_when_its_server_was_killed_did_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut server = ServerProcess::start(folder, &[(ASKS, "1")]);
+    let run = server.post(USER, "/agents/stream", input("th", "asked"));
+    let mut stream = run.open().await;
+    stream.until("on_permission_request").await;
+    server.kill();
+
+    let server = ServerProcess::start(folder, &[]);
+    let thread = server.get(USER, "/agents/default/threads/th").send().await;
+    let thread = thread.ok(200);
+    assert_eq!(thread["interrupted"], true, "{thread}");
+    let reply = server.post(USER, "/agents/invoke", input("th", "asked"));
+    let reply = reply.send().await.ok(200);
+    let response = reply["response"].as_str().unwrap();
+    assert!(response.contains("it did not run"), "{response}");
+    assert_eq!(effects(folder, "call_asked"), 0);
 }

@@ -28,7 +28,7 @@ use agentcore::{
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::agents::login;
+use crate::agents::{AskAlways, login};
 use crate::http::Request;
 
 const FOLDER: &str = "AGENTCORE_SERVER_FOLDER";
@@ -38,6 +38,8 @@ const DATABASE: &str = "AGENTCORE_SERVER_DATABASE";
 const PREFIX: &str = "AGENTCORE_SERVER_PREFIX";
 /// Set if the calls of the tool do not end.
 const HANGS: &str = "AGENTCORE_SERVER_HANGS";
+/// Set if each call needs an approval.
+const ASKS: &str = "AGENTCORE_SERVER_ASKS";
 
 /// The server, if this process is one. It ends by being killed, or by a signal.
 #[test]
@@ -95,7 +97,11 @@ fn agent(folder: &Path) -> AgentBuilder {
         });
         Ok::<ModelStream, _>(events.boxed())
     });
-    AgentBuilder::new(model).tool(act(folder.join("effects")))
+    let builder = AgentBuilder::new(model).tool(act(folder.join("effects")));
+    match std::env::var_os(ASKS) {
+        Some(_) => builder.permissions(AskAlways),
+        None => builder,
+    }
 }
 
 fn answer(last: Option<&Message>, input: &str) -> Vec<ModelEvent> {

@@ -10,11 +10,14 @@ use agentcore::hooks::{TodoListHook, TracingHook};
 use agentcore::permission::PermissionConfig;
 use agentcore::registry::{Instance, Registry};
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, Error, ErrorKind, SdkMessage};
+use agentcore::{
+    Agent, AgentBuilder, Decision, Error, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage,
+};
 use futures::future::join_all;
 use serde_json::json;
 
 use super::{empty, registry};
+use crate::agents::AskAlways;
 
 fn hooks(instance: &Instance) -> Vec<String> {
     let info = instance.agent().info();
@@ -359,4 +362,31 @@ async fn skills_are_those_of_the_configuration() {
         (&*skills[0].name, &*skills[0].description),
         ("greet", "Greets")
     );
+}
+
+/// As a server has it: the call waits longer than the default store keeps a session.
+#[tokio::test(start_paused = true)]
+async fn call_that_waits_in_the_default_store_is_decided_hours_later() {
+    let model = ScriptedModel::new().call("act", json!({})).say("Done.");
+    let act = FuncTool::new("act", "Acts", json!({"type": "object"}), |_, _| async {
+        "acted"
+    });
+    let builder = AgentBuilder::new(model).tool(act).permissions(AskAlways);
+    let registry = Registry::new().complete_with(|builder| {
+        builder
+            .unanswered(OnUnanswered::Park)
+            .approval_expiry(Duration::from_secs(24 * 3_600))
+    });
+    registry.register_template("default", builder).unwrap();
+    let ann = registry.get_or_clone("default", "ann").await.unwrap();
+    let output = ann.session("th_1").run("Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let call = output.pending()[0].clone();
+    drop(ann);
+
+    tokio::time::advance(Duration::from_secs(23 * 3_600)).await;
+    let ann = registry.get_or_clone("default", "ann").await.unwrap();
+    let decisions = vec![Decision::allow(&call)];
+    let output = ann.session("th_1").resume(decisions).await.unwrap();
+    assert_eq!(output.text, "Done.");
 }

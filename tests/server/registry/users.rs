@@ -1,6 +1,6 @@
 //! Two users see nothing of each other.
 
-use agentcore::config::{AgentConfig, BackendCfg, MemoryCfg};
+use agentcore::config::{AgentConfig, BackendCfg, Config, MemoryCfg};
 use agentcore::session::ListQuery;
 use agentcore::testing::ScriptedModel;
 use agentcore::{ErrorKind, SessionStore, ThreadStore};
@@ -215,4 +215,67 @@ async fn agents_that_name_the_same_store_share_its_sessions() {
             .unwrap()
             .is_none()
     );
+}
+
+/// A file of a new program: no `workdir`, and the skills next to the file.
+#[tokio::test]
+async fn skills_next_to_the_file_are_found_in_the_workspace_of_each_user() {
+    const SKILL: &str = "---\nname: greet\ndescription: Greets\n---\nSay hello.";
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let skill = folder.join("skills/greet/SKILL.md");
+    let of_bob = folder.join("users/bob/own/wave/SKILL.md");
+    for (path, text) in [(&skill, SKILL), (&of_bob, &SKILL.replace("greet", "wave"))] {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let path = skill.to_str().unwrap();
+    for backend in ["{ type: local }", "{ type: local, workdir: . }"] {
+        let yaml = format!("model: m\nbackend: {backend}\nskills: {{ paths: [./skills, ./own] }}");
+        std::fs::write(folder.join("agents.yaml"), yaml).unwrap();
+        let model = ScriptedModel::new()
+            .call("read_file", json!({ "path": path }))
+            .call(
+                "write_file",
+                json!({"path": path, "content": "Say nothing."}),
+            )
+            .say("done");
+        let registry = empty(model);
+        let config = Config::load(folder.join("agents.yaml")).unwrap();
+        registry.register_config(&config).unwrap();
+        for (user, names) in [("ann", &["greet"][..]), ("bob", &["greet", "wave"])] {
+            let instance = registry.get_or_clone("default", user).await.unwrap();
+            let skills = instance.skills().await.into_iter();
+            let mut found: Vec<_> = skills.map(|skill| skill.name.to_string()).collect();
+            found.sort();
+            assert_eq!(found, names, "{backend} {user}");
+        }
+        let ann = registry.get_or_clone("default", "ann").await.unwrap();
+        let output = ann.session("th_1").run("Go").await.unwrap();
+        let results = texts(&output.messages);
+        assert!(results[0].contains("Say hello."), "{results:?}");
+        assert!(results[1].starts_with("Error"), "{results:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&skill).unwrap(), SKILL);
+}
+
+#[tokio::test]
+async fn skills_of_the_whole_workdir_show_no_files_of_other_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let notes = folder.join("users/bob/notes.txt");
+    std::fs::create_dir_all(notes.parent().unwrap()).unwrap();
+    std::fs::write(&notes, "of Bob").unwrap();
+    for paths in [".", "./users", "./users/bob"] {
+        let yaml = format!("model: m\nbackend: {{ type: local }}\nskills: {{ paths: [{paths}] }}");
+        std::fs::write(folder.join("agents.yaml"), yaml).unwrap();
+        let read = json!({"path": notes.to_str().unwrap()});
+        let registry = empty(ScriptedModel::new().call("read_file", read).say("done"));
+        let config = Config::load(folder.join("agents.yaml")).unwrap();
+        registry.register_config(&config).unwrap();
+        let ann = registry.get_or_clone("default", "ann").await.unwrap();
+        let output = ann.session("th_1").run("Look").await.unwrap();
+        let results = texts(&output.messages).concat();
+        assert!(!results.contains("of Bob"), "{paths}: {results}");
+    }
 }

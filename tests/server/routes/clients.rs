@@ -82,6 +82,24 @@ async fn ag_ui_interrupt_is_resumed_and_a_foreign_entry_is_an_error_of_the_run()
 }
 
 #[tokio::test]
+async fn ag_ui_message_with_an_empty_list_of_answers_is_answered() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let message = |id: &str| json!({"id": id, "role": "user", "content": id});
+    for id in ["one", "two"] {
+        let mut body = ag_ui(&json!([message(id)]));
+        body["resume"] = json!([]);
+        let events = run(&server, AG_UI, body).await;
+        let answer = format!("You said: {id}");
+        assert!(
+            events.iter().any(|event| event["delta"] == answer),
+            "{events:?}"
+        );
+    }
+    let thread = server.get("/agents/default/threads/th").send().await;
+    assert_eq!(thread.ok(200)["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
 async fn ai_sdk_run_ends_with_done_and_is_approved() {
     let server = TestServer::start(Server::new().agent("default", asking())).await;
     let user = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go"}]});

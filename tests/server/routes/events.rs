@@ -114,21 +114,47 @@ async fn events_without_a_run_are_a_204_and_without_a_thread_a_404() {
     );
 }
 
+/// Such as while a background task runs, or the other calls of an answer.
 #[tokio::test]
-async fn events_of_a_thread_that_was_answered_are_a_204_without_its_lease() {
-    let store = ThreadStore::new();
-    let server = Server::new().agent("default", echo()).store(store.clone());
-    let server = TestServer::start(server).await;
-    let agent = echo().store(store.clone()).build().unwrap();
-    agent
-        .session("th")
-        .user_id("local")
-        .run("Hi")
-        .await
-        .unwrap();
-    // If the server asked for the lease, it would take the thread for one that runs elsewhere.
-    let _lease = store.lease("th").await.unwrap();
-    assert_eq!(server.get(EVENTS).open().await.status, 204);
+async fn events_of_a_thread_that_is_held_elsewhere_last_until_it_is_released() {
+    let answered = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello."},
+        ],
+    });
+    let call = json!({"id": "call_1", "name": "act", "args": {}});
+    let waiting = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+        ],
+        "pending": [{
+            "id": "p", "session_id": "th", "call": call, "question": "Sure?", "args_hash": "1",
+        }],
+    });
+    for (state, reason) in [(answered, "completed"), (waiting, "tool_deferred")] {
+        let store = ThreadStore::new();
+        store
+            .import("th", state.to_string().as_bytes())
+            .await
+            .unwrap();
+        let server = Server::new().agent("default", echo()).store(store.clone());
+        let server = TestServer::start(server).await;
+        assert_eq!(server.get(EVENTS).open().await.status, 204);
+        let lease = store.lease("th").await.unwrap();
+        let mut events = server.get(&format!("{EVENTS}?format=sdk")).open().await;
+        assert!(events.event().await.unwrap().data.contains("\"state\""));
+        drop(lease);
+        let events = events.events().await;
+        let end = &events.last().unwrap().data;
+        assert!(end.contains(reason), "{end}");
+        assert_eq!(server.get(EVENTS).open().await.status, 204);
+    }
 }
 
 /// Counts the leases of a store.

@@ -9,6 +9,7 @@ mod files;
 mod flow;
 mod questions;
 mod runs;
+mod shared_threads;
 mod site;
 mod threads;
 mod tools;

@@ -271,6 +271,22 @@ async fn list_marks_the_threads_that_wait_for_a_person() {
 }
 
 #[tokio::test]
+async fn copy_of_a_thread_that_waits_shows_no_question() {
+    let server = parking().await;
+    parked(&server, "th").await;
+    let reply = server.post("/agents/default/threads/th/fork", json!({}));
+    let reply = reply.send().await.ok(201);
+    let copy = reply["thread_id"].as_str().unwrap();
+    for (thread, count) in [("th", 1), (copy, 0)] {
+        let path = format!("/agents/default/threads/{thread}");
+        let state = server.get(&path).send().await.ok(200);
+        let pending = state["pending"].as_array();
+        assert_eq!(pending.map_or(0, Vec::len), count, "{thread}");
+        assert_eq!(state["interrupted"], false, "{thread}");
+    }
+}
+
+#[tokio::test]
 async fn resume_without_a_thread_or_decisions_is_an_error() {
     let server = parking().await;
     let call = parked(&server, "th").await;

@@ -135,6 +135,11 @@ async fn body_with_an_unknown_key_is_a_400_that_names_the_near_one() {
             "\"content\"",
         ),
         (
+            "/agents/default/threads/th/interrupt",
+            json!({"reason": "x"}),
+            "unknown key",
+        ),
+        (
             "/agents/default/threads/th/fork",
             json!({"position": 1}),
             "use one of: at",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agentcore::server::Server;
+use agentcore::server::{Server, StreamFormat};
 use serde_json::Value;
 
 use crate::agents::echo;
@@ -115,6 +115,54 @@ async fn description_has_every_route_and_no_open_reference() {
         assert!(paths.contains_key(path), "{path}");
     }
     references(&document, &document);
+}
+
+#[tokio::test]
+async fn description_has_the_formats_of_streams_and_the_errors_of_public_routes() {
+    let server = server().await;
+    let document = server.get("/openapi.json").send().await.ok(200);
+    let stream = &document["paths"]["/agents/{id}/stream"]["post"];
+    let content = stream["responses"]["200"]["content"].as_object().unwrap();
+    for kind in ["text/event-stream", "application/x-ndjson"] {
+        assert!(content.contains_key(kind), "{content:?}");
+    }
+    let parameters = stream["parameters"].as_array().unwrap();
+    let format = parameters.iter().find(|one| one["name"] == "format");
+    let format = resolved(&format.unwrap()["schema"], &document);
+    let names = format["enum"].as_array().unwrap();
+    let names: Vec<_> = names.iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["events", "sdk", "ndjson", "ag-ui", "ai-sdk"]);
+    for name in names {
+        name.parse::<StreamFormat>().unwrap();
+    }
+
+    let body = &stream["requestBody"]["content"]["application/json"]["schema"];
+    let body = resolved(body, &document);
+    let bodies = body["anyOf"].as_array().unwrap().iter();
+    let keys = bodies.map(|body| {
+        let properties = &resolved(body, &document)["properties"];
+        let keys = properties.as_object().unwrap().keys();
+        keys.map(String::as_str).collect::<BTreeSet<_>>()
+    });
+    let keys: Vec<_> = keys.collect();
+    for (keys, key) in keys.iter().zip(["input_id", "threadId", "trigger"]) {
+        assert!(keys.contains(key), "{keys:?}");
+    }
+    assert_eq!(keys.len(), 3);
+
+    for path in ["/", "/healthz"] {
+        let responses = &document["paths"][path]["get"]["responses"];
+        let responses = responses.as_object().unwrap();
+        let has = |status: &str| responses.contains_key(status);
+        assert!(has("400") && has("403") && !has("401"), "{path}");
+    }
+}
+
+/// The schema itself, or the one that it refers to.
+fn resolved<'a>(schema: &'a Value, document: &'a Value) -> &'a Value {
+    let target = schema.get("$ref").and_then(Value::as_str);
+    let pointer = target.map(|target| target.strip_prefix('#').unwrap());
+    pointer.map_or(schema, |pointer| document.pointer(pointer).unwrap())
 }
 
 /// Checks that each reference leads to a schema.

@@ -7,8 +7,8 @@ use agentcore::config::{AgentConfig, BackendCfg};
 #[cfg(feature = "docker")]
 use agentcore::registry::Registry;
 use agentcore::server::Server;
-#[cfg(feature = "docker")]
 use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool};
 use serde_json::json;
 
 use crate::agents::{Gate, caller, echo, input_in, login};
@@ -235,6 +235,32 @@ async fn folder_of_a_thread_is_shown_to_admins_alone() {
         let path = format!("/agents/default/threads/{user}");
         let thread = server.get(&path).of_user(user).send().await;
         assert_eq!(thread.ok(200)["cwd"], cwd, "{user}");
+        for format in ["sdk", "ndjson"] {
+            let path = format!("/agents/stream?format={format}");
+            let run = server.post(&path, input_in(user, "Hi"));
+            let text = run.of_user(user).send().await.text();
+            assert!(text.contains("\"subtype\":\"init\""), "{text}");
+            assert_eq!(text.contains("/srv/agents"), user == "admin", "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn thread_without_an_answer_is_interrupted_whatever_ended_its_run() {
+    let schema = json!({"type": "object"});
+    let act = FuncTool::new("act", "Acts", schema, |_, _| async { "acted" });
+    let failing = ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no"));
+    let server = Server::new()
+        .agent("limited", caller("act", json!({})).tool(act).max_turns(1))
+        .agent("failing", AgentBuilder::new(failing))
+        .agent("default", echo());
+    let server = TestServer::start(server).await;
+    for (agent, is_interrupted) in [("limited", true), ("failing", true), ("default", false)] {
+        let run = server.post(&format!("/agents/{agent}/stream"), input_in(agent, "Hi"));
+        run.open().await.events().await;
+        let path = format!("/agents/{agent}/threads/{agent}");
+        let thread = server.get(&path).send().await.ok(200);
+        assert_eq!(thread["interrupted"], is_interrupted, "{agent}");
     }
 }
 

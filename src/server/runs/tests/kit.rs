@@ -1,6 +1,6 @@
 //! Messages, logs and runs for the tests.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +24,7 @@ use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::log::Log;
 use super::super::reader::Reader;
 use super::super::server_run::ServerRun;
+use super::super::store_id::StoreId;
 use super::super::table::{RunKey, RunRefusal, RunTable, StartRun};
 
 pub(super) const FORMATS: [StreamFormat; 5] = [
@@ -117,10 +118,16 @@ pub(super) fn table(limits: RunLimits, on_disconnect: OnDisconnect) -> RunTable 
     RunTable::new(limits, on_disconnect)
 }
 
+/// A key of one store, the same for all tests.
 pub(super) fn key(user: &str, thread: &str) -> RunKey {
+    static STORE: LazyLock<Arc<dyn SessionStore>> = LazyLock::new(|| Arc::new(ThreadStore::new()));
+    key_in(&STORE, user, thread)
+}
+
+pub(super) fn key_in(store: &Arc<dyn SessionStore>, user: &str, thread: &str) -> RunKey {
     RunKey {
         user: user.into(),
-        agent: "default".into(),
+        store: StoreId::of(store),
         thread: thread.into(),
     }
 }
@@ -204,6 +211,8 @@ pub(super) fn start(
     let options = EncoderOptions::new(format!("run_{}", key.thread));
     table.start(StartRun {
         key,
+        agent: "default".into(),
+        shows_folders: true,
         run,
         options,
         parks_questions: false,

@@ -1,11 +1,13 @@
 //! The table of runs, their questions and their readers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::run::ExitReason;
+use crate::session::{SessionStore, ThreadStore};
 use crate::testing::{ScriptedModel, Step};
 use crate::tool::Answer;
 
@@ -14,7 +16,7 @@ use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::table::RunRefusal;
 use super::super::user_streams::ReaderRefusal;
-use super::kit::{agent, key, rest, start, table, until};
+use super::kit::{agent, key, key_in, rest, start, table, until};
 
 fn hanging() -> ScriptedModel {
     ScriptedModel::new().step(Step::text("Well").then_hang())
@@ -40,6 +42,21 @@ async fn second_run_of_a_session_is_refused_until_the_first_has_ended() {
     assert_eq!(table.find(&key("a", "s")).unwrap().id(), second.id());
     let end = second.finished().await.unwrap();
     assert_eq!(end.as_ref().as_ref().unwrap().text, "Again.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_of_the_same_name_in_two_stores_have_a_run_each() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("1").say("2"));
+    let stores: [Arc<dyn SessionStore>; 2] = [(); 2].map(|()| Arc::new(ThreadStore::new()) as _);
+    let [one, two] = stores.each_ref().map(|store| key_in(store, "a", "s"));
+    let first = start(&table, one.clone(), &agent).unwrap();
+    first.finished().await;
+    let second = start(&table, two.clone(), &agent).unwrap();
+    assert_eq!(table.find(&one).unwrap().id(), first.id());
+    assert!(Arc::ptr_eq(&table.find(&two).unwrap(), &second));
+    table.forget_thread(&one);
+    assert!(table.find(&one).is_none() && table.find(&two).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,6 +190,28 @@ async fn logs_of_ended_runs_are_as_many_as_runs_may_be() {
     }
     let has_logs = ["1", "2", "3"].map(|session| table.find(&key("a", session)).is_some());
     assert_eq!(has_logs, [false, true, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_runs_leave_no_more_tasks_than_logs() {
+    const RUNS: usize = 300;
+    let table = table(RunLimits::default().with_runs(2, 2), OnDisconnect::Detach);
+    let model = (0..RUNS).fold(ScriptedModel::new(), |model, _| model.say("ok"));
+    let agent = agent(model);
+    for number in 0..RUNS {
+        // In new threads, and over and over in one.
+        let thread = format!("{}", number % 7 * number);
+        let run = start(&table, key("a", &thread), &agent).unwrap();
+        run.finished().await;
+    }
+    // The tasks that were ended by now are removed when the runtime comes to them.
+    sleep(Duration::from_secs(1)).await;
+    let metrics = tokio::runtime::Handle::current().metrics();
+    assert!(
+        metrics.num_alive_tasks() <= 3,
+        "{}",
+        metrics.num_alive_tasks()
+    );
 }
 
 #[tokio::test(start_paused = true)]

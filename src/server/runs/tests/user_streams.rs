@@ -87,6 +87,8 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     let run = table
         .start(StartRun {
             key: key("a", "s"),
+            agent: "default".into(),
+            shows_folders: true,
             run: agent.session("s").run("Go"),
             options: EncoderOptions::new("run").with_state(AgentState::new("s")),
             parks_questions: false,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use super::super::media::media;
 use super::super::run_input::RunInput;
 
 /// A `RunAgentInput`. The tools, the state and the properties of the client are ignored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgUiInput {
     pub(crate) thread_id: Arc<str>,
@@ -27,12 +28,15 @@ pub(crate) struct AgUiInput {
     pub(crate) resume: Option<Vec<ResumeEntry>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "AgUiMessage")]
 struct InputMessage {
     #[serde(default)]
     id: Arc<str>,
     role: String,
+    /// A text, or a list of parts.
     #[serde(default)]
+    #[schemars(with = "Value")]
     content: Option<InputContent>,
 }
 
@@ -83,14 +87,15 @@ enum Source {
     Unknown,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "AgUiContext")]
 struct Context {
     description: String,
     value: String,
 }
 
 /// The answer to one interrupt.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResumeEntry {
     interrupt_id: Arc<str>,
@@ -99,14 +104,14 @@ pub(crate) struct ResumeEntry {
     payload: Option<ResumePayload>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ResumeStatus {
     Resolved,
     Cancelled,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResumePayload {
     approved: Option<bool>,
@@ -163,7 +168,8 @@ impl AgUiInput {
         format!("\n\nContext:{}", lines.collect::<String>())
     }
 
-    /// Returns the decisions about the pending calls; `None` if the request has none.
+    /// Returns the decisions about the pending calls; `None` if the request has none. Clients may
+    /// send an empty list when nothing is pending.
     ///
     /// # Errors
     ///
@@ -203,7 +209,7 @@ impl AgUiInput {
                 "the interrupt {:?} has no entry; `resume` covers every call that waits",
                 call.id
             ))),
-            None => Ok(Some(decisions)),
+            None => Ok(Some(decisions).filter(|decisions| !decisions.is_empty())),
         }
     }
 }
@@ -414,5 +420,11 @@ mod tests {
             assert!(error.to_string().contains(text), "{error}");
         }
         assert!(body(&json!({})).decisions(&calls, 5).unwrap().is_none());
+    }
+
+    #[test]
+    fn empty_list_of_entries_without_a_pending_call_is_no_decision() {
+        let body = body(&json!({"resume": []}));
+        assert!(body.decisions(&[], 5).unwrap().is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::agent::Decision;
@@ -13,7 +14,7 @@ use super::super::media::media;
 use super::super::run_input::RunInput;
 
 /// The body that `DefaultChatTransport` sends.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AiSdkInput {
     /// The thread.
@@ -24,7 +25,7 @@ pub(crate) struct AiSdkInput {
 }
 
 /// The reason of the request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
     #[default]
@@ -32,7 +33,7 @@ pub(crate) enum Trigger {
     RegenerateMessage,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct UiMessage {
     #[serde(default)]
     id: Arc<str>,
@@ -42,7 +43,7 @@ struct UiMessage {
 }
 
 /// The fields of all parts that are read; parts of static tools have the tool in their type.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UiPart {
     #[serde(rename = "type")]
@@ -56,7 +57,7 @@ struct UiPart {
 }
 
 /// The person's answer to an approval request.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Approval {
     id: Arc<str>,
     approved: Option<bool>,

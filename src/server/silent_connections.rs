@@ -1,0 +1,101 @@
+//! The connections on which no request has arrived yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use tokio::task::AbortHandle;
+
+use crate::util::sync::lock;
+
+/// The connections that have not sent the head of a request. A server that is full closes the oldest
+/// of them for a new connection, so that connections which only wait keep no client out.
+#[derive(Clone, Default)]
+pub(super) struct SilentConnections(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    next_number: u64,
+    /// The tasks of the connections, in the order in which they began.
+    tasks: BTreeMap<u64, AbortHandle>,
+}
+
+/// The place of a connection among them, which it leaves with its first request or with its end.
+#[derive(Clone)]
+pub(super) struct Place(Arc<Entry>);
+
+struct Entry {
+    connections: SilentConnections,
+    number: u64,
+}
+
+impl SilentConnections {
+    /// Returns the place of the next connection.
+    pub(super) fn next(&self) -> Place {
+        let mut inner = lock(&self.0);
+        inner.next_number += 1;
+        Place(Arc::new(Entry {
+            connections: self.clone(),
+            number: inner.next_number,
+        }))
+    }
+
+    /// Closes the connection that has been silent for the longest time, if there is one.
+    pub(super) fn close_oldest(&self) {
+        let oldest = lock(&self.0).tasks.pop_first();
+        if let Some((_, task)) = oldest {
+            task.abort();
+        }
+    }
+}
+
+impl Place {
+    /// Takes the place with the task that `spawn` starts.
+    pub(super) fn enter(&self, spawn: impl FnOnce() -> AbortHandle) {
+        // Under the lock: the task may run at once, and leaves only what has been entered.
+        let mut inner = lock(&self.0.connections.0);
+        inner.tasks.insert(self.0.number, spawn());
+    }
+}
+
+impl Entry {
+    fn leave(&self) {
+        lock(&self.connections.0).tasks.remove(&self.number);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// The routes, as the service of one connection that leaves its place with the first request.
+pub(super) struct Reported {
+    routes: TowerToHyperService<Router>,
+    place: Place,
+}
+
+impl Reported {
+    pub(super) fn new(router: Router, place: Place) -> Self {
+        Self {
+            routes: TowerToHyperService::new(router),
+            place,
+        }
+    }
+}
+
+impl Service<Request<Incoming>> for Reported {
+    type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
+    type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.place.0.leave();
+        self.routes.call(request)
+    }
+}
