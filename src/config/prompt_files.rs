@@ -119,7 +119,7 @@ impl AgentConfig {
 
     /// Returns the location of a folder of skills. In the `workdir` of users' workspaces, a folder
     /// that exists is one that all users share, for each workspace is a folder of its own; the
-    /// workspaces themselves are shared with nobody.
+    /// workspaces themselves are not shared.
     fn location_of_skills(&self, path: &str, has_owner: bool) -> FileLocation {
         let location = self.location(path);
         let is_in_workspace = matches!(location, FileLocation::Workspace(_));

@@ -78,7 +78,7 @@ impl Instance {
         read(&self.current).agent.clone()
     }
 
-    /// Returns the store of its sessions: the registry's own handle, which tells stores apart.
+    /// Returns the store of its sessions: the registry's own handle, by which stores are compared.
     #[cfg(feature = "server")]
     pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
         &self.store

@@ -25,11 +25,11 @@ const ATTRIBUTE_BYTES: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct BoundedRecorder {
     inner: MemoryRecorder,
-    taken: Arc<Mutex<Taken>>,
+    usage: Arc<Mutex<Usage>>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Usage {
     spans: usize,
     events: usize,
     bytes: usize,
@@ -47,30 +47,30 @@ impl BoundedRecorder {
     }
 
     pub(super) fn span_count(&self) -> usize {
-        lock(&self.taken).spans
+        lock(&self.usage).spans
     }
 
     /// Returns the number of spans, attributes and events that were not recorded.
     pub(super) fn dropped(&self) -> usize {
-        lock(&self.taken).dropped
+        lock(&self.usage).dropped
     }
 
     fn span(&self, name: &str, start: impl FnOnce() -> Box<dyn SpanHandle>) -> Box<dyn SpanHandle> {
-        let mut taken = lock(&self.taken);
-        if !taken.has_room_for_part() || !taken.take(PART_BYTES + name.len()) {
-            taken.dropped += 1;
-            return Box::new(DroppedSpan(self.taken.clone()));
+        let mut usage = lock(&self.usage);
+        if !usage.has_room_for_part() || !usage.take(PART_BYTES + name.len()) {
+            usage.dropped += 1;
+            return Box::new(DroppedSpan(self.usage.clone()));
         }
-        taken.spans += 1;
-        drop(taken);
+        usage.spans += 1;
+        drop(usage);
         Box::new(BoundedSpan {
             inner: start(),
-            taken: self.taken.clone(),
+            usage: self.usage.clone(),
         })
     }
 }
 
-impl Taken {
+impl Usage {
     fn has_room_for_part(&self) -> bool {
         self.spans + self.events < MAX_PARTS
     }
@@ -96,13 +96,13 @@ impl TraceRecorder for BoundedRecorder {
 
     fn record_event(&self, name: &str, metadata: Value) {
         let bytes = PART_BYTES + name.len() + json_len(&metadata);
-        let mut taken = lock(&self.taken);
-        if !taken.has_room_for_part() || !taken.take(bytes) {
-            taken.dropped += 1;
+        let mut usage = lock(&self.usage);
+        if !usage.has_room_for_part() || !usage.take(bytes) {
+            usage.dropped += 1;
             return;
         }
-        taken.events += 1;
-        drop(taken);
+        usage.events += 1;
+        drop(usage);
         self.inner.record_event(name, metadata);
     }
 }
@@ -110,7 +110,7 @@ impl TraceRecorder for BoundedRecorder {
 /// A span that is recorded. An attribute that is set again counts again.
 struct BoundedSpan {
     inner: Box<dyn SpanHandle>,
-    taken: Arc<Mutex<Taken>>,
+    usage: Arc<Mutex<Usage>>,
 }
 
 impl SpanHandle for BoundedSpan {
@@ -121,9 +121,9 @@ impl SpanHandle for BoundedSpan {
     fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle {
         let bytes = ATTRIBUTE_BYTES + key.len() + json_len(&value);
         let has_room = {
-            let mut taken = lock(&self.taken);
-            let has_room = taken.take(bytes);
-            taken.dropped += usize::from(!has_room);
+            let mut usage = lock(&self.usage);
+            let has_room = usage.take(bytes);
+            usage.dropped += usize::from(!has_room);
             has_room
         };
         if has_room {
@@ -138,7 +138,7 @@ impl SpanHandle for BoundedSpan {
 }
 
 /// A span that is only counted.
-struct DroppedSpan(Arc<Mutex<Taken>>);
+struct DroppedSpan(Arc<Mutex<Usage>>);
 
 impl SpanHandle for DroppedSpan {
     fn set(&mut self, _key: &str, _value: Value) -> &mut dyn SpanHandle {

@@ -12,8 +12,8 @@ use tokio::task::AbortHandle;
 
 use crate::util::sync::lock;
 
-/// The connections that have not sent the head of a request. A server that is full closes the oldest
-/// of them for a new connection, so that connections which only wait keep no client out.
+/// The connections that have not sent the head of a request. A server that is full closes the
+/// oldest of them for a new connection, so that connections which only wait keep no client out.
 #[derive(Clone, Default)]
 pub(super) struct SilentConnections(Arc<Mutex<Inner>>);
 

@@ -168,7 +168,7 @@ impl TraceReply {
     }
 }
 
-/// Returns the span that stands for what a full trace has not recorded.
+/// Returns a span with the number of the parts that a full trace has not recorded.
 fn dropped_parts(count: usize) -> Option<SpanReply> {
     (count > 0).then(|| SpanReply {
         name: "dropped".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::session::SessionStore;
 
-/// The identity of a store, which the agents of a server may share. It does not keep the store open.
+/// The identity of a store, which agents of a server may share. It does not keep the store open.
 #[derive(Clone)]
 pub(crate) struct StoreId(
     /// Keeps the address from being used again.

@@ -152,7 +152,7 @@ impl RunTable {
         lock(&self.0.inner).runs.get(key).cloned()
     }
 
-    /// Returns the run in progress of an agent in a thread of the user, whatever its store.
+    /// Returns the run in progress of an agent in a thread of the user, in any store.
     pub(crate) fn running_of(
         &self,
         user: &str,

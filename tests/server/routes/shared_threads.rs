@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::agents::{AskAlways, Gate, caller, echo, input_in};
 use crate::http::TestServer;
 
-/// A server whose agents `a` and `b` share a store, and `c` has one of its own. `a` waits in a call.
+/// A server whose agents `a` and `b` share a store, and `c` has one of its own. `a` waits in a
+/// call.
 async fn gated() -> (TestServer, Gate) {
     let (gate, tool) = Gate::new();
     let server = Server::new()
