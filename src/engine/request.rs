@@ -45,8 +45,8 @@ impl RequestBuilder {
     }
 
     /// Builds the request of this turn to count its tokens, not to send it: without the changes of
-    /// `modify_request` hooks, which run once for each request that is sent, and without the run's
-    /// provider cache, which expects each request to continue the one sent before.
+    /// `modify_request` hooks, which run once for each request that is sent. The run's provider cache
+    /// is only read: it expects each request to continue the one sent before.
     pub(super) fn build_unmodified(
         &mut self,
         config: &Config,
@@ -54,7 +54,8 @@ impl RequestBuilder {
         output: Option<&OutputFormat>,
     ) -> Result<ModelRequest> {
         let messages = self.checked_view(config, cx)?;
-        Ok(assemble(config, cx, output, messages))
+        let cache = cx.provider_cache().read_only();
+        Ok(assemble(config, cx, output, messages).with_provider_cache(cache))
     }
 
     /// The history as it is sent, repaired if it is not sendable.
