@@ -10,7 +10,9 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
 /// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back
-/// to the dialect that they came from only.
+/// to the dialect that they came from only; among servers with the dialect
+/// [`compatible`](Self::compatible), to the one with the same
+/// [name](super::OpenAi::provider).
 ///
 /// ```
 /// use agentcore::providers::OpenAi;
