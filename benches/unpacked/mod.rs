@@ -8,9 +8,13 @@ use super::{Kind, Meter, SCENARIOS, Scenario, count};
 const ROUNDS: usize = 7;
 
 /// The scenarios by name, and the most that each ratio may be. The bars leave room for noise.
-const ROWS: [(&str, f64); 6] = [
+const ROWS: [(&str, f64); 10] = [
     ("turn", 2.3),
+    ("turn-responses", 2.3),
+    ("turn-gemini", 2.3),
     ("tools", 1.8),
+    ("tools-responses", 1.8),
+    ("tools-gemini", 1.8),
     ("at-once-1000", 1.9),
     ("at-once-5000", 2.4),
     ("delta", 1.5),

@@ -54,7 +54,8 @@ impl RequestBuilder {
         output: Option<&OutputFormat>,
     ) -> Result<ModelRequest> {
         let messages = self.checked_view(config, cx)?;
-        Ok(assemble(config, cx, output, messages))
+        let cache = cx.provider_cache().read_only();
+        Ok(assemble(config, cx, output, messages).with_provider_cache(cache))
     }
 
     /// Returns the history to send, repaired if it is invalid.

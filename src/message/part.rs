@@ -100,7 +100,8 @@ pub enum MediaSource {
     Url(Arc<str>),
     /// A file that was uploaded to a provider. No other provider has it.
     File {
-        /// The provider's name, such as `anthropic`, `openai` or `gemini`.
+        /// The provider's name: `anthropic`, `openai`, `gemini` or `google-vertex`, or the name of
+        /// another server of the Responses API.
         provider: Arc<str>,
         /// The file's id; for Gemini its URI.
         id: Arc<str>,

@@ -14,7 +14,10 @@ use crate::util::sync::lock;
 /// Clones share the slot; a request made by hand has its own slot. Its content is a cache and may
 /// be lost at any time.
 #[derive(Clone, Default)]
-pub struct ProviderCache(Arc<Inner>);
+pub struct ProviderCache {
+    inner: Arc<Inner>,
+    is_read_only: bool,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -58,28 +61,53 @@ impl Counted {
 }
 
 impl ProviderCache {
-    /// Takes the stored value, if it is a `T`.
+    /// Takes the stored value, if it is a `T`. Returns `None` for a request that is counted and not
+    /// sent.
     pub fn take<T: Send + 'static>(&self) -> Option<Box<T>> {
-        lock(&self.0.slot).take()?.downcast().ok()
+        if self.is_read_only {
+            return None;
+        }
+        lock(&self.inner.slot).take()?.downcast().ok()
     }
 
-    /// Stores a value for the next request.
+    /// Stores a value for the next request. That of a request which is counted and not sent is
+    /// dropped.
     pub fn put<T: Send + 'static>(&self, value: Box<T>) {
-        *lock(&self.0.slot) = Some(value);
+        if !self.is_read_only {
+            *lock(&self.inner.slot) = Some(value);
+        }
+    }
+
+    /// Returns the slot for a request that is not sent: its content may be read, and stays.
+    pub(crate) fn read_only(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            is_read_only: true,
+        }
+    }
+
+    /// Reads the stored value of a request that is not sent, if it is a `T`.
+    #[cfg_attr(not(feature = "http"), expect(dead_code))]
+    pub(crate) fn read<T: 'static, R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
+        if !self.is_read_only {
+            return None;
+        }
+        let slot = lock(&self.inner.slot);
+        slot.as_ref()?.downcast_ref().map(read)
     }
 
     /// Returns the number of tokens of `messages`, of which those counted before are not counted
     /// again.
     pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
-        let mut counted = std::mem::take(&mut *lock(&self.0.counted));
+        let mut counted = std::mem::take(&mut *lock(&self.inner.counted));
         let tokens = counted.count(counter, messages.as_slice()).await;
-        *lock(&self.0.counted) = counted;
+        *lock(&self.inner.counted) = counted;
         tokens
     }
 
     /// The tokens of each message that was counted last.
     pub(crate) fn message_tokens(&self) -> Vec<u64> {
-        let counted = lock(&self.0.counted);
+        let counted = lock(&self.inner.counted);
         counted.0.iter().map(|message| message.tokens).collect()
     }
 }

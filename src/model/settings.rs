@@ -111,12 +111,20 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// None.
+    /// None, nor one that the provider runs itself.
     None,
     /// At least one call.
     Required,
     /// This one.
     Tool(Arc<str>),
+}
+
+impl ToolChoice {
+    /// Returns `true` if the model must call a tool.
+    #[cfg_attr(not(feature = "http"), expect(dead_code))]
+    pub(crate) fn is_forced(&self) -> bool {
+        matches!(self, Self::Required | Self::Tool(_))
+    }
 }
 
 /// The form of the answer.

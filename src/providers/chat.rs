@@ -9,6 +9,8 @@ use serde_json::value::RawValue;
 use crate::error::Result;
 use crate::message::{Message, Part, ProviderBlock};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
+use crate::util::hash::fnv1a;
+use crate::util::text::floor_char_boundary;
 
 use super::json::{write, write_text};
 use super::lenient::Text;
@@ -19,12 +21,16 @@ pub(super) const GAP: &str = "\n\n";
 /// The text of a message without content, which servers would refuse.
 pub(super) const EMPTY: &str = "(empty)";
 
-/// Returns the last `max_bytes` of a call's id: the id of another provider may be longer than an
-/// API accepts, and ids differ at their ends.
-pub(super) fn id_end(id: &str, max_bytes: usize) -> &str {
-    let excess = id.len().saturating_sub(max_bytes);
-    let start = (excess..=id.len()).find(|offset| id.is_char_boundary(*offset));
-    &id[start.unwrap_or(0)..]
+/// Returns a call's id in `max_bytes`: the id of another provider may be longer than an API accepts.
+/// One that is cut ends in the sixteen digits of a hash of the whole, so that two ids that differ
+/// stay different.
+pub(super) fn short_id(id: &str, max_bytes: usize) -> Cow<'_, str> {
+    if id.len() <= max_bytes {
+        return id.into();
+    }
+    let max_start = max_bytes.saturating_sub("_0123456789abcdef".len());
+    let end = floor_char_boundary(id, max_start);
+    format!("{}_{:016x}", &id[..end], fnv1a([id.as_bytes()])).into()
 }
 
 /// The function of a call, in a stream.

@@ -1,5 +1,6 @@
 //! Decoding a stream of bytes into a stream of events.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -108,35 +109,11 @@ pub(crate) fn recorded<D: Decoder>(
 
 /// Decodes `body` into events.
 pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading) -> ModelStream {
-    let Reading {
-        provider,
-        framing,
-        wanted,
-        secrets,
-    } = reading;
-    Box::pin(Decoding {
-        provider,
-        body: Some(body),
-        frames: match framing {
-            Framing::Sse => Frames::Unknown(Vec::new()),
-            Framing::Lines => Frames::Lines(LineDecoder::default()),
-        },
-        unread: false,
-        max_document: max_document(wanted.limits),
-        ignored_bytes: IgnoredBytes::new(wanted.limits),
-        decoder,
-        events: Events::new(wanted.join, wanted.limits),
-        opening: Vec::new(),
-        failure: None,
-        drain: None,
-        yields: 0,
-        drained: 0,
-        secrets,
-        share: wanted.buffers.map(|buffers| buffers.share()),
-    })
+    Box::pin(Decoding::new(body, decoder, reading))
 }
 
-struct Decoding<D> {
+/// The events of one answer.
+pub(crate) struct Decoding<D> {
     provider: Arc<str>,
     /// Absent once everything has been read.
     body: Option<ByteStream>,
@@ -166,7 +143,7 @@ impl<D: Decoder> Stream for Decoding<D> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let (mut chunks, mut bytes) = (0, 0);
+        let mut quiet = Quiet::default();
         loop {
             let is_done = this.decoder.is_done();
 
@@ -182,56 +159,128 @@ impl<D: Decoder> Stream for Decoding<D> {
                 }
             }
 
-            let Some(body) = this.body.as_mut() else {
+            if this.body.is_none() {
                 return Poll::Ready(None);
-            };
+            }
 
             if is_done {
                 ready!(this.poll_drain(cx));
                 continue;
             }
 
-            if chunks >= QUIET_CHUNKS || bytes >= QUIET_BYTES {
-                // Only comments and the like so far, all of them ready.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-
-            let step = if this.unread {
-                this.pump()
-            } else {
-                let next = match body.as_mut().poll_next(cx) {
-                    Poll::Ready(next) => next,
-                    Poll::Pending => {
-                        ready!(this.poll_silence(cx));
-                        None
-                    }
-                };
-                match next {
-                    Some(Ok(chunk)) => {
-                        this.drain = None;
-                        chunks += 1;
-                        bytes += chunk.len();
-                        this.ignored_bytes.add(chunk.len());
-                        this.chunk(chunk)
-                    }
-                    Some(Err(error)) if !this.decoder.is_complete() => Err(error),
-                    Some(Err(_)) | None => {
-                        this.body = None;
-                        this.end()
-                    }
-                }
-            };
-
-            if let Err(error) = step.and_then(|()| this.check_bytes()) {
-                this.body = None;
-                this.failure = Some(error);
-            }
+            ready!(this.poll_step(cx, &mut quiet));
         }
     }
 }
 
+/// The chunks, and their bytes, that one poll has read without emitting an event.
+#[derive(Default)]
+struct Quiet {
+    chunks: usize,
+    bytes: usize,
+}
+
 impl<D: Decoder> Decoding<D> {
+    pub(crate) fn new(body: ByteStream, decoder: D, reading: Reading) -> Self {
+        let Reading {
+            provider,
+            framing,
+            wanted,
+            secrets,
+        } = reading;
+        Self {
+            provider,
+            body: Some(body),
+            frames: match framing {
+                Framing::Sse => Frames::Unknown(Vec::new()),
+                Framing::Lines => Frames::Lines(LineDecoder::default()),
+            },
+            unread: false,
+            max_document: max_document(wanted.limits),
+            ignored_bytes: IgnoredBytes::new(wanted.limits),
+            decoder,
+            events: Events::new(wanted.join, wanted.limits),
+            opening: Vec::new(),
+            failure: None,
+            drain: None,
+            yields: 0,
+            drained: 0,
+            secrets,
+            share: wanted.buffers.map(|buffers| buffers.share()),
+        }
+    }
+
+    /// Reads up to the first event. Takes the error that stands in its place, if the server refused
+    /// the request.
+    pub(crate) async fn opening_refusal(&mut self) -> Option<Error> {
+        poll_fn(|cx| self.poll_opening(cx)).await;
+        let is_opening = self.events.len() == 0;
+        let is_refusal = |error: &mut Error| error.kind() == ErrorKind::InvalidRequest;
+        self.failure
+            .take_if(|error| is_opening && is_refusal(error))
+    }
+
+    /// Ends the answer with this error.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.body = None;
+        self.failure = Some(error);
+    }
+
+    fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut quiet = Quiet::default();
+        let is_quiet = |this: &Self| this.events.len() == 0 && this.failure.is_none();
+        while is_quiet(self) && self.body.is_some() && !self.decoder.is_done() {
+            ready!(self.poll_step(cx, &mut quiet));
+        }
+        Poll::Ready(())
+    }
+
+    /// Decodes what has been read, or reads and decodes the next chunk.
+    fn poll_step(&mut self, cx: &mut Context<'_>, quiet: &mut Quiet) -> Poll<()> {
+        let Some(body) = self.body.as_mut() else {
+            return Poll::Ready(());
+        };
+
+        if quiet.chunks >= QUIET_CHUNKS || quiet.bytes >= QUIET_BYTES {
+            // Only comments and the like so far, all of them ready.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+
+        let step = if self.unread {
+            self.pump()
+        } else {
+            let next = match body.as_mut().poll_next(cx) {
+                Poll::Ready(next) => next,
+                Poll::Pending => {
+                    ready!(self.poll_silence(cx));
+                    None
+                }
+            };
+            match next {
+                Some(Ok(chunk)) => {
+                    self.drain = None;
+                    quiet.chunks += 1;
+                    quiet.bytes += chunk.len();
+                    self.ignored_bytes.add(chunk.len());
+                    self.chunk(chunk)
+                }
+                Some(Err(error)) if !self.decoder.is_complete() => Err(error),
+                Some(Err(_)) | None => {
+                    self.body = None;
+                    self.end()
+                }
+            }
+        };
+
+        if let Err(error) = step.and_then(|()| self.check_bytes()) {
+            self.fail(error);
+            // What was held back came before the error.
+            self.events.release(None);
+        }
+        Poll::Ready(())
+    }
+
     /// Reads the rest of the body for at most [`DRAIN_TIME`], then drops it.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(body) = self.body.as_mut() {

@@ -9,6 +9,8 @@ use crate::model::{ModelEvent, ResponseLimits, Used, check_call};
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     queue: VecDeque<ModelEvent>,
+    /// The events that are held back, if events are.
+    held: Option<Vec<ModelEvent>>,
     join: bool,
     /// The size of the parts and calls that the decoder collects, since incomplete ones are in no
     /// event yet.
@@ -23,6 +25,7 @@ impl Events {
     pub(super) fn new(join: bool, limits: ResponseLimits) -> Self {
         Self {
             queue: VecDeque::new(),
+            held: None,
             join,
             collected: Used::new(limits),
             has_new_content: false,
@@ -95,7 +98,21 @@ impl Events {
             }
             _ => false,
         };
-        self.queue.push_back(event);
+        match &mut self.held {
+            Some(held) => held.push(event),
+            None => self.queue.push_back(event),
+        }
+    }
+
+    /// Holds the events that are added back until [`release`](Self::release).
+    pub(crate) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Emits `first`, then the events that were held back, and holds no further ones.
+    pub(crate) fn release(&mut self, first: Option<ModelEvent>) {
+        self.queue.extend(first);
+        self.queue.extend(self.held.take().into_iter().flatten());
     }
 
     /// Adds a piece of text. If events are joined, it is appended to the previous piece.
@@ -103,10 +120,12 @@ impl Events {
         if text.as_ref().is_empty() {
             return;
         }
-        self.has_new_content = true;
         match self.queue.back_mut() {
-            Some(ModelEvent::Text(last)) if self.join => last.push_str(text.as_ref()),
-            _ => self.queue.push_back(ModelEvent::Text(text.into())),
+            Some(ModelEvent::Text(last)) if self.join && self.held.is_none() => {
+                self.has_new_content = true;
+                last.push_str(text.as_ref());
+            }
+            _ => self.push(ModelEvent::Text(text.into())),
         }
     }
 }

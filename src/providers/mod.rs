@@ -30,19 +30,21 @@
 //!
 //! [`OpenAi`] sends each server the fields that it accepts: the prefix in [`resolve`] or the
 //! address selects its [`Dialect`](openai::Dialect). An answer's reasoning and signatures are sent
-//! back only to the server that they came from.
+//! back only to the server that they came from, with Azure and the self-hosted servers as one server
+//! each. Other servers are distinguished by their [names](OpenAi::provider); those without one share
+//! their reasoning.
 //!
 //! | server | sent back | adapted | an error before sending | checked by |
 //! |---|---|---|---|---|
-//! | OpenAI | | schemas that are no objects, in words; schemas that the strict mode refuses, without it | tools while newer models reason, stop sequences where a model takes none, efforts that a model lacks; recordings for models without `audio` in their name; documents other than PDF; more than 50 MB | strict server |
-//! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs; at `/openai/v1` the Responses API for deployments with the name of a model that needs it | efforts that a model lacks; PDF on Chat Completions; recordings, as at OpenAI, for the names of models | strict server |
+//! | OpenAI | | schemas that are no objects, in words; schemas that the strict mode refuses, without it | tools while newer models reason, stop sequences where a model takes none, efforts that a model lacks; recordings for models without `audio` in their name; images other than PNG, JPEG, WebP and GIF; documents other than PDF; more than 50 MB | strict server |
+//! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs; at `/openai/v1` the Responses API for deployments with the name of a model that needs it | tools, stop sequences, efforts and images, as at OpenAI, for the names of models; PDF on Chat Completions; recordings, as at OpenAI, for the names of models | strict server |
 //! | OpenRouter | `reasoning_details`, each entry whole | efforts and budgets in `reasoning` | | strict server |
 //! | DeepSeek | `reasoning_content`, in every answer of a conversation with tools | efforts; schemas in words | forced tools while a model thinks; PDF, recordings | strict server |
 //! | Mistral | thinking in the content | ids of calls; order of roles; later system messages; PDF as addresses | recordings for models other than Voxtral | strict server |
 //! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
 //! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
 //! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
-//! | Bedrock | `reasoning_content`, `reasoning` | hosted tools of Claude and their results are omitted | efforts that a model lacks; images, PDF, recordings | strict server |
+//! | Bedrock | `reasoning_content`, `reasoning`; of GPT, encrypted reasoning | ids of calls that begin again in every answer; hosted tools and their results are omitted | efforts that a model lacks; images, PDF, recordings | strict server |
 //! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
@@ -58,7 +60,8 @@
 //! # Requests
 //!
 //! Providers send one request and decode one stream. They never follow a redirect, and retry only
-//! once, without the reasoning or the level of thinking that a server refused. All share one
+//! once, without the reasoning or the level of thinking that a server refused, before its stream or at
+//! its beginning. All share one
 //! connection pool. A stream ends with an error if no byte arrives for the idle timeout; its total
 //! time is not limited, its size is limited by [`ResponseLimits`](crate::model::ResponseLimits). An
 //! interrupted answer is an error, never a short answer. Keys never appear in errors, log lines or
@@ -101,6 +104,7 @@ mod servers;
 pub mod sse;
 mod status;
 mod token_count;
+mod transformations;
 mod whole_calls;
 mod wholeness;
 mod window;

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
 use crate::util::blocking::blocking_if_large;
 
-use super::decode::{Framing, Reading, Wanted, decode};
+use super::decode::{Decoding, Framing, Reading, Wanted};
 use super::decoder::Decoder;
 use super::http::{Endpoint, Reply, Secrets};
 
@@ -35,12 +35,13 @@ pub(crate) struct ProviderRequest<'a> {
     pub(crate) warnings: Vec<String>,
     /// The maximum length of a body, in bytes. A longer one is not sent.
     pub(crate) max_body: usize,
-    /// Called at most once, if the answer is an [`ErrorKind::InvalidRequest`].
+    /// Called at most once, if the answer is an [`ErrorKind::InvalidRequest`] or begins with one.
     pub(crate) remedy: Option<MakeRemedy>,
 }
 
 /// Sends a request. `decoder` creates the answer's decoder from the request's id and the texts that
-/// must not appear in errors.
+/// must not appear in errors. If there may be a remedy, the future waits for the first event: a
+/// server may refuse a request in the stream, too.
 ///
 /// The future holds nothing of the request except its body.
 ///
@@ -50,34 +51,63 @@ pub(crate) struct ProviderRequest<'a> {
 /// [`Endpoint::post_stream`].
 pub(crate) fn send<'a, D: Decoder>(
     request: ProviderRequest<'a>,
-    decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Send + 'a,
+    decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Clone + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelStream>> {
     Box::pin(async move {
-        let mut warnings = request.warnings;
-        let endpoint = request.endpoint;
-        check_size(&request.body, request.max_body).map_err(|e| e.context(endpoint.provider()))?;
-        let reply = match endpoint.post_stream(&request.body).await {
+        let ProviderRequest {
+            endpoint,
+            body,
+            framing,
+            wanted,
+            mut warnings,
+            max_body,
+            mut remedy,
+        } = request;
+        check_size(&body, max_body).map_err(|e| e.context(endpoint.provider()))?;
+        let reply = match endpoint.post_stream(&body).await {
             Err(error) => {
-                let remedy = remedy_for(error, &request.body, request.remedy).await?;
-
+                let remedy = remedy_for(error, &body, remedy.take()).await?;
                 warnings.push(remedy.warning);
                 endpoint.post_stream(&remedy.body).await?
             }
             Ok(reply) => reply,
         };
-
-        let Reply { request_id, body } = reply;
-        let secrets = endpoint.secrets().clone();
-        let decoder = decoder(request_id, secrets.clone());
-        let reading = Reading {
-            provider: endpoint.provider().clone(),
-            framing: request.framing,
-            wanted: request.wanted,
-            secrets,
+        let answer_to = |reply: Reply| (reply, framing, wanted.clone());
+        let Some(make) = remedy else {
+            let answer = decoding(endpoint, answer_to(reply), decoder);
+            return Ok(with_warnings(answer.boxed(), warnings));
         };
 
-        Ok(with_warnings(decode(body, decoder, reading), warnings))
+        let mut answer = decoding(endpoint, answer_to(reply), decoder.clone());
+        if let Some(error) = answer.opening_refusal().await {
+            match remedy_for(error, &body, Some(make)).await {
+                Ok(remedy) => {
+                    warnings.push(remedy.warning);
+                    let reply = endpoint.post_stream(&remedy.body).await?;
+                    answer = decoding(endpoint, answer_to(reply), decoder);
+                }
+                Err(error) => answer.fail(error),
+            }
+        }
+        Ok(with_warnings(answer.boxed(), warnings))
     })
+}
+
+/// Returns the events of an answer that has begun.
+fn decoding<D: Decoder>(
+    endpoint: &Endpoint,
+    (reply, framing, wanted): (Reply, Framing, Wanted),
+    decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D,
+) -> Decoding<D> {
+    let secrets = endpoint.secrets().clone();
+    let decoder = decoder(reply.request_id, secrets.clone());
+    let reading = Reading {
+        provider: endpoint.provider().clone(),
+        framing,
+        wanted,
+        secrets,
+    };
+    Decoding::new(reply.body, decoder, reading)
 }
 
 fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
@@ -127,6 +157,7 @@ mod tests {
 
     use super::super::decoder::truncated;
     use super::super::events::Events;
+    use super::super::status;
     use super::*;
     use crate::model::{ModelRequest, StopReason};
     use crate::testing::{FaultServer, Reply};
@@ -139,6 +170,9 @@ mod tests {
 
     impl Decoder for OneLine {
         fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+            if data.starts_with('{') {
+                return Err(status::from_event(data, &Secrets::default()));
+            }
             out.push(ModelEvent::Start(Box::default()));
             out.text(data);
             out.push(ModelEvent::stop(StopReason::EndTurn));
@@ -243,6 +277,44 @@ mod tests {
         let events = events(&server, "first", &["one"], Some(remedy())).await;
         let warnings = ["one", "the reasoning was left out"];
         assert_eq!(events.unwrap(), answered_with(&warnings));
+        assert_eq!(bodies(&server), ["first", "second"]);
+    }
+
+    /// An answer whose first event is a refusal.
+    fn refused_in_the_stream(message: &str) -> Reply {
+        let code = "invalid_request_error";
+        Reply::ndjson([format!(
+            r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#
+        )])
+    }
+
+    #[tokio::test]
+    async fn request_that_is_refused_in_the_stream_is_sent_once_more() {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(refused_in_the_stream("invalid signature"));
+        server.reply(answer());
+        let events = events(&server, "first", &["one"], Some(remedy())).await;
+        let warnings = ["one", "the reasoning was left out"];
+        assert_eq!(events.unwrap(), answered_with(&warnings));
+        assert_eq!(bodies(&server), ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn refusal_in_the_stream_is_the_error_without_a_remedy() {
+        for (message, replies, has_remedy) in [("no", 1, true), ("signature", 1, false)] {
+            let server = FaultServer::start().await.unwrap();
+            server.fallback(refused_in_the_stream(message));
+            let remedy = has_remedy.then(remedy);
+            let error = events(&server, "first", &[], remedy).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+            assert!(error.text().starts_with("test: "), "{error}");
+            assert_eq!(server.requests().len(), replies, "{message}");
+        }
+
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(refused_in_the_stream("invalid signature"));
+        let error = events(&server, "first", &[], Some(remedy())).await;
+        assert!(error.unwrap_err().text().contains("invalid signature"));
         assert_eq!(bodies(&server), ["first", "second"]);
     }
 

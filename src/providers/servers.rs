@@ -243,6 +243,7 @@ fn bedrock(server: &Server, name: &str) -> Result<Arc<dyn Model>> {
     } else if name.starts_with("openai.") {
         let model = OpenAiResponses::compatible(format!("{base_url}/openai/v1"), name)
             .provider(server.prefix)
+            .hosted_tools(false)
             .key(key);
         model.check()?;
         Ok(Arc::new(model))

@@ -11,6 +11,10 @@ const DATED: &[(&str, &str)] = &[
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
     (
+        "src/providers/anthropic/container.rs",
+        "containers of servers end at a date",
+    ),
+    (
         "src/providers/status/errors.rs",
         "`retry-after` may be a date",
     ),

@@ -49,6 +49,8 @@ mod ollama;
 #[cfg(feature = "http")]
 mod openai;
 #[cfg(feature = "http")]
+mod own_blocks;
+#[cfg(feature = "http")]
 mod pictures;
 #[cfg(feature = "http")]
 mod provider_errors;

@@ -6,7 +6,14 @@
 //!   Completions, for example llama.cpp's `llama-server -m MODEL.gguf --port 8080`.
 //! * `AGENTCORE_TEST_ANTHROPIC`, such as `http://127.0.0.1:8080 smollm2`: any server of the
 //!   Messages API; llama.cpp speaks that one too.
+//! * `AGENTCORE_TEST_RESPONSES`, such as `http://127.0.0.1:8080/v1 smollm2`: any server of the
+//!   Responses API; llama.cpp and aimock have it.
+//! * `AGENTCORE_TEST_GEMINI`, such as `http://127.0.0.1:4010/v1beta gemini-3.8-flash`: a server of the
+//!   Gemini API, with its version.
 //! * `AGENTCORE_TEST_OLLAMA`, such as `http://127.0.0.1:11434 llama3.1:8b`.
+//!
+//! `AGENTCORE_TEST_DIALECTS` has the dialects, such as `llamacpp vllm`, in which the server of
+//! `AGENTCORE_TEST_OPENAI` is asked as well.
 //!
 //! Without its variable a test says so and passes.
 
@@ -14,7 +21,8 @@ use std::time::Duration;
 
 use agentcore::hooks::SummarizationHook;
 use agentcore::model::ModelProfile;
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::openai::Dialect;
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, OpenAiAuto, OpenAiResponses};
 use agentcore::testing::{StrictModel, conformance};
 use agentcore::{AgentBuilder, ExitReason, Model};
 
@@ -106,6 +114,78 @@ async fn real_anthropic() {
     if let Some((address, model)) = server("AGENTCORE_TEST_ANTHROPIC") {
         converse(|| {
             Anthropic::new(model.as_str(), "no-key")
+                .base_url(&address)
+                .max_output_tokens(40)
+        })
+        .await;
+    }
+}
+
+/// The dialect of this name, as in the prefix of a model.
+fn dialect(name: &str) -> Dialect {
+    match name {
+        "openai" => Dialect::openai(),
+        "azure" => Dialect::azure(),
+        "openrouter" => Dialect::openrouter(),
+        "deepseek" => Dialect::deepseek(),
+        "mistral" => Dialect::mistral(),
+        "groq" => Dialect::groq(),
+        "xai" => Dialect::xai(),
+        "gemini" => Dialect::gemini(),
+        "bedrock" => Dialect::bedrock(),
+        "vllm" => Dialect::vllm(),
+        "llamacpp" => Dialect::llama_cpp(),
+        "lmstudio" => Dialect::lm_studio(),
+        name => panic!("no dialect {name:?}"),
+    }
+}
+
+#[tokio::test]
+async fn real_dialects() {
+    let Ok(names) = std::env::var("AGENTCORE_TEST_DIALECTS") else {
+        eprintln!("skipped: set AGENTCORE_TEST_DIALECTS to names of dialects to run this test");
+        return;
+    };
+    let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") else {
+        return;
+    };
+    for name in names.split_whitespace() {
+        eprintln!("{name}");
+        converse(|| {
+            OpenAi::compatible(&address, model.as_str())
+                .dialect(dialect(name))
+                .key("no-key")
+                .max_output_tokens(40)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn real_responses() {
+    let Some((address, model)) = server("AGENTCORE_TEST_RESPONSES") else {
+        return;
+    };
+    let responses = || {
+        OpenAiResponses::compatible(&address, model.as_str())
+            .key("no-key")
+            .max_output_tokens(40)
+    };
+    converse(responses).await;
+    // The server of the one API has the other, too.
+    let chat = || {
+        OpenAi::compatible(&address, model.as_str())
+            .key("no-key")
+            .max_output_tokens(40)
+    };
+    converse(|| OpenAiAuto::new(chat(), responses())).await;
+}
+
+#[tokio::test]
+async fn real_gemini() {
+    if let Some((address, model)) = server("AGENTCORE_TEST_GEMINI") {
+        converse(|| {
+            Gemini::new(model.as_str(), "no-key")
                 .base_url(&address)
                 .max_output_tokens(40)
         })

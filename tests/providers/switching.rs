@@ -220,7 +220,7 @@ impl Dialect {
                 let model = OpenAi::compatible(format!("{url}/openai/v1"), *model);
                 Arc::new(model.dialect(dialect()).key(azure::KEY))
             }
-            A => Arc::new(Anthropic::new("m", "key").base_url(url)),
+            A => Arc::new(Anthropic::new("claude-opus-4-6", "key").base_url(url)),
             O => Arc::new(OpenAi::compatible(url, "m")),
             L => Arc::new(Ollama::new("m").base_url(url)),
             R => Arc::new(OpenAiResponses::compatible(url, "gpt-6-luna")),

@@ -11,7 +11,6 @@ use crate::sdk::citations::annotations;
 
 use super::super::events::Events;
 use super::super::json::{Piece, fields_without};
-use super::PROVIDER;
 use super::events::{Block, Delta};
 
 /// A block that has begun and not ended.
@@ -45,12 +44,17 @@ impl Text {
 
     /// Returns the citations as annotations; `None` without a citation, or without a text that has
     /// them.
-    pub(super) fn finish(&self) -> Result<Option<Annotations>> {
+    pub(super) fn finish(&self, tag: &str) -> Result<Option<Annotations>> {
         if self.citations.is_empty() || !self.has_text {
             return Ok(None);
         }
         let list = serde_json::value::to_raw_value(&self.citations)?;
-        Ok(annotations(&list))
+        let mut annotations = annotations(&list);
+        let blocks = annotations.iter_mut().filter_map(|own| own.block.as_mut());
+        for block in blocks {
+            block.provider = Some(tag.into());
+        }
+        Ok(annotations)
     }
 }
 
@@ -98,9 +102,9 @@ impl Kept {
     ///
     /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if there are too
     /// many values in `input`, which comes as pieces of text.
-    pub(super) fn finish(self, out: &mut Events) -> Result<ProviderBlock> {
+    pub(super) fn finish(self, tag: &str, out: &mut Events) -> Result<ProviderBlock> {
         if self.is_untouched() {
-            return Ok(ProviderBlock::new(PROVIDER, self.start));
+            return Ok(ProviderBlock::new(tag, self.start));
         }
 
         let mut block: Map<String, Value> = serde_json::from_str(self.start.get())?;
@@ -123,7 +127,7 @@ impl Kept {
         }
 
         let raw = serde_json::value::to_raw_value(&block)?;
-        Ok(ProviderBlock::new(PROVIDER, raw))
+        Ok(ProviderBlock::new(tag, raw))
     }
 }
 
@@ -219,11 +223,11 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
             .is_none_or(|raw| raw.trim().is_empty())
 }
 
-/// Returns a kept block as a part.
-pub(super) fn part(state: State, out: &mut Events) -> Result<Option<Part>> {
+/// Returns a kept block as a part with this mark.
+pub(super) fn part(state: State, tag: &str, out: &mut Events) -> Result<Option<Part>> {
     Ok(match state {
-        State::Thinking(kept) => Some(Part::Thinking(kept.finish(out)?)),
-        State::Other(kept) => Some(Part::Opaque(kept.finish(out)?)),
+        State::Thinking(kept) => Some(Part::Thinking(kept.finish(tag, out)?)),
+        State::Other(kept) => Some(Part::Opaque(kept.finish(tag, out)?)),
         State::Text(_) | State::Tool { .. } => None,
     })
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::message::Part;
 use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
@@ -14,16 +13,20 @@ use super::super::hosted::with_hosted;
 use super::super::json::write_text;
 use super::super::media::{Target, check};
 use super::super::schema::claude::understood;
-use super::super::schema::instruction;
+use super::super::schema::{any_object, instruction};
+use super::PROVIDER;
+use super::container::container;
 use super::family::Family;
+use super::hosted::own_tools;
 use super::thinking::{Thinking, thinking};
-use super::wire::{MessagesWire, interrupted_call_warning, takes};
-use super::{CONTAINER, PROVIDER};
+use super::wire::{MessagesWire, interrupted_call_warning};
 
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) family: Option<&'a Family>,
+    /// The mark of the model's own blocks.
+    pub(super) tag: &'static str,
     pub(super) profile: &'a ModelProfile,
     /// True if the server runs tools itself.
     pub(super) has_hosted_tools: bool,
@@ -40,24 +43,21 @@ pub(super) fn body(
         family,
         profile,
         has_hosted_tools,
+        ..
     } = *options;
     let target = Target {
         model,
         takes_images: profile.images,
         api: "the Messages API",
     };
-    check(request, target, takes)?;
-    let wire = MessagesWire {
-        cache: request.settings.prompt_cache != Some(false),
-        long_cache: request.settings.long_prompt_cache == Some(true),
-        takes_images: profile.images,
-        has_hosted_tools,
-        binds_reasoning: family.is_some_and(|family| family.binds_thinking),
-    };
+    let wire = wire(request, options);
+    check(request, target, |part| wire.takes(part))?;
     let max_tokens = request
         .max_output_tokens
         .unwrap_or(profile.max_output_tokens);
-    let thinking = thinking(request, model, family, max_tokens)?;
+    let tool_choice = tool_choice(request, has_hosted_tools);
+    let is_forced = tool_choice.is_some() && request.tool_choice.is_forced();
+    let thinking = thinking(request, model, family, max_tokens, is_forced)?;
     let mut warnings = Vec::new();
     warnings.extend(sampling_warning(request, model, family));
     let form = form(request, family);
@@ -71,7 +71,7 @@ pub(super) fn body(
             fields.put("stop_sequences", &*request.stop)?;
         }
 
-        fields.option("tool_choice", tool_choice(request))?;
+        fields.option("tool_choice", tool_choice)?;
         let provider = has_hosted_tools.then_some(PROVIDER);
         let (tools, warning) = with_hosted(sections.tools, &request.hosted_tools, provider)?;
         warnings.extend(warning);
@@ -91,6 +91,17 @@ pub(super) fn body(
     }
     warnings.extend(encoded.warning.clone());
     Ok((encoded, warnings))
+}
+
+fn wire(request: &ModelRequest, options: &Options<'_>) -> MessagesWire {
+    MessagesWire {
+        tag: options.tag,
+        cache: request.settings.prompt_cache != Some(false),
+        long_cache: request.settings.long_prompt_cache == Some(true),
+        takes_images: options.profile.images,
+        has_hosted_tools: options.has_hosted_tools,
+        binds_reasoning: options.family.is_some_and(|family| family.binds_thinking),
+    }
 }
 
 /// The system prompt, with the text that asks for the form of the answer where no field does.
@@ -140,8 +151,10 @@ fn sampling_warning(
     })
 }
 
-fn tool_choice(request: &ModelRequest) -> Option<Value> {
-    if request.tools.is_empty() {
+/// Returns the choice among the tools of a request: its own, and those that the server runs.
+fn tool_choice(request: &ModelRequest, has_hosted_tools: bool) -> Option<Value> {
+    let mut hosted_tools = own_tools(request);
+    if request.tools.is_empty() && !(has_hosted_tools && hosted_tools.next().is_some()) {
         return None;
     }
 
@@ -161,31 +174,6 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     Some(choice)
 }
 
-/// Returns the container of the last answer that had one, for a request with a tool that runs code
-/// in it.
-fn container(request: &ModelRequest) -> Option<String> {
-    let runs_code = request.hosted_tools.iter().any(|tool| {
-        let kind = tool.raw.get("type").and_then(Value::as_str);
-        &*tool.provider == PROVIDER && kind.is_some_and(|kind| kind.starts_with("code_execution"))
-    });
-    if !runs_code {
-        return None;
-    }
-
-    let parts = request
-        .messages
-        .iter()
-        .rev()
-        .flat_map(|message| message.content().parts());
-    let blocks = parts.filter_map(|part| match part {
-        Part::Opaque(block) => Some(block),
-        _ => None,
-    });
-    let mut containers = blocks.filter(|block| block.provider.as_deref() == Some(CONTAINER));
-    let fields: Map<String, Value> = serde_json::from_str(containers.next()?.raw.get()).ok()?;
-    fields.get("id")?.as_str().map(str::to_owned)
-}
-
 /// The way to an answer that matches a schema.
 enum Form {
     /// By the API, with what it understands of the schema.
@@ -194,10 +182,11 @@ enum Form {
     Told(String),
 }
 
-/// "Any JSON object" has no counterpart and is omitted.
+/// "Any JSON object" has no field and is asked for in words.
 fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
-    let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format else {
-        return None;
+    let schema = match request.response_format.as_ref()? {
+        ResponseFormat::JsonObject => return Some(Form::Told(instruction(&any_object()))),
+        ResponseFormat::JsonSchema { schema, .. } => schema,
     };
     let has_schemas = family.is_none_or(|family| family.has_schemas);
     Some(match understood(schema).filter(|_| has_schemas) {

@@ -10,7 +10,7 @@ use super::super::json::{
 };
 use super::super::media::placeholder;
 use super::PROVIDER;
-use super::wire::takes;
+use super::wire::MessagesWire;
 
 /// An array of content blocks being written.
 pub(super) struct Blocks<'a> {
@@ -101,12 +101,15 @@ impl<'a> Blocks<'a> {
     }
 
     /// Adds the blocks of the content of a message or a result.
-    pub(super) fn media_and_text(&mut self, content: &Content, takes_images: bool) -> Result<()> {
+    pub(super) fn media_and_text(&mut self, content: &Content, wire: &MessagesWire) -> Result<()> {
+        let takes_images = wire.takes_images;
         for part in content.parts() {
             match part {
                 Part::Text(text) => self.text(text)?,
-                Part::Image(media) if takes_images && takes(part) => self.media("image", media)?,
-                Part::Document(media) if takes(part) => self.media("document", media)?,
+                Part::Image(media) if takes_images && wire.takes(part) => {
+                    self.media("image", media)?
+                }
+                Part::Document(media) if wire.takes(part) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
                 part => {
                     if let Some(text) = placeholder(part, takes_images) {
@@ -132,7 +135,8 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    pub(super) fn tool_use(&mut self, call: &ToolCall) -> Result<()> {
+    /// Adds a call. Its further fields go back to the server whose blocks have this mark.
+    pub(super) fn tool_use(&mut self, call: &ToolCall, tag: &str) -> Result<()> {
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_use","id":"#);
             write_call_identifier(out, &call.id)?;
@@ -141,18 +145,18 @@ impl<'a> Blocks<'a> {
             out.extend_from_slice(br#","input":"#);
             out.extend_from_slice(call_args(call)?.as_bytes());
             let extra = call.extra.as_deref();
-            write_fields(out, extra.filter(|fields| fields.is_for(PROVIDER)));
+            write_fields(out, extra.filter(|fields| fields.is_for(tag)));
             Ok(())
         })
     }
 
-    pub(super) fn tool_result(&mut self, result: &ToolResult, takes_images: bool) -> Result<()> {
+    pub(super) fn tool_result(&mut self, result: &ToolResult, wire: &MessagesWire) -> Result<()> {
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write_call_identifier(out, &result.tool_call_id)?;
             out.extend_from_slice(br#","content":"#);
             let mut blocks = Blocks::open(out);
-            blocks.media_and_text(&result.content, takes_images)?;
+            blocks.media_and_text(&result.content, wire)?;
             if blocks.is_empty() {
                 blocks.text(NO_OUTPUT)?;
             }

@@ -19,12 +19,13 @@ use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
+use super::super::transformations;
+use super::CONTAINER;
 use super::blocks::{State, Text, may_be_cut_off, part, written_args};
 use super::events::{
     BLOCK_DELTA, Block, BlockDelta, Ending, Event, Message, StopDetails, WireUsage, citation,
-    raw_delta,
+    is_unknown_event, raw_delta,
 };
-use super::{CONTAINER, PROVIDER};
 
 /// The memory of a delta that is collected as it came, without its text.
 const RAW_DELTA: usize = 48;
@@ -35,6 +36,8 @@ const RAW_DELTA: usize = 48;
 /// once and before its deltas, and nothing comes for a block that has ended. Kinds of events,
 /// blocks and deltas that are not known are ignored, or kept when they are part of the answer.
 pub(super) struct MessagesDecoder {
+    /// The mark of the blocks.
+    tag: &'static str,
     secrets: Secrets,
     request_id: Option<Arc<str>>,
     message_id: Option<Arc<str>>,
@@ -52,6 +55,8 @@ pub(super) struct MessagesDecoder {
     stop_sequence: Option<Arc<str>>,
     /// The container in which the server runs code.
     container: Option<Box<RawValue>>,
+    /// True once thinking that the server left out of the request was reported.
+    has_reported_changes: bool,
     done: bool,
     /// The text around the piece in a delta of the block `repeated_index`.
     repeated: Repeated,
@@ -59,8 +64,9 @@ pub(super) struct MessagesDecoder {
 }
 
 impl MessagesDecoder {
-    pub(super) fn new(request_id: Option<Arc<str>>, secrets: Secrets) -> Self {
+    pub(super) fn new(tag: &'static str, request_id: Option<Arc<str>>, secrets: Secrets) -> Self {
         Self {
+            tag,
             secrets,
             request_id,
             message_id: None,
@@ -73,6 +79,7 @@ impl MessagesDecoder {
             stop_reason: None,
             stop_sequence: None,
             container: None,
+            has_reported_changes: false,
             done: false,
             repeated: Repeated::default(),
             repeated_index: 0,
@@ -95,7 +102,17 @@ impl MessagesDecoder {
             out.push(ModelEvent::Usage(self.usage));
         }
 
+        self.report_changes(message.input_transformations, out);
         Ok(())
+    }
+
+    /// Reports the thinking that the server left out of the request, once.
+    fn report_changes(&mut self, changes: Option<&RawValue>, out: &mut Events) {
+        let warning = transformations::warning(changes, &self.secrets);
+        if let Some(text) = warning.filter(|_| !self.has_reported_changes) {
+            self.has_reported_changes = true;
+            out.push(ModelEvent::Warning(text));
+        }
     }
 
     fn begin_block(&mut self, index: u32, raw: &RawValue, out: &mut Events) -> Result<()> {
@@ -234,7 +251,7 @@ impl MessagesDecoder {
         };
 
         match state {
-            State::Text(text) => out.push(match text.finish()? {
+            State::Text(text) => out.push(match text.finish(self.tag)? {
                 Some(annotations) => ModelEvent::Part(Part::Annotations(annotations)),
                 None => ModelEvent::PartEnd,
             }),
@@ -249,7 +266,7 @@ impl MessagesDecoder {
                 out.collect_values(&args)?;
                 let mut call = ToolCall::from_raw(id, name, args);
                 if let Some(extra) = extra {
-                    call = call.with_extra(ProviderBlock::new(PROVIDER, extra));
+                    call = call.with_extra(ProviderBlock::new(self.tag, extra));
                 }
 
                 if self.doubtful.is_empty() && !may_be_cut_off(&call) {
@@ -259,7 +276,7 @@ impl MessagesDecoder {
                 }
             }
             state => {
-                if let Some(part) = part(state, out)? {
+                if let Some(part) = part(state, self.tag, out)? {
                     out.push(ModelEvent::Part(part));
                 }
             }
@@ -307,6 +324,7 @@ impl MessagesDecoder {
             self.container = Some(container.to_owned());
         }
 
+        self.report_changes(ending.input_transformations, out);
         let details = ending.stop_details.0.as_ref();
         let refusal = details.and_then(StopDetails::refusal);
         if let Some(text) = refusal {
@@ -463,28 +481,6 @@ fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> 
     out.collect_values(citation.get())?;
     state.add_citation(citation);
     Ok(())
-}
-
-/// Returns `true` if `data` is a JSON object whose type is none of those decoded here.
-fn is_unknown_event(data: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Kind {
-        #[serde(rename = "type")]
-        kind: String,
-    }
-
-    serde_json::from_str::<Kind>(data).is_ok_and(|event| {
-        !matches!(
-            &*event.kind,
-            BLOCK_DELTA
-                | "content_block_start"
-                | "content_block_stop"
-                | "message_start"
-                | "message_delta"
-                | "message_stop"
-                | "error"
-        )
-    })
 }
 
 fn out_of_order(what: impl std::fmt::Display) -> Error {

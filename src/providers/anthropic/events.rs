@@ -61,6 +61,9 @@ pub(super) struct Ending<'a> {
     /// The container of hosted tools: `{"id": "..", "expires_at": ".."}`.
     #[serde(borrow)]
     pub(super) container: Option<&'a RawValue>,
+    /// The thinking that the server left out of the request.
+    #[serde(borrow)]
+    pub(super) input_transformations: Option<&'a RawValue>,
 }
 
 /// The details of a refusal.
@@ -99,6 +102,8 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     pub(super) content: Option<Vec<&'a RawValue>>,
     pub(super) usage: Option<WireUsage>,
+    #[serde(borrow)]
+    pub(super) input_transformations: Option<&'a RawValue>,
 }
 
 /// The beginning of a block, or a whole one.
@@ -170,4 +175,26 @@ pub(super) fn citation(data: &str) -> Result<Option<&RawValue>> {
         citation: Option<&'a RawValue>,
     }
     Ok(serde_json::from_str::<Raw<'_>>(raw_delta(data)?.get())?.citation)
+}
+
+/// Returns `true` if `data` is a JSON object whose type is none of those that are decoded.
+pub(super) fn is_unknown_event(data: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+
+    serde_json::from_str::<Kind>(data).is_ok_and(|event| {
+        !matches!(
+            &*event.kind,
+            BLOCK_DELTA
+                | "content_block_start"
+                | "content_block_stop"
+                | "message_start"
+                | "message_delta"
+                | "message_stop"
+                | "error"
+        )
+    })
 }

@@ -1,8 +1,8 @@
 //! Tools that the server runs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::model::HostedTool;
+use crate::model::{HostedTool, ModelRequest};
 
 use super::PROVIDER;
 
@@ -34,4 +34,10 @@ pub fn web_fetch() -> HostedTool {
 pub fn code_execution() -> HostedTool {
     let tool = json!({"type": "code_execution_20260521", "name": "code_execution"});
     HostedTool::new(PROVIDER, tool)
+}
+
+/// Returns the tools of a request that this provider runs.
+pub(super) fn own_tools(request: &ModelRequest) -> impl Iterator<Item = &Value> {
+    let tools = request.hosted_tools.iter();
+    tools.filter_map(|tool| (&*tool.provider == PROVIDER).then_some(&*tool.raw))
 }

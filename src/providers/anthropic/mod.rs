@@ -15,6 +15,7 @@
 mod blocks;
 mod body;
 mod capabilities;
+mod container;
 mod content;
 mod decode;
 mod events;
@@ -28,4 +29,4 @@ mod wire;
 
 pub use hosted::{code_execution, web_fetch, web_search};
 pub use model::{Anthropic, decode};
-use wire::{CONTAINER, PROVIDER};
+use wire::{COMPATIBLE, CONTAINER, PROVIDER};

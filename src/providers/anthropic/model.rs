@@ -19,13 +19,13 @@ use super::super::env;
 use super::super::http::is_path_segment;
 use super::super::send::{ProviderRequest, send};
 use super::super::token_count::count_tokens;
-use super::PROVIDER;
 use super::body::{Options, body};
 use super::capabilities::{reported_family, reported_profile};
 use super::decode::MessagesDecoder;
 use super::family::{Family, family};
 use super::profile::profile;
 use super::remedy::remedy;
+use super::{COMPATIBLE, PROVIDER};
 
 const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
@@ -189,6 +189,7 @@ impl Anthropic {
             let options = Options {
                 model,
                 family,
+                tag: tag(family),
                 profile,
                 has_hosted_tools: self.has_hosted_tools,
             };
@@ -197,6 +198,15 @@ impl Anthropic {
         match request.model.as_deref().filter(|name| *name != own) {
             Some(name) => encode(name, family(name).as_ref(), &profile(name)),
             None => encode(own, self.family.as_ref(), &self.connection.profile),
+        }
+    }
+
+    /// Returns the mark of the blocks of the model that a request is for.
+    fn tag_of(&self, request: &ModelRequest) -> &'static str {
+        let own = &*self.connection.model;
+        match request.model.as_deref().filter(|name| *name != own) {
+            Some(name) => tag(family(name).as_ref()),
+            None => tag(self.family.as_ref()),
         }
     }
 
@@ -214,6 +224,14 @@ impl Anthropic {
 }
 
 connection_methods!(Anthropic);
+
+/// Returns the mark of the blocks of a model. One without a family is not Claude.
+fn tag(family: Option<&Family>) -> &'static str {
+    match family {
+        Some(_) => PROVIDER,
+        None => COMPATIBLE,
+    }
+}
 
 impl Model for Anthropic {
     fn id(&self) -> &str {
@@ -244,7 +262,10 @@ impl Model for Anthropic {
             max_body: MAX_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
-        send(provider_request, MessagesDecoder::new)
+        let tag = self.tag_of(&request);
+        send(provider_request, move |id, secrets| {
+            MessagesDecoder::new(tag, id, secrets)
+        })
     }
 
     fn count_tokens<'a: 'b, 'b>(
@@ -283,6 +304,6 @@ impl Model for Anthropic {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        MessagesDecoder::new(None, secrets)
+        MessagesDecoder::new(PROVIDER, None, secrets)
     })
 }

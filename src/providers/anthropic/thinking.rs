@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Part, Role};
-use crate::model::{ModelRequest, ThinkingMode, ToolChoice};
+use crate::model::{ModelRequest, ThinkingMode};
 
 use super::PROVIDER;
 use super::family::{Family, ForcedTools, Off};
@@ -23,8 +23,9 @@ pub(super) struct Thinking {
     pub(super) is_on: bool,
 }
 
-/// Returns the thinking of `request` to `model`, whose answers have up to `max_tokens`. A model
-/// without a family is on a compatible server, and gets what is set.
+/// Returns the thinking of `request` to `model`, whose answers have up to `max_tokens` and, if it
+/// `is_forced`, must call a tool. A model without a family is on a compatible server, and gets what
+/// is set.
 ///
 /// # Errors
 ///
@@ -34,11 +35,8 @@ pub(super) fn thinking(
     model: &str,
     family: Option<&Family>,
     max_tokens: u32,
+    is_forced: bool,
 ) -> Result<Thinking> {
-    let is_forced = matches!(
-        request.tool_choice,
-        ToolChoice::Required | ToolChoice::Tool(_)
-    );
     if is_forced && family.is_some_and(|family| family.forced_tools == ForcedTools::None) {
         let text = "cannot be forced to call a tool; use `ToolChoice::Auto` and ask for the call \
                     in the prompt";

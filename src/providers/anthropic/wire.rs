@@ -27,6 +27,10 @@ use super::content::Blocks;
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
 
+/// The name of blocks of compatible servers, whose models are not Claude. Their thinking means
+/// nothing to Anthropic's own server, and the other way round.
+pub(super) const COMPATIBLE: &str = "anthropic-compatible";
+
 /// The provider of the part that holds the container of hosted tools. It is sent as a field of the
 /// body and never as a block.
 pub(super) const CONTAINER: &str = "anthropic-container";
@@ -51,9 +55,11 @@ const LONG_CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral","ttl":"
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessagesWire {
-    /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of the
-    /// system prompt, and on the last block of the last message of this request and of the previous
-    /// request. The API allows four.
+    /// The mark of the server's own blocks.
+    pub(super) tag: &'static str,
+    /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of
+    /// the system prompt, and on the last block of the last message of this request and of the
+    /// previous request. The API allows four.
     pub(super) cache: bool,
     /// True if tools and system prompt are stored for 1 hour.
     pub(super) long_cache: bool,
@@ -108,7 +114,7 @@ impl Wire for MessagesWire {
         if answer {
             self.answer_blocks(group, place, &mut blocks)?;
         } else {
-            user_blocks(group, self.takes_images, &mut blocks)?;
+            user_blocks(group, self, &mut blocks)?;
             if let Some(text) = place.tail {
                 blocks.system_text(text)?;
             }
@@ -208,14 +214,14 @@ fn is_answer(message: &Message) -> bool {
     message.role() == Role::Assistant
 }
 
-fn user_blocks(group: &[Arc<Message>], takes_images: bool, blocks: &mut Blocks<'_>) -> Result<()> {
+fn user_blocks(group: &[Arc<Message>], wire: &MessagesWire, blocks: &mut Blocks<'_>) -> Result<()> {
     for result in group.iter().filter_map(|message| message.as_tool_result()) {
-        blocks.tool_result(result, takes_images)?;
+        blocks.tool_result(result, wire)?;
     }
 
     for message in group {
         match &**message {
-            Message::User(user) => blocks.media_and_text(&user.content, takes_images)?,
+            Message::User(user) => blocks.media_and_text(&user.content, wire)?,
             Message::System(system) => {
                 blocks.system_text(&system.content.text())?;
             }
@@ -255,9 +261,9 @@ impl MessagesWire {
                 Part::ToolCall(call) if has_id_of(call, &open_calls) => {
                     let mut call = call.clone();
                     call.extra = None;
-                    blocks.tool_use(&call)?;
+                    blocks.tool_use(&call, self.tag)?;
                 }
-                Part::ToolCall(call) => blocks.tool_use(call)?,
+                Part::ToolCall(call) => blocks.tool_use(call, self.tag)?,
                 Part::Thinking(_) if !place.has_reasoning => {}
                 Part::Thinking(block) | Part::Opaque(block) if self.takes_block(block) => {
                     blocks.raw(block.raw.get());
@@ -272,6 +278,24 @@ impl MessagesWire {
         }
 
         Ok(())
+    }
+
+    /// Returns `true` for media that the server has a form for: pictures and documents of the API's
+    /// types, and files of Anthropic's own server, which no other has.
+    pub(super) fn takes(&self, part: &Part) -> bool {
+        let (media, types) = match part {
+            Part::Image(media) => (media, IMAGE_TYPES),
+            // Documents of text are sent as text.
+            Part::Document(media) if media.text().is_some() => return true,
+            Part::Document(media) => (media, DOCUMENT_TYPES),
+            _ => return false,
+        };
+        let has_files = self.has_hosted_tools && self.tag == PROVIDER;
+        match &media.source {
+            MediaSource::File { provider, .. } => has_files && **provider == *PROVIDER,
+            MediaSource::Base64(_) => types.contains(&&*media.media_type),
+            MediaSource::Url(_) => true,
+        }
     }
 
     /// The ids of the server's calls in an answer that have no result and whose round a message of
@@ -295,7 +319,7 @@ impl MessagesWire {
 
     /// Returns `true` for a block that the server takes back.
     fn takes_block(&self, block: &ProviderBlock) -> bool {
-        block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_hosted_tool(block))
+        block.is_for(self.tag) && (self.has_hosted_tools || !is_of_hosted_tool(block))
     }
 
     /// Returns the API's own fields of the text before these annotations.
@@ -306,7 +330,7 @@ impl MessagesWire {
         let block = annotations.block.as_ref();
         let is_of_search = |block: &ProviderBlock| block.raw.get().contains(SEARCH_CITATION);
         block.filter(|block| {
-            block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_search(block))
+            block.is_for(self.tag) && (self.has_hosted_tools || !is_of_search(block))
         })
     }
 }
@@ -405,21 +429,4 @@ fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     }
     let open_calls = calls.difference(&results);
     open_calls.map(|id| id.to_string()).collect()
-}
-
-/// Returns `true` for media that the API has a form for: pictures and documents of its types, of
-/// files its own.
-pub(super) fn takes(part: &Part) -> bool {
-    let (media, types) = match part {
-        Part::Image(media) => (media, IMAGE_TYPES),
-        // Documents of text are sent as text.
-        Part::Document(media) if media.text().is_some() => return true,
-        Part::Document(media) => (media, DOCUMENT_TYPES),
-        _ => return false,
-    };
-    match &media.source {
-        MediaSource::File { provider, .. } => **provider == *PROVIDER,
-        MediaSource::Base64(_) => types.contains(&&*media.media_type),
-        MediaSource::Url(_) => true,
-    }
 }

@@ -52,10 +52,18 @@ pub(in crate::providers) fn encode<W: Wire>(
     extra: &Map<String, Value>,
     write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<Encoded> {
-    let mut cache = match request.provider_cache().take::<Cache<W>>() {
+    let of_run = request.provider_cache();
+    let mut cache = match of_run.take::<Cache<W>>() {
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
     };
+
+    // A request that is counted has the reasoning that the next one of the run will have.
+    let reasoning_start = of_run.read(|former: &Cache<W>| former.reasoning_start(wire));
+    let reasoning_start = reasoning_start.flatten();
+    if let Some(start) = reasoning_start {
+        cache.no_reasoning.store(start, Ordering::Relaxed);
+    }
 
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections.update(wire, request, lifted)?;
@@ -82,7 +90,10 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
-    let warning = cache.unbind(messages, tail.is_some());
+    let warning = match reasoning_start {
+        Some(_) => None,
+        None => cache.unbind(messages, tail.is_some()),
+    };
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
     request.provider_cache().put(cache);
@@ -156,6 +167,13 @@ impl<W: Wire> Cache<W> {
             no_reasoning: Arc::default(),
             applied: 0,
         }
+    }
+
+    /// Returns the number of the first message that may be sent with reasoning; `None` for another
+    /// wire.
+    fn reasoning_start(&self, wire: &W) -> Option<usize> {
+        let start = self.no_reasoning.load(Ordering::Relaxed);
+        (self.wire == *wire).then(|| start.max(self.applied))
     }
 
     fn encoded(

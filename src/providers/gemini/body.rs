@@ -6,14 +6,14 @@ use std::mem;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
+use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
 use super::super::fields::Fields;
 use super::super::gemini_family::{Family, Thinking};
 use super::super::hosted::with_hosted;
 use super::super::schema::gemini::declared;
-use super::super::schema::instruction;
+use super::super::schema::{any_object, instruction};
 use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire, text_part};
 use super::thinking::thinking_config;
@@ -46,12 +46,14 @@ pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
 ) -> Result<(Encoded, Vec<String>)> {
+    // The mode of calls concerns functions alone.
+    let hosted_tools: &[HostedTool] = match request.tool_choice {
+        ToolChoice::None => &[],
+        _ => &request.hosted_tools,
+    };
     let tools = Tools {
         has_functions: !request.tools.is_empty(),
-        has_hosted: request
-            .hosted_tools
-            .iter()
-            .any(|tool| &*tool.provider == PROVIDER),
+        has_hosted: hosted_tools.iter().any(|tool| &*tool.provider == PROVIDER),
     };
     check_tools(&tools, options)?;
     let family = options.family;
@@ -66,13 +68,13 @@ pub(super) fn body(
     let form = form(request, &tools, family);
     let (config, mut warnings) = generation_config(request, options, &form, &mut extra)?;
     let encoded = encode(&wire, request, &extra, |fields, sections| {
-        if let Form::Instruction(schema) = form {
-            fields.raw("systemInstruction", &with_text(sections.system, schema)?)?;
+        if let Form::Instruction(text) = &form {
+            fields.raw("systemInstruction", &with_text(sections.system, text)?)?;
         } else if !sections.system.is_empty() {
             fields.raw("systemInstruction", sections.system)?;
         }
 
-        let (list, warning) = with_hosted(sections.tools, &request.hosted_tools, Some(PROVIDER))?;
+        let (list, warning) = with_hosted(sections.tools, hosted_tools, Some(PROVIDER))?;
         warnings.extend(warning);
         if !list.is_empty() {
             fields.raw("tools", &list)?;
@@ -142,8 +144,8 @@ enum Form<'a> {
     /// Any JSON.
     Json,
     Schema(&'a Value),
-    /// A schema in the instructions, for models that do not combine one with tools.
-    Instruction(&'a Value),
+    /// The text of the instruction, for models that do not combine JSON with tools.
+    Instruction(String),
 }
 
 fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a> {
@@ -152,9 +154,9 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a
     match &request.response_format {
         None => Form::Free,
         Some(ResponseFormat::JsonObject) if is_combined => Form::Json,
-        Some(ResponseFormat::JsonObject) => Form::Free,
+        Some(ResponseFormat::JsonObject) => Form::Instruction(instruction(&any_object())),
         Some(ResponseFormat::JsonSchema { schema, .. }) if is_combined => Form::Schema(schema),
-        Some(ResponseFormat::JsonSchema { schema, .. }) => Form::Instruction(schema),
+        Some(ResponseFormat::JsonSchema { schema, .. }) => Form::Instruction(instruction(schema)),
     }
 }
 
@@ -207,14 +209,13 @@ fn generation_config(
     Ok((config, warning.into_iter().collect()))
 }
 
-/// Returns the system instruction with the instruction for a schema at its end.
-fn with_text(system: &[u8], schema: &Value) -> Result<Vec<u8>> {
-    let text = instruction(schema);
+/// Returns the system instruction with a text at its end.
+fn with_text(system: &[u8], text: &str) -> Result<Vec<u8>> {
     let mut out = match system.strip_suffix(b"]}") {
         Some(start) => [start, b","].concat(),
         None => b"{\"parts\":[".to_vec(),
     };
-    text_part(&text, &mut Items::new(&mut out))?;
+    text_part(text, &mut Items::new(&mut out))?;
     out.extend_from_slice(b"]}");
     Ok(out)
 }

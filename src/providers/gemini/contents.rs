@@ -46,6 +46,14 @@ impl Backend {
             Self::Vertex => "gemini-vertex",
         }
     }
+
+    /// Returns the name of the provider, which is also that of its files.
+    pub(super) fn provider(self) -> &'static str {
+        match self {
+            Self::GeminiApi => PROVIDER,
+            Self::Vertex => "google-vertex",
+        }
+    }
 }
 
 /// The form of contents.

@@ -272,7 +272,7 @@ impl Decoder for ChunkDecoder {
             return Err(truncated());
         };
 
-        self.parts.end(out)?;
+        self.parts.finish(out)?;
         self.report_usage(out);
         out.push(ModelEvent::stop(match reason {
             StopReason::EndTurn if self.parts.has_calls() => StopReason::ToolUse,

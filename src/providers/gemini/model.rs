@@ -28,9 +28,6 @@ use super::remedy::remedy;
 
 const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1";
 
-/// The name in front of the names of models on Vertex AI.
-const VERTEX: &str = "google-vertex";
-
 /// The locations of Vertex AI that are more than one region.
 const MULTI_REGIONS: &[&str] = &["us", "eu"];
 
@@ -90,7 +87,7 @@ impl Gemini {
     ) -> Self {
         let (project, location) = (project.as_ref(), location.as_ref());
         let base_url = vertex_url(project, location);
-        let mut connection = connection(VERTEX, &model.into(), &base_url);
+        let mut connection = connection(Backend::Vertex.provider(), &model.into(), &base_url);
         if !is_path_segment(location) || !project.split(':').all(is_path_segment) {
             let text = format!("{project:?} and {location:?} are no project and location");
             connection.endpoint = connection.endpoint.with_mistake(text);

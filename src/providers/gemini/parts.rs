@@ -28,7 +28,10 @@ pub(super) struct Parts {
     tag: Arc<str>,
     calls: WholeCalls,
     open: Open,
-    /// The sources of the text that is open, or of the next one.
+    /// The text behind which events are held back.
+    ended_text: Option<EndedText>,
+    /// The sources of the text that is open, or of the next one. Without a next one, they are those
+    /// of the last text.
     citations: Vec<Citation>,
 }
 
@@ -41,6 +44,14 @@ enum Open {
     /// A whole text, by its signature. Its sources may follow.
     SignedText(String),
     Thoughts(String),
+}
+
+/// A whole text whose sources may still arrive.
+struct EndedText {
+    /// Empty for a text without one.
+    signature: String,
+    /// The sources that arrived before its end.
+    citations: Vec<Citation>,
 }
 
 /// The fields of a part that its provider requires back.
@@ -61,6 +72,7 @@ impl Parts {
             tag,
             calls: WholeCalls::new(history),
             open: Open::default(),
+            ended_text: None,
             citations: Vec::new(),
         }
     }
@@ -109,13 +121,29 @@ impl Parts {
     }
 
     /// Ends the open part. Sources that arrive later belong to the next text.
-    pub(super) fn end(&mut self, out: &mut Events) -> Result<()> {
-        match std::mem::take(&mut self.open) {
-            Open::Nothing => Ok(()),
-            Open::Text => self.annotate("", out),
-            Open::SignedText(signature) => self.annotate(&signature, out),
-            Open::Thoughts(text) => self.end_thoughts(&text, "", out),
+    pub(super) fn finish(&mut self, out: &mut Events) -> Result<()> {
+        self.end(out)?;
+        let citations = std::mem::take(&mut self.citations);
+        if let Some(text) = self.ended_text.as_mut().filter(|_| !citations.is_empty()) {
+            text.citations = citations;
         }
+        self.annotate(out)
+    }
+
+    /// Ends the open part. The sources of a text may arrive later.
+    fn end(&mut self, out: &mut Events) -> Result<()> {
+        let signature = match std::mem::take(&mut self.open) {
+            Open::Nothing => return Ok(()),
+            Open::Thoughts(text) => return self.end_thoughts(&text, "", out),
+            Open::Text => String::new(),
+            Open::SignedText(signature) => signature,
+        };
+        self.ended_text = Some(EndedText {
+            signature,
+            citations: std::mem::take(&mut self.citations),
+        });
+        out.hold();
+        Ok(())
     }
 
     /// Adds a text, whose signature may be empty. An empty text without a signature is ignored.
@@ -132,6 +160,7 @@ impl Parts {
         let is_behind_text = matches!(self.open, Open::Text);
         if !is_behind_text {
             self.end(out)?;
+            self.annotate(out)?;
         }
 
         if signature.is_empty() {
@@ -150,10 +179,18 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds the sources and the signature of the text before.
-    fn annotate(&mut self, signature: &str, out: &mut Events) -> Result<()> {
-        let citations = std::mem::take(&mut self.citations);
+    /// Adds the sources and the signature of the text that has ended, if there is one, and then what
+    /// was held back behind it.
+    fn annotate(&mut self, out: &mut Events) -> Result<()> {
+        let Some(EndedText {
+            signature,
+            citations,
+        }) = self.ended_text.take()
+        else {
+            return Ok(());
+        };
         if citations.is_empty() && signature.is_empty() {
+            out.release(None);
             return Ok(());
         }
 
@@ -165,10 +202,10 @@ impl Parts {
 
         let mut annotations = Annotations::new(citations);
         if !signature.is_empty() {
-            annotations = annotations.with_block(self.signature(signature)?);
+            annotations = annotations.with_block(self.signature(&signature)?);
         }
 
-        out.push(ModelEvent::Part(Part::Annotations(annotations)));
+        out.release(Some(ModelEvent::Part(Part::Annotations(annotations))));
         Ok(())
     }
 

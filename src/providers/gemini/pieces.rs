@@ -10,11 +10,20 @@ use crate::message::{Content, Media, MediaSource, Part};
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
 use super::super::media::{is_left_out, placeholder};
-use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire};
 
 /// The server on which the files of the Gemini API are.
 const FILE_SERVER: &str = "https://generativelanguage.googleapis.com/";
+
+/// The types of pictures that models take.
+const IMAGE_TYPES: &[&str] = &[
+    "image/png",
+    "image/jpeg",
+    "image/jpg",
+    "image/webp",
+    "image/heic",
+    "image/heif",
+];
 
 /// The media types that a result of a modern model may have.
 const RESULT_TYPES: &[&str] = &[
@@ -66,16 +75,27 @@ impl Backend {
             return false;
         }
 
-        let source = media_of(part).map(|(media, _)| &media.source);
-        source.is_some_and(|source| match source {
-            MediaSource::Base64(_) => true,
-            MediaSource::File { provider, .. } => &**provider == PROVIDER,
+        media_of(part).is_some_and(|(media, _)| match &media.source {
+            MediaSource::Base64(_) => is_known_type(&media.media_type),
+            MediaSource::File { provider, .. } => **provider == *self.provider(),
             MediaSource::Url(url) => {
                 let is_file = url.starts_with(FILE_SERVER) && url.contains("/files/");
-                is_file || url.starts_with("gs://") || self == Self::Vertex
+                match self {
+                    Self::GeminiApi => is_file || url.starts_with("gs://"),
+                    Self::Vertex => !is_file,
+                }
             }
         })
     }
+}
+
+/// Returns `true` for a type of data that models take: pictures, PDF, recordings and films. Data
+/// without a type has the usual one of its kind.
+fn is_known_type(media_type: &str) -> bool {
+    IMAGE_TYPES.contains(&media_type)
+        || matches!(media_type, "" | "application/pdf")
+        || media_type.starts_with("audio/")
+        || media_type.starts_with("video/")
 }
 
 /// Returns the media of a part, and its type if it has none.

@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::message::{Part, Role};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 
-use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES, takes as responses_takes};
+use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES};
 use super::family::{Reasons, effort, family};
 use super::model::OpenAi;
 
@@ -94,7 +94,7 @@ impl OpenAiAuto {
         let mut parts = messages.flat_map(|message| message.content().parts());
         parts.any(|part| {
             matches!(part, Part::Image(_) | Part::Document(_))
-                && responses_takes(part)
+                && self.responses.takes(part)
                 && !self.chat.has_form_for(part)
         })
     }

@@ -40,11 +40,7 @@ pub(super) fn body(
     let model = request.model.as_deref().unwrap_or(options.model);
     let family = family(model);
     let rules = options.dialect.rules();
-    let official_family = family.as_ref().filter(|_| options.dialect.is_openai());
-    check(request, model, official_family)?;
-    if options.dialect.has_openai_models() {
-        check_highest_effort(request, model, family.as_ref())?;
-    }
+    check_openai(request, model, family.as_ref(), options.dialect)?;
     check_rules(request, model, rules)?;
     if rules.thinking == ThinkingField::OpenAi {
         check_effort(request, model, family.as_ref())?;
@@ -103,26 +99,60 @@ pub(super) fn body(
     Ok((encoded, warning))
 }
 
-/// Refuses what OpenAI's server would refuse, and names the alternative.
-fn check(request: &ModelRequest, model: &str, family: Option<&Family>) -> Result<()> {
+/// Refuses what a server of OpenAI's models would refuse.
+fn check_openai(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+    dialect: Dialect,
+) -> Result<()> {
+    if !dialect.has_openai_models() {
+        return Ok(());
+    }
+    // A deployment may have any name.
+    let named_family = family.filter(|family| dialect.is_openai() || !family.is_guess);
+    check(request, model, named_family, dialect)?;
+    check_highest_effort(request, model, family, dialect)
+}
+
+/// Refuses what OpenAI's models would refuse, and names the alternative.
+fn check(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+    dialect: Dialect,
+) -> Result<()> {
     let Some(family) = family else {
         return Ok(());
     };
 
+    let alternative = alternative(dialect);
     let text = if !family.has_chat {
-        "is not on Chat Completions; use the Responses API (`openai:MODEL` or `OpenAiResponses`)"
+        format!("is not on Chat Completions; use {alternative}")
     } else if family.tools_need_responses
         && !request.tools.is_empty()
         && family.reasons_with(effort(request))
     {
-        "takes no tools on Chat Completions while it reasons; use the Responses API \
-         (`openai:MODEL` or `OpenAiResponses`), or the effort `none` if the model has it"
+        format!(
+            "takes no tools on Chat Completions while it reasons; use {alternative}, or the effort \
+             `none` if the model has it"
+        )
     } else if family.refuses_stop && !request.stop.is_empty() {
-        "takes no stop sequences; remove them, or use another model"
+        "takes no stop sequences; remove them, or use another model".to_owned()
     } else {
         return Ok(());
     };
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
+}
+
+/// Returns the words for the API that takes more at this server.
+fn alternative(dialect: Dialect) -> &'static str {
+    if dialect.is_openai() {
+        "the Responses API (`openai:MODEL` or `OpenAiResponses`)"
+    } else {
+        "the Responses API (`azure:DEPLOYMENT` at an address that ends in `/openai/v1`, or \
+         `OpenAiResponses`)"
+    }
 }
 
 /// Refuses the effort that OpenAI's models have on the other API alone.
@@ -130,27 +160,24 @@ fn check_highest_effort(
     request: &ModelRequest,
     model: &str,
     family: Option<&Family>,
+    dialect: Dialect,
 ) -> Result<()> {
     if effort(request) != Some("max") || family.is_none_or(|one| !one.efforts.contains(&"max")) {
         return Ok(());
     }
+    let alternative = alternative(dialect);
     let text = format!(
-        "{model} has no effort \"max\" on Chat Completions; use the Responses API \
-         (`openai:MODEL` or `OpenAiResponses`), or a lower effort"
+        "{model} has no effort \"max\" on Chat Completions; use {alternative}, or a lower effort"
     );
     Err(Error::new(ErrorKind::Config, text))
 }
 
 /// Refuses what the server of these rules would refuse.
 fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()> {
-    let is_forced = matches!(
-        request.tool_choice,
-        ToolChoice::Required | ToolChoice::Tool(_)
-    );
     let text = if !rules.has_stop && !request.stop.is_empty() {
         "takes no stop sequences; remove them"
     } else if rules.thinking == ThinkingField::DeepSeek
-        && is_forced
+        && request.tool_choice.is_forced()
         && !request.tools.is_empty()
         && is_thinking(request)
     {

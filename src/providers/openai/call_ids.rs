@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::util::hash::fnv1a;
 
-use super::super::chat::id_end;
+use super::super::chat::short_id;
 use super::rules::CallIdForm;
 
 /// The maximum length of a call's id at OpenAI's server, in bytes.
@@ -16,7 +16,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// have the same id, and each body continues the previous body.
 pub(super) fn sent_id(id: &str, form: CallIdForm) -> Cow<'_, str> {
     match form {
-        CallIdForm::Short => id_end(id, MAX_ID).into(),
+        CallIdForm::Short => short_id(id, MAX_ID),
         CallIdForm::NineCharacters if is_nine(id) => id.into(),
         CallIdForm::NineCharacters => nine(fnv1a([id.as_bytes()])).into(),
     }
@@ -41,6 +41,25 @@ fn nine(mut hash: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_ids_that_differ_anywhere_stay_different() {
+        let of = |id: &str| sent_id(id, CallIdForm::Short).into_owned();
+        let x = "x".repeat(40);
+        assert_eq!(of(&x), x);
+        let ids = [
+            format!("a{x}"),
+            format!("b{x}"),
+            format!("{x}a"),
+            format!("{x}b"),
+            format!("{x}a{x}"),
+            format!("{}é{x}", &x[..22]),
+        ];
+        let sent_ids: std::collections::BTreeSet<_> = ids.iter().map(|id| of(id)).collect();
+        assert_eq!(sent_ids.len(), ids.len(), "{sent_ids:?}");
+        let is_short = |id: &String| id.len() <= MAX_ID;
+        assert!(sent_ids.iter().all(is_short), "{sent_ids:?}");
+    }
 
     #[test]
     fn ids_have_nine_characters_and_own_ones_stay() {

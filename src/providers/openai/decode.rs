@@ -30,6 +30,8 @@ use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_ar
 /// before any finish reason is truncated.
 pub(super) struct ChatDecoder {
     rules: &'static Rules,
+    /// The mark of the blocks.
+    tag: Cow<'static, str>,
     request_id: Option<Arc<str>>,
     secrets: Secrets,
     ids: CallIds,
@@ -56,12 +58,14 @@ impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
     pub(super) fn new(
         rules: &'static Rules,
+        tag: Cow<'static, str>,
         request_id: Option<Arc<str>>,
         history: History,
         secrets: Secrets,
     ) -> Self {
         Self {
             rules,
+            tag,
             request_id,
             secrets,
             ids: CallIds::new(history),
@@ -244,7 +248,7 @@ impl ChatDecoder {
             name: function.map_or("", |function| &function.name.0),
             args: &args,
             fields: match call.extra_content {
-                Some(raw) => Some(extra_content::block(self.rules.tag, raw)?),
+                Some(raw) => Some(extra_content::block(&self.tag, raw)?),
                 None => None,
             },
         };
@@ -296,7 +300,7 @@ impl ChatDecoder {
 
     /// Keeps the reasoning as the fields it came in, so that it can be sent back.
     fn end_reasoning(&mut self, out: &mut Events) -> Result<()> {
-        let part = self.reasoning.take(self.rules.tag)?;
+        let part = self.reasoning.take(&self.tag)?;
         if let Some(part) = part {
             out.push(ModelEvent::Part(part));
         }
@@ -309,7 +313,7 @@ impl ChatDecoder {
         }
 
         self.end_reasoning(out)?;
-        if let Some(part) = self.extra_content.take(self.rules.tag)? {
+        if let Some(part) = self.extra_content.take(&self.tag)? {
             out.push(ModelEvent::Part(part));
         }
 

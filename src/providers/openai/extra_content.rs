@@ -31,7 +31,7 @@ impl ExtraContent {
     }
 
     /// Takes the block that sends the field back with the answer.
-    pub(super) fn take(&mut self, tag: &'static str) -> Result<Option<Part>> {
+    pub(super) fn take(&mut self, tag: &str) -> Result<Option<Part>> {
         match self.0.take() {
             Some(raw) => Ok(Some(Part::Thinking(block(tag, &raw)?))),
             None => Ok(None),
@@ -40,7 +40,7 @@ impl ExtraContent {
 }
 
 /// Returns the block that sends the field back.
-pub(super) fn block(tag: &'static str, raw: &RawValue) -> Result<ProviderBlock> {
+pub(super) fn block(tag: &str, raw: &RawValue) -> Result<ProviderBlock> {
     let fields = format!("{{\"{FIELD}\":{}}}", acceptable(raw.get()));
     Ok(ProviderBlock::new(tag, RawValue::from_string(fields)?))
 }

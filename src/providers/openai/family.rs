@@ -29,6 +29,9 @@ pub(in crate::providers) struct Family {
     pub(in crate::providers) tools_need_responses: bool,
     /// True if the API refuses stop sequences.
     pub(in crate::providers) refuses_stop: bool,
+    /// True if nothing of the name but its beginning is known. The name of a deployment may be such
+    /// a one by accident.
+    pub(in crate::providers) is_guess: bool,
 }
 
 impl Family {
@@ -89,9 +92,10 @@ const TABLE: &[(&str, Reasons, &[&str])] = &[
     ("o1", Reasons::Always, OLD),
     ("o3", Reasons::Always, OLD),
     ("o4", Reasons::Always, OLD),
-    // Models that are newer than this table: what the strictest known one takes.
-    ("gpt-", Reasons::Always, NEWEST_ALWAYS),
 ];
+
+/// Models that are newer than the table: what the strictest known one takes.
+const NEWER: (&str, Reasons, &[&str]) = ("", Reasons::Always, NEWEST_ALWAYS);
 
 /// Returns the family of OpenAI's model of this name; `None` for names that are not OpenAI's.
 pub(in crate::providers) fn family(model: &str) -> Option<Family> {
@@ -100,15 +104,29 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
         return None;
     }
 
-    let (_, reasons, efforts) = TABLE.iter().find(|(prefix, ..)| name.starts_with(prefix))?;
+    let row = TABLE.iter().find(|(prefix, ..)| name.starts_with(prefix));
     let version = version(name);
+    let is_guess = row.is_none() && version.is_none();
+    let version = version.unwrap_or(if is_guess { (u32::MAX, 0) } else { (0, 0) });
+    let (_, reasons, efforts) = match row {
+        Some(row) => row,
+        None if is_newer(name) => &NEWER,
+        None => return None,
+    };
     Some(Family {
         reasons: *reasons,
         efforts,
         has_chat: !(name.contains("-pro") || name.contains("codex") || name.contains("computer")),
         tools_need_responses: version >= (5, 4),
         refuses_stop: version >= (6, 0),
+        is_guess,
     })
+}
+
+/// Returns `true` for the names of OpenAI's models, such as `gpt-7`, `gpt-luna` and `o5`.
+fn is_newer(name: &str) -> bool {
+    let number = name.strip_prefix('o').unwrap_or_default();
+    name.starts_with("gpt-") || number.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Checks the effort of a request against the efforts that its model has.
@@ -145,14 +163,11 @@ pub(super) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Err
     Error::new(ErrorKind::Config, text)
 }
 
-/// Returns the version in a name such as `gpt-5.4-mini`; zero for names of another form.
-fn version(name: &str) -> (u32, u32) {
-    let Some(digits) = name.strip_prefix("gpt-") else {
-        return (0, 0);
-    };
-    let digits = digits.split('-').next().unwrap_or_default();
+/// Returns the version in a name such as `gpt-5.4-mini`; `None` for names of another form.
+fn version(name: &str) -> Option<(u32, u32)> {
+    let digits = name.strip_prefix("gpt-")?.split('-').next()?;
     let (major, minor) = digits.split_once('.').unwrap_or((digits, "0"));
-    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+    Some((major.parse().ok()?, minor.parse().unwrap_or(0)))
 }
 
 /// The effort that is sent to a model: its lowest instead of `none` if it cannot stop reasoning.
@@ -222,6 +237,7 @@ mod tests {
             "us.openai.gpt-oss-20b",
             "us.gpt-5.4",
             "opus",
+            "olmo-3",
         ] {
             assert_eq!(family(name), None, "{name}");
         }
@@ -245,7 +261,13 @@ mod tests {
             ("gpt-5.5", true),
             ("gpt-6-luna", true),
             ("gpt-7-new", true),
+            ("gpt-chat-latest", true),
+            ("gpt-rosalind-research", true),
+            ("gpt-luna", true),
+            ("gpt-4o", false),
+            ("chatgpt-4o-latest", false),
             ("o3", false),
+            ("o5", true),
         ] {
             let family = family(name).unwrap();
             assert_eq!(family.tools_need_responses, is_needed, "{name}");
@@ -281,9 +303,10 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_names() {
-        assert_eq!(version("gpt-5.4-mini"), (5, 4));
-        assert_eq!(version("gpt-6-luna-2026-10-01"), (6, 0));
-        assert_eq!(version("gpt-4o"), (0, 0));
-        assert_eq!(version("o3"), (0, 0));
+        assert_eq!(version("gpt-5.4-mini"), Some((5, 4)));
+        assert_eq!(version("gpt-6-luna-2026-10-01"), Some((6, 0)));
+        assert_eq!(version("gpt-4o"), None);
+        assert_eq!(version("gpt-luna"), None);
+        assert_eq!(version("o3"), None);
     }
 }

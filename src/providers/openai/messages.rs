@@ -26,6 +26,8 @@ const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire {
     pub(super) rules: &'static Rules,
+    /// The mark of the server's own blocks.
+    pub(super) tag: Cow<'static, str>,
     pub(super) reasoning: Reasoning,
     /// True if the first call of each answer needs a signature.
     pub(super) signs_calls: bool,
@@ -159,7 +161,7 @@ impl ChatWire {
     }
 
     fn assistant(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {
-        let own = OwnFields::of(message, self.rules.tag, self.reasoning);
+        let own = OwnFields::of(message, &self.tag, self.reasoning);
         out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":");
         if own.has_chunks() {
             own.write_content(message, out)?;
@@ -195,7 +197,7 @@ impl ChatWire {
         out.extend_from_slice(b",\"arguments\":");
         write(out, &*call_args(call)?)?;
         out.push(b'}');
-        let fields = call_fields(call, self.rules);
+        let fields = call_fields(call, self);
         if is_first && self.signs_calls && !fields.is_some_and(is_signed) {
             write_placeholder(out);
         } else if let Some(fields) = fields {

@@ -21,4 +21,5 @@ pub use auto::OpenAiAuto;
 pub use dialect::Dialect;
 pub(in crate::providers) use dialect::with_key_form_of_address;
 pub use model::{OpenAi, decode};
+pub(in crate::providers) use rules::IMAGE_TYPES;
 use wire::PROVIDER;

@@ -1,5 +1,6 @@
 //! The model.
 
+use std::borrow::Cow;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ pub struct OpenAi {
     connection: Connection,
     /// The dialect that was set; otherwise the address chooses it.
     dialect: Option<Dialect>,
+    /// The mark of the blocks of an unknown server, if its name was set.
+    tag: Option<Arc<str>>,
     max_tokens_field: Option<Arc<str>>,
     resend_reasoning: bool,
 }
@@ -83,6 +86,7 @@ impl OpenAi {
         Self {
             connection,
             dialect: None,
+            tag: None,
             max_tokens_field: None,
             resend_reasoning: true,
         }
@@ -90,8 +94,13 @@ impl OpenAi {
 
     /// Sets the provider's name in the id and in error texts, and takes limits and prices from the
     /// table's entry for it, if there is one. It is not sent.
+    ///
+    /// The reasoning and the signatures of an unknown server go back to a server of the same name
+    /// only: their blocks are marked with `NAME-chat`. Unknown servers without a name share one
+    /// mark.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
+        self.tag = Some(format!("{}-chat", name.as_ref()).into());
         self.connection = self.connection.provider(name.as_ref());
         self
     }
@@ -234,6 +243,7 @@ impl OpenAi {
         let is_unknown = dialect == Dialect::azure() && family(model).is_none();
         let wire = ChatWire {
             rules,
+            tag: self.tag(dialect),
             reasoning: self.sent_reasoning(request, rules.reasoning),
             signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
             takes_audio: is_unknown || model.contains(rules.audio_models),
@@ -260,6 +270,14 @@ impl OpenAi {
                 wire: &wire,
             },
         )
+    }
+
+    /// Returns the mark of the blocks of a server with this dialect.
+    fn tag(&self, dialect: Dialect) -> Cow<'static, str> {
+        match &self.tag {
+            Some(tag) if dialect == Dialect::compatible() => tag.to_string().into(),
+            _ => dialect.rules().tag.into(),
+        }
     }
 
     fn chosen_dialect(&self) -> Dialect {
@@ -319,7 +337,9 @@ impl Model for OpenAi {
             },
             remedy: None,
         };
-        let decoder = move |id, secrets| ChatDecoder::new(rules, id, encoded.history, secrets);
+        let tag = self.tag(dialect);
+        let history = encoded.history;
+        let decoder = move |id, secrets| ChatDecoder::new(rules, tag, id, history, secrets);
         send(provider_request, decoder)
     }
 
@@ -355,7 +375,7 @@ impl Model for OpenAi {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ChatDecoder::new(&UNKNOWN, None, History::default(), secrets)
+        ChatDecoder::new(&UNKNOWN, PROVIDER.into(), None, History::default(), secrets)
     })
 }
 

@@ -8,14 +8,14 @@ use crate::message::{Message, Part, ProviderBlock, ToolCall};
 use super::super::encode::Items;
 use super::super::json::write;
 use super::details::{DETAILS, Details};
-use super::messages::Reasoning;
+use super::messages::{ChatWire, Reasoning};
 use super::reasoning::CHUNKS;
-use super::rules::{Rules, SentReasoning};
+use super::rules::SentReasoning;
 use super::user::text_part;
 
 /// The reasoning of an answer, as its server takes it back.
 pub(super) struct OwnFields<'a> {
-    tag: &'static str,
+    tag: &'a str,
     reasoning: Reasoning,
     blocks: Vec<&'a ProviderBlock>,
     /// The chunks of thinking in each of the blocks; `None` for one with other fields.
@@ -24,7 +24,7 @@ pub(super) struct OwnFields<'a> {
 
 impl<'a> OwnFields<'a> {
     /// The reasoning in `message` that came from the server with this mark.
-    pub(super) fn of(message: &'a Message, tag: &'static str, reasoning: Reasoning) -> Self {
+    pub(super) fn of(message: &'a Message, tag: &'a str, reasoning: Reasoning) -> Self {
         let parts = message.content().parts().iter();
         let own_blocks = parts.filter_map(|part| own_block(part, tag));
         let blocks: Vec<_> = match reasoning {
@@ -102,10 +102,10 @@ impl<'a> OwnFields<'a> {
 }
 
 /// Returns the further fields of a call, without braces, for the server that gave them.
-pub(super) fn call_fields<'a>(call: &'a ToolCall, rules: &Rules) -> Option<&'a str> {
+pub(super) fn call_fields<'a>(call: &'a ToolCall, wire: &ChatWire) -> Option<&'a str> {
     let block = call.extra.as_deref()?;
-    let is_own = block.provider.as_deref() == Some(rules.tag);
-    let is_taken = is_own && rules.reasoning != SentReasoning::Never;
+    let is_own = block.provider.as_deref() == Some(&*wire.tag);
+    let is_taken = is_own && wire.rules.reasoning != SentReasoning::Never;
     inner(block).filter(|_| is_taken)
 }
 

@@ -103,7 +103,7 @@ impl Reasoning {
 
     /// Takes the block of what was collected, if there is anything. Asked before every piece of
     /// text, mostly for nothing.
-    pub(super) fn take(&mut self, tag: &'static str) -> Result<Option<Part>> {
+    pub(super) fn take(&mut self, tag: &str) -> Result<Option<Part>> {
         if self.text.is_none() && self.chunk.is_none() && self.details.is_empty() {
             return Ok(None);
         }
@@ -111,7 +111,7 @@ impl Reasoning {
     }
 
     #[cold]
-    fn take_collected(&mut self, tag: &'static str) -> Result<Option<Part>> {
+    fn take_collected(&mut self, tag: &str) -> Result<Option<Part>> {
         let text = self.text.take();
         let chunk = self.chunk.take();
         if let (Some((field, text)), None, true) = (&text, &chunk, self.details.is_empty()) {

@@ -2,10 +2,21 @@
 //!
 //! Sources: the documentation of the servers, the clients of Mistral and of pydantic-ai.
 
+/// The types of images that OpenAI's models take as data. Data without a type is taken for PNG.
+pub(in crate::providers) const IMAGE_TYPES: &[&str] = &[
+    "",
+    "image/png",
+    "image/jpeg",
+    "image/jpg",
+    "image/webp",
+    "image/gif",
+];
+
 /// The variant of Chat Completions that one server speaks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// The mark of the blocks of its answers. A server receives its own blocks only.
+    /// The mark of the blocks of its answers, unless an unknown server has a name. A server receives
+    /// its own blocks only.
     pub(super) tag: &'static str,
     /// The hosts of the server; subdomains belong to it, too.
     pub(super) hosts: &'static [&'static str],
@@ -32,6 +43,8 @@ pub(super) struct Rules {
     pub(super) names_results: bool,
     /// True if the first call of each answer needs a signature, of models that check them.
     pub(super) signs_calls: bool,
+    /// The types of images that are taken as data; empty for all.
+    pub(super) image_types: &'static [&'static str],
     pub(super) documents: DocumentForm,
     pub(super) audio: AudioForm,
     /// A part of the names of the models that take recordings; empty for all.
@@ -165,6 +178,7 @@ const LENIENT: Rules = Rules {
     answers_results: false,
     names_results: false,
     signs_calls: false,
+    image_types: &[],
     documents: DocumentForm::File,
     audio: AudioForm::Named,
     audio_models: "",
@@ -187,6 +201,7 @@ const STRICT: Rules = Rules {
     has_top_k: false,
     reasoning: SentReasoning::Never,
     schemas: SchemaForm::Objects,
+    image_types: IMAGE_TYPES,
     documents: DocumentForm::Pdf,
     audio_models: "audio",
     ..LENIENT

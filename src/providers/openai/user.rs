@@ -60,7 +60,7 @@ fn media_pieces<'a>(
 ) {
     for part in parts {
         match part {
-            Part::Opaque(block) if block.provider.as_deref() == Some(wire.rules.tag) => {
+            Part::Opaque(block) if block.provider.as_deref() == Some(&*wire.tag) => {
                 out.push(Piece::Own(&block.raw));
             }
             part => match piece_of(part, wire) {
@@ -82,6 +82,7 @@ pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
 pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     let wire = ChatWire {
         rules,
+        tag: rules.tag.into(),
         reasoning: Reasoning::None,
         signs_calls: false,
         takes_audio: true,
@@ -94,10 +95,15 @@ pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
 fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     match part {
         Part::Image(_) if !wire.takes_images => None,
-        Part::Image(media) => match media.source {
-            MediaSource::File { .. } => None,
-            MediaSource::Base64(_) | MediaSource::Url(_) => Some(Piece::Image(media)),
-        },
+        Part::Image(media) => {
+            let types = wire.rules.image_types;
+            let is_taken = match media.source {
+                MediaSource::File { .. } => false,
+                MediaSource::Base64(_) => types.is_empty() || types.contains(&&*media.media_type),
+                MediaSource::Url(_) => true,
+            };
+            is_taken.then_some(Piece::Image(media))
+        }
         // Documents of text are sent as text.
         Part::Document(media) if media.text().is_none() => document(media, wire.rules.documents),
         Part::Audio(media) if wire.takes_audio => audio(media, wire.rules.audio),

@@ -1,8 +1,9 @@
 //! Answers as input items.
 //!
 //! The server verifies the items of an answer that had reasoning: each must come back as it was,
-//! directly after the reasoning that led to it. If that cannot be, none of the answer's items has
-//! its id, and the reasoning is omitted.
+//! directly after the reasoning that led to it. If a call had to be given another id, none of the
+//! answer's items has its id, but the encrypted reasoning stays in front of its item. If that cannot
+//! be either, the reasoning is omitted, too.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +13,7 @@ use crate::message::{Annotations, Message, Part, ProviderBlock, ToolCall};
 use super::super::encode::Items;
 use super::super::json::{call_args, fields_without, identifier, write_text};
 use super::input::call_id;
-use super::items::CALL_FIELDS;
+use super::items::{CALL_FIELDS, CALL_ID};
 
 /// Writes the items of an answer. Blocks named `tag` are the API's own.
 pub(super) fn write_answer(
@@ -24,7 +25,11 @@ pub(super) fn write_answer(
     let parts = message.content().parts();
     let answer = Answer {
         tag,
-        keeps_ids: has_reasoning && is_verifiable(parts, tag),
+        form: if has_reasoning {
+            form(parts, tag)
+        } else {
+            Form::Bare
+        },
     };
 
     let was_empty = items.is_empty;
@@ -36,8 +41,8 @@ pub(super) fn write_answer(
         };
         if let Some((item, content)) = answer.own_text(part, annotations) {
             match &mut message_item {
-                // The last part of an item has its final fields.
-                Some((open, contents)) if open.get("id") == item.get("id") => {
+                // The last part of an item has its final fields. Items without an id stay apart.
+                Some((open, contents)) if id_of(open).is_some() && id_of(open) == id_of(&item) => {
                     *open = item;
                     contents.push(content);
                 }
@@ -62,6 +67,10 @@ pub(super) fn write_answer(
     Ok(())
 }
 
+fn id_of(item: &Map<String, Value>) -> Option<&str> {
+    item.get("id").and_then(Value::as_str)
+}
+
 /// Writes the message whose parts were collected.
 fn close(
     message: &mut Option<(Map<String, Value>, Vec<Value>)>,
@@ -74,10 +83,20 @@ fn close(
     items.object(&item)
 }
 
+/// The form in which the items of an answer go back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As they came.
+    Whole,
+    /// Without their ids, with the reasoning.
+    WithoutIds,
+    /// Without ids and reasoning.
+    Bare,
+}
+
 struct Answer<'a> {
     tag: &'a str,
-    /// True if reasoning and ids are sent back.
-    keeps_ids: bool,
+    form: Form,
 }
 
 impl Answer<'_> {
@@ -95,7 +114,7 @@ impl Answer<'_> {
             return None;
         };
         let block = annotations?.block.as_ref();
-        let block = block.filter(|block| self.keeps_ids && self.is_own(block))?;
+        let block = block.filter(|block| self.form == Form::Whole && self.is_own(block))?;
         let fields: Value = serde_json::from_str(block.raw.get()).ok()?;
         let item = fields.get("item")?.as_object()?.clone();
         let mut content = fields.get("part")?.as_object()?.clone();
@@ -117,7 +136,14 @@ impl Answer<'_> {
                 let block = block.filter(|block| self.is_own(block));
                 short_message(text, block, items)
             }
-            Part::Thinking(block) | Part::Opaque(block) if self.keeps_ids && self.is_own(block) => {
+            Part::Thinking(block) if self.form == Form::WithoutIds && self.is_own(block) => {
+                let mut fields = fields_of(block).unwrap_or_default();
+                fields.remove("id");
+                items.object(&fields)
+            }
+            Part::Thinking(block) | Part::Opaque(block)
+                if self.form == Form::Whole && self.is_own(block) =>
+            {
                 items.item(|out| {
                     out.extend_from_slice(block.raw.get().as_bytes());
                     Ok(())
@@ -131,16 +157,17 @@ impl Answer<'_> {
     fn call(&self, call: &ToolCall, items: &mut Items<'_>) -> Result<()> {
         let extra = call.extra.as_ref().filter(|extra| self.is_own(extra));
         let fields = extra.and_then(|extra| fields_without(extra.raw.get(), CALL_FIELDS).ok());
+        let keeps_id = self.form == Form::Whole && !is_renamed(call);
         items.item(|out| {
             out.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
-            write_text(out, call_id(&call.id))?;
+            write_text(out, &call_id(&call.id))?;
             out.extend_from_slice(b",\"name\":");
             write_text(out, &identifier(&call.name))?;
             out.extend_from_slice(b",\"arguments\":");
             write_text(out, &call_args(call)?)?;
             for (name, value) in fields.into_iter().flatten() {
                 let is_id = matches!(&*name, "id" | "status");
-                if self.keeps_ids || !is_id {
+                if keeps_id || !is_id {
                     out.push(b',');
                     write_text(out, &name)?;
                     out.push(b':');
@@ -176,12 +203,21 @@ fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
     serde_json::from_str(block.raw.get()).ok()
 }
 
-/// Returns `true` if every reasoning item of the answer can be verified: it has its encrypted
-/// content, an item of the answer stands directly after it, and every call is one of the answer's
-/// items.
-fn is_verifiable(parts: &[Part], tag: &str) -> bool {
+/// Returns `true` for a call that has another id than the server gave it.
+fn is_renamed(call: &ToolCall) -> bool {
+    let extra = call.extra.as_deref();
+    // Hardly any call is one.
+    let extra = extra.filter(|extra| extra.raw.get().contains(CALL_ID));
+    let fields = extra.and_then(fields_of);
+    fields.is_some_and(|fields| fields.contains_key(CALL_ID))
+}
+
+/// Returns the form of an answer. Its reasoning stays if every item of it can be verified: it has
+/// its encrypted content, an item of the answer stands directly after it, and every call is one of
+/// the answer's items. Items of the server's own tools have no form without their ids.
+fn form(parts: &[Part], tag: &str) -> Form {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
-    let reasoning = parts
+    let mut reasoning = parts
         .iter()
         .enumerate()
         .filter_map(|(index, part)| match part {
@@ -206,6 +242,19 @@ fn is_verifiable(parts: &[Part], tag: &str) -> bool {
         Part::ToolCall(call) => call.extra.as_deref().is_some_and(is_own),
         _ => true,
     });
-    let mut reasoning = reasoning;
-    reasoning.all(|(index, block)| has_own_calls && is_encrypted(block) && is_next_own(index))
+    if reasoning.clone().next().is_none() {
+        return Form::Whole;
+    }
+    if !has_own_calls || !reasoning.all(|(index, block)| is_encrypted(block) && is_next_own(index))
+    {
+        return Form::Bare;
+    }
+
+    let mut calls = parts.iter().filter_map(Part::as_tool_call);
+    let has_others = || parts.iter().any(|part| matches!(part, Part::Opaque(_)));
+    match calls.any(is_renamed) {
+        false => Form::Whole,
+        true if has_others() => Form::Bare,
+        true => Form::WithoutIds,
+    }
 }

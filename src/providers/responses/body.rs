@@ -25,6 +25,8 @@ pub(super) struct Options<'a> {
     pub(super) is_official: bool,
     /// True if summaries of the reasoning are requested.
     pub(super) has_summaries: bool,
+    /// True if the server runs tools itself.
+    pub(super) has_hosted_tools: bool,
     /// True if the model has not refused to give its reasoning in encrypted form.
     pub(super) has_encrypted: bool,
     pub(super) wire: &'a ItemWire,
@@ -62,12 +64,17 @@ pub(super) fn body(
         }
 
         let hosted = &request.hosted_tools;
-        let (tools, warning) = with_hosted(sections.tools, hosted, Some(PROVIDER))?;
+        let own_provider = options.has_hosted_tools.then_some(PROVIDER);
+        let (tools, warning) = with_hosted(sections.tools, hosted, own_provider)?;
         warnings.extend(warning);
         put_tools(&tools, request, fields)?;
         let has_encrypted = options.has_encrypted
             && (family.as_ref()).is_none_or(|family| family.reasons != Reasons::Never);
-        fields.option("include", included(request, has_encrypted))?;
+        let mut own_tools = hosted
+            .iter()
+            .filter(|tool| Some(&*tool.provider) == own_provider);
+        let searches = own_tools.any(is_search);
+        fields.option("include", included(searches, has_encrypted))?;
         fields.option("max_output_tokens", options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
@@ -108,18 +115,19 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     })
 }
 
+fn is_search(tool: &HostedTool) -> bool {
+    let kind = tool.raw.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind.starts_with("web_search"))
+}
+
 /// Returns the optional parts of the answer: the reasoning in its encrypted form, without which it
 /// cannot be sent back, and the sources of searches. A model that never reasons refuses the first.
-fn included(request: &ModelRequest, has_encrypted: bool) -> Option<Value> {
+fn included(searches: bool, has_encrypted: bool) -> Option<Value> {
     let mut included = Vec::new();
     if has_encrypted {
         included.push("reasoning.encrypted_content");
     }
-    let is_search = |tool: &HostedTool| {
-        let kind = tool.raw.get("type").and_then(Value::as_str);
-        kind.is_some_and(|kind| kind.starts_with("web_search"))
-    };
-    if request.hosted_tools.iter().any(is_search) {
+    if searches {
         included.push("web_search_call.action.sources");
     }
     (!included.is_empty()).then(|| json!(included))

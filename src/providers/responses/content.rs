@@ -1,6 +1,7 @@
 //! The content of user messages and of results.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -9,6 +10,8 @@ use crate::message::{Content, Media, MediaSource, Part};
 
 use super::super::json::{write, write_text};
 use super::super::media::{address, placeholder};
+use super::super::openai::IMAGE_TYPES;
+use super::input::ItemWire;
 
 /// A piece of content.
 pub(super) enum Piece<'a> {
@@ -29,7 +32,9 @@ impl Piece<'_> {
 }
 
 /// Returns the pieces of `content`. Opaque parts with the name `tag` are pieces as they are.
-pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool) -> Vec<Piece<'a>> {
+pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, wire: &ItemWire) -> Vec<Piece<'a>> {
+    let takes_images = wire.takes_images;
+    let takes = |part: &Part| wire.media.takes(part);
     let pieces = content.parts().iter().filter_map(|part| match part {
         Part::Text(text) if text.is_empty() => None,
         Part::Text(text) => Some(Piece::Text(text.into())),
@@ -43,16 +48,32 @@ pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool)
     pieces.collect()
 }
 
-/// Returns `true` for media that the API has a form for.
-pub(in crate::providers) fn takes(part: &Part) -> bool {
-    match part {
-        // Documents of text are sent as text.
-        Part::Document(media) if media.text().is_some() => false,
-        Part::Image(media) | Part::Document(media) => match &media.source {
-            MediaSource::File { provider, .. } => &**provider == "openai",
+/// The media that a server takes.
+#[derive(Clone, PartialEq)]
+pub(super) struct MediaForms {
+    /// The provider of the files that the server has.
+    pub(super) files_of: Arc<str>,
+    /// True if the model takes the types of images of OpenAI's models alone.
+    pub(super) has_openai_images: bool,
+}
+
+impl MediaForms {
+    /// Returns `true` for media that the API has a form for.
+    pub(super) fn takes(&self, part: &Part) -> bool {
+        let (media, is_image) = match part {
+            // Documents of text are sent as text.
+            Part::Document(media) if media.text().is_some() => return false,
+            Part::Document(media) => (media, false),
+            Part::Image(media) => (media, true),
+            _ => return false,
+        };
+        match &media.source {
+            MediaSource::File { provider, .. } => *provider == self.files_of,
+            MediaSource::Base64(_) if is_image && self.has_openai_images => {
+                IMAGE_TYPES.contains(&&*media.media_type)
+            }
             MediaSource::Base64(_) | MediaSource::Url(_) => true,
-        },
-        _ => false,
+        }
     }
 }
 

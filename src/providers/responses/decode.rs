@@ -20,6 +20,7 @@ use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::repeated::{Repeated, string};
 use super::super::status;
+use super::super::transformations;
 use super::PROVIDER;
 use super::events::{
     DeltaEvent, DeltaKind, DeltaPlace, Item, ItemEvent, Kind, Response, ResponseEvent,
@@ -297,6 +298,10 @@ impl ResponsesDecoder {
     ) -> Result<()> {
         self.start(&response.id.0, &response.model.0, out);
         self.end_items(&response, is_complete, out)?;
+        let warning = transformations::warning(response.input_transformations, &self.secrets);
+        if let Some(text) = warning {
+            out.push(ModelEvent::Warning(text));
+        }
         report_usage(&mut response, out);
         let details = response.incomplete_details.0.unwrap_or_default();
         let reason = match is_complete {

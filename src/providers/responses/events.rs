@@ -95,6 +95,9 @@ pub(super) struct Response<'a> {
     pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     pub(super) incomplete_details: Object<IncompleteDetails<'a>>,
+    /// The reasoning that the server left out of the request.
+    #[serde(borrow)]
+    pub(super) input_transformations: Option<&'a RawValue>,
     pub(super) usage: Object<WireUsage>,
     pub(super) tool_usage: Object<ToolUsage>,
 }

@@ -2,18 +2,19 @@
 //!
 //! Format: the OpenAI API reference, "Create a model response", and its guide "Conversation state".
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::message::{Message, Part, Role, ToolResult};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
-use super::super::chat::{EMPTY, GAP, id_end};
+use super::super::chat::{EMPTY, GAP, short_id};
 use super::super::encode::{Items, Place, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::openai::is_strict;
 use super::answer::write_answer;
-use super::content::{Piece, pieces_of, write_pieces};
+use super::content::{MediaForms, Piece, pieces_of, write_pieces};
 
 /// The maximum length of a call's id, in bytes: "string too long. Expected a string with maximum
 /// length 64".
@@ -23,6 +24,8 @@ const MAX_ID: usize = 64;
 #[derive(Clone, PartialEq)]
 pub(super) struct ItemWire {
     pub(super) tag: Arc<str>,
+    /// The media that the server takes.
+    pub(super) media: MediaForms,
     /// True if the model accepts images.
     pub(super) takes_images: bool,
     /// False for a model that never reasons: it gets no reasoning of another one.
@@ -52,9 +55,9 @@ impl Wire for ItemWire {
         let mut pieces = Vec::new();
         for message in group {
             match &**message {
-                Message::Tool(result) => output(result, self.takes_images, &mut items)?,
+                Message::Tool(result) => output(result, self, &mut items)?,
                 Message::User(user) => {
-                    pieces.extend(pieces_of(&user.content, &self.tag, self.takes_images));
+                    pieces.extend(pieces_of(&user.content, &self.tag, self));
                 }
                 Message::Assistant(_) => {
                     let has_reasoning =
@@ -147,12 +150,12 @@ pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
 }
 
 /// Writes the output of a call: its text, or a list when it has media.
-fn output(result: &ToolResult, takes_images: bool, items: &mut Items<'_>) -> Result<()> {
-    let pieces = pieces_of(&result.content, "", takes_images);
+fn output(result: &ToolResult, wire: &ItemWire, items: &mut Items<'_>) -> Result<()> {
+    let pieces = pieces_of(&result.content, "", wire);
     let text: Option<Vec<&str>> = pieces.iter().map(Piece::as_text).collect();
     items.item(|out| {
         out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
-        write_text(out, call_id(&result.tool_call_id))?;
+        write_text(out, &call_id(&result.tool_call_id))?;
         out.extend_from_slice(b",\"output\":");
         match text {
             Some(texts) => write_text(out, &texts.join(GAP))?,
@@ -164,6 +167,6 @@ fn output(result: &ToolResult, takes_images: bool, items: &mut Items<'_>) -> Res
 }
 
 /// The id of a call as it is sent.
-pub(super) fn call_id(id: &str) -> &str {
-    id_end(id, MAX_ID)
+pub(super) fn call_id(id: &str) -> Cow<'_, str> {
+    short_id(id, MAX_ID)
 }

@@ -18,7 +18,10 @@ use super::super::json::{fields_without, unquoted};
 use super::events::{Item, Piece};
 
 /// The fields of a call's item that [`ToolCall`] holds.
-pub(super) const CALL_FIELDS: &[&str] = &["type", "call_id", "name", "arguments"];
+pub(super) const CALL_FIELDS: &[&str] = &["type", CALL_ID, "name", "arguments"];
+
+/// The field of a call's id. Only the fields of a call that was given another id have it.
+pub(super) const CALL_ID: &str = "call_id";
 
 /// An output item that has begun.
 pub(super) struct OpenItem {
@@ -199,9 +202,9 @@ impl OpenItem {
                     });
                 }
                 let mut call = ToolCall::from_raw(id.clone(), name.clone(), args);
-                // Under another id the call is no longer the server's item.
-                let is_same = *item.call_id.0 == **id;
-                if let Some(fields) = call_fields(raw)?.filter(|_| is_same) {
+                let is_renamed = *item.call_id.0 != **id;
+                let own_id = is_renamed.then_some(&*item.call_id.0);
+                if let Some(fields) = call_fields(raw, own_id)? {
                     call = call.with_extra(block(fields));
                 }
                 events.push(ModelEvent::ToolCall(call));
@@ -309,9 +312,14 @@ fn no_object() -> Error {
     out_of_order("an item is no object")
 }
 
-/// Returns the fields of a call that no part of [`ToolCall`] holds, if there are any.
-fn call_fields(raw: &RawValue) -> Result<Option<Box<RawValue>>> {
-    let fields = fields_without(raw.get(), CALL_FIELDS).map_err(|_| no_object())?;
+/// Returns the fields of a call that no part of [`ToolCall`] holds, if there are any, with the id
+/// that the server gave a call which has another one now.
+fn call_fields(raw: &RawValue, own_id: Option<&str>) -> Result<Option<Box<RawValue>>> {
+    let own_id = own_id.map(to_raw_value).transpose()?;
+    let mut fields = fields_without(raw.get(), CALL_FIELDS).map_err(|_| no_object())?;
+    if let Some(own_id) = &own_id {
+        fields.insert(CALL_ID.into(), own_id);
+    }
     if fields.is_empty() {
         return Ok(None);
     }

@@ -12,7 +12,6 @@ mod model;
 mod remedy;
 mod usage;
 
-pub(in crate::providers) use content::takes;
 pub use decode::decode;
 pub use hosted::{code_interpreter, file_search, web_search};
 pub use model::OpenAiResponses;

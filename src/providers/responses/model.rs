@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::error::Result;
+use crate::message::Part;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
@@ -19,7 +20,7 @@ use super::super::openai::with_key_form_of_address;
 use super::super::send::{ProviderRequest, send};
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
-use super::content::takes;
+use super::content::MediaForms;
 use super::decode::ResponsesDecoder;
 use super::input::ItemWire;
 use super::remedy::{Unencrypted, remedy};
@@ -68,6 +69,8 @@ pub struct OpenAiResponses {
     /// The provider's name in blocks, if it was set.
     tag: Option<Arc<str>>,
     has_summaries: bool,
+    /// True if the server runs tools itself.
+    has_hosted_tools: bool,
     /// The names of the models that refused a request for encrypted reasoning.
     unencrypted: Unencrypted,
 }
@@ -81,6 +84,7 @@ impl OpenAiResponses {
             connection,
             tag: None,
             has_summaries: true,
+            has_hosted_tools: true,
             unencrypted: Unencrypted::default(),
         }
     }
@@ -101,6 +105,32 @@ impl OpenAiResponses {
     pub fn summaries(mut self, summaries: bool) -> Self {
         self.has_summaries = summaries;
         self
+    }
+
+    /// Sets whether the server runs tools itself. Defaults to `true`; Bedrock has none. To a server
+    /// without, hosted tools are not sent, with a warning.
+    #[must_use]
+    pub fn hosted_tools(mut self, available: bool) -> Self {
+        self.has_hosted_tools = available;
+        self
+    }
+
+    /// Returns `true` for media that the server has a form for, for its model.
+    pub(in crate::providers) fn takes(&self, part: &Part) -> bool {
+        self.media_of(&self.connection.model).takes(part)
+    }
+
+    /// Returns the media that the server takes for a model. The ids of files are OpenAI's, or those
+    /// of the server whose name was set.
+    fn media_of(&self, model: &str) -> MediaForms {
+        let files_of = match self.connection.is_openai() {
+            true => "openai".into(),
+            false => self.connection.endpoint.provider().clone(),
+        };
+        MediaForms {
+            files_of,
+            has_openai_images: family(model).is_some(),
+        }
     }
 
     /// Returns the provider's name in blocks.
@@ -127,9 +157,11 @@ impl OpenAiResponses {
             takes_images,
             api: "the Responses API",
         };
-        check(request, target, takes)?;
+        let media = self.media_of(model);
+        check(request, target, |part| media.takes(part))?;
         let is_unencrypted = (self.unencrypted).contains(self.connection.endpoint.base(), model);
         let wire = ItemWire {
+            media,
             takes_images,
             takes_reasoning: !is_unencrypted
                 && family(model).is_none_or(|family| family.reasons != Reasons::Never),
@@ -142,6 +174,7 @@ impl OpenAiResponses {
                 max_output_tokens: self.connection.max_output_tokens(request),
                 is_official: self.connection.is_openai(),
                 has_summaries: self.has_summaries,
+                has_hosted_tools: self.has_hosted_tools,
                 has_encrypted: !is_unencrypted,
                 wire: &wire,
             },

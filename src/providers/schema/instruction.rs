@@ -1,6 +1,11 @@
 //! Schemas for servers that cannot hold an answer to them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// Returns the schema of any JSON object.
+pub(in crate::providers) fn any_object() -> Value {
+    json!({"type": "object"})
+}
 
 /// Returns the instruction that the model receives instead of the schema.
 pub(in crate::providers) fn instruction(schema: &Value) -> String {

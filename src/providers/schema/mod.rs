@@ -6,4 +6,4 @@ mod instruction;
 pub(in crate::providers) mod openai;
 mod walk;
 
-pub(in crate::providers) use instruction::instruction;
+pub(in crate::providers) use instruction::{any_object, instruction};

@@ -106,7 +106,7 @@ pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
         error = error.with_retry_after(delay);
     }
 
-    error
+    error.attach(Arc::new(Codes(refusal.codes)))
 }
 
 /// Returns the beginning of `text` without secrets, to show what came instead of the expected.
@@ -186,6 +186,7 @@ mod tests {
                 let error = from_event(&body.to_string(), &Secrets::default());
                 assert_eq!(error.kind(), kind, "{body}");
                 assert_eq!(error.text(), format!("{code} in the stream: no"));
+                assert!(has_code(&error, code), "{body}");
             }
         }
     }

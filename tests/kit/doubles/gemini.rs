@@ -125,15 +125,35 @@ pub fn check_body(model: &str, body: &Value) -> Result<(), String> {
         }
     }
 
+    let contents = list(&body["contents"]);
+    for part in contents.iter().flat_map(|content| list(&content["parts"])) {
+        check_type(&part["inlineData"]["mimeType"])?;
+    }
     check_tools(model, body)?;
     check_thinking(model, &body["generationConfig"]["thinkingConfig"])?;
-    let contents = list(&body["contents"]);
     check_turns(contents)?;
     if is_modern(model) {
         check_current_turn(contents)?;
     }
 
     Ok(())
+}
+
+/// Checks the type of data, if there are any.
+fn check_type(media_type: &Value) -> Result<(), String> {
+    let Some(name) = media_type.as_str() else {
+        return Ok(());
+    };
+    let images = ["png", "jpeg", "webp", "heic", "heif"];
+    let is_known = match name.split_once('/') {
+        Some(("image", kind)) => images.contains(&kind),
+        Some(("audio" | "video", _)) => true,
+        _ => name == "application/pdf",
+    };
+    match is_known {
+        true => Ok(()),
+        false => Err(format!("Unsupported MIME type: {name}")),
+    }
 }
 
 /// The model in a path, which must end in the query of a stream.

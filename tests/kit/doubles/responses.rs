@@ -136,6 +136,10 @@ impl Double {
         }
 
         let input = body["input"].as_array().unwrap();
+        if let Some(kind) = unknown_image(input) {
+            let text = format!("The image data of type {kind} does not represent a valid image.");
+            return Err((Some("invalid_image_format"), text));
+        }
         self.check_calls(input).or_else(refuse)?;
         let given = self.given.lock().unwrap();
         for (index, item) in input.iter().enumerate() {
@@ -182,6 +186,17 @@ impl Double {
     }
 }
 
+/// The type of an image that OpenAI's models do not take.
+fn unknown_image(input: &[Value]) -> Option<&str> {
+    let lists = input
+        .iter()
+        .flat_map(|item| [&item["content"], &item["output"]]);
+    let parts = lists.filter_map(Value::as_array).flatten();
+    let data = parts.filter_map(|part| part["image_url"].as_str()?.strip_prefix("data:"));
+    let mut types = data.filter_map(|data| Some(data.split_once(';')?.0));
+    types.find(|kind| !["image/png", "image/jpeg", "image/webp", "image/gif"].contains(kind))
+}
+
 /// Checks an item with an id: it must be one that was given, behind the reasoning that led to it.
 fn check_item(
     given: &[Vec<Value>],
@@ -191,6 +206,9 @@ fn check_item(
 ) -> Result<(), Refusal> {
     let kind = item["type"].as_str().unwrap_or_default();
     if item.get("id").is_none() {
+        if kind == "reasoning" && item.get("encrypted_content").is_some() {
+            return check_nameless_reasoning(given, item, input.get(index + 1));
+        }
         let needs_id = !matches!(kind, "" | "function_call" | "function_call_output");
         return if needs_id {
             Err((
@@ -248,6 +266,40 @@ fn check_item(
             "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{missing}'."
         ),
     ))
+}
+
+/// Checks reasoning without an id, behind which the item must stand that it led to, with or without
+/// its own id.
+fn check_nameless_reasoning(
+    given: &[Vec<Value>],
+    item: &Value,
+    next: Option<&Value>,
+) -> Result<(), Refusal> {
+    let encrypted = &item["encrypted_content"];
+    let is_own = |own: &Value| own["encrypted_content"] == *encrypted;
+    let place = given
+        .iter()
+        .find_map(|answer| Some((answer, answer.iter().position(is_own)?)));
+    let Some((answer, at)) = place else {
+        let code = "invalid_encrypted_content";
+        return Err((
+            Some(code),
+            "The encrypted content could not be verified.".to_owned(),
+        ));
+    };
+
+    let content = |item: &Value| match item["type"].as_str() {
+        Some("function_call") => json!([item["name"], item["arguments"]]),
+        _ if item["content"].is_string() => item["content"].clone(),
+        _ => item["content"][0]["text"].clone(),
+    };
+    match (next, answer.get(at + 1)) {
+        (Some(next), Some(own)) if content(next) == content(own) => Ok(()),
+        _ => {
+            let text = "A 'reasoning' item was provided without its required following item.";
+            Err((None, text.to_owned()))
+        }
+    }
 }
 
 pub fn reasoning(id: &str) -> Value {

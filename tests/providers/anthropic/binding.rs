@@ -1,18 +1,25 @@
 //! Conversations with a server that binds thinking to the conversation in front of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentcore::message::ProviderBlock;
-use agentcore::model::{ModelEvent, ResponseFold, Stability, ToolDefinition};
+use agentcore::message::{ProviderBlock, TokenCounter};
+use agentcore::model::{
+    Compaction, CompactionRequest, Compactor, ModelEvent, ModelProfile, ResponseFold, Stability,
+    SystemPrompt, ToolDefinition,
+};
 use agentcore::providers::Anthropic;
 use agentcore::testing::FaultServer;
-use agentcore::{AgentBuilder, Content, Message, Messages, Model, ModelRequest, Part, ToolResult};
+use agentcore::{
+    AgentBuilder, Content, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolResult,
+    async_trait,
+};
 use futures::TryStreamExt;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::kit::doubles::anthropic::{Double, call, text, thinking};
-use crate::kit::{echo, warnings, watch};
+use crate::kit::{any_object, echo, warnings, watch};
 
 const LEFT_OUT: &str = "thinking of earlier answers was left out: the conversation in front of it \
                         changed, and the server takes it only behind the one it was made for";
@@ -144,6 +151,94 @@ async fn thinking_of_another_conversation_is_left_out_and_asked_once_more() {
     assert_eq!(server.requests().len() - former, 2);
     assert_eq!(double.refusals().len(), 1);
     assert_eq!(warnings(&messages), [REFUSED]);
+}
+
+/// Letters, one token each.
+struct Letters;
+
+impl TokenCounter for Letters {
+    fn count_text(&self, text: &str) -> u64 {
+        text.len() as u64
+    }
+}
+
+/// Asks for a count of every request that has a new result.
+struct NearTheLimit;
+
+#[async_trait]
+impl Compactor for NearTheLimit {
+    fn should_compact(&self, _: &Messages, tokens: u64, _: &ModelProfile) -> bool {
+        tokens > 1_000
+    }
+
+    async fn compact(&self, _: CompactionRequest) -> agentcore::Result<Option<Compaction>> {
+        Ok(None)
+    }
+}
+
+/// Runs rounds of calls whose results have as many letters as `len` returns. Returns the warnings,
+/// and for each request whether it was counted, and the number of thoughts in it.
+async fn counted(
+    server: &FaultServer,
+    clock: Option<&str>,
+    len: impl Fn() -> usize + Clone + Send + Sync + 'static,
+) -> (Vec<String>, Vec<(bool, usize)>) {
+    let tool = FuncTool::new("echo", "", any_object(), move |_, _| {
+        let text = "y".repeat(len());
+        async { text }
+    });
+    let mut system = SystemPrompt::from("You help.");
+    if let Some(clock) = clock {
+        system.set("clock", clock, Stability::Volatile);
+    }
+    let agent = AgentBuilder::new(model(server))
+        .system_prompt(system)
+        .compactor(NearTheLimit)
+        .token_counter(Letters)
+        .tool(tool)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "Done.");
+    let thoughts = thoughts(server).into_iter().zip(server.requests());
+    let is_count = |path: &str| path.ends_with("/count_tokens");
+    let requests = thoughts.map(|(count, request)| (is_count(&request.path), count));
+    (warnings(&messages), requests.collect())
+}
+
+#[tokio::test]
+async fn counted_request_has_the_thinking_of_the_next_one() {
+    for clock in [None, Some("12:00")] {
+        let (double, server) = Double::start(rounds()).await;
+        let (warnings, requests) = counted(&server, clock, || 1_000).await;
+        assert_eq!(double.refusals(), [""; 0]);
+        assert_eq!(warnings, [""; 0]);
+        let both = |number| [(true, number), (false, number)];
+        let rounds = [1, 2, 3].into_iter().flat_map(both);
+        let expected: Vec<_> = [(false, 0)].into_iter().chain(rounds).collect();
+        assert_eq!(requests, expected, "{clock:?}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_was_refused_is_not_counted() {
+    let (double, server) = Double::start(rounds()).await;
+    let forgetful = double.clone();
+    let is_later = Arc::new(AtomicBool::new(false));
+    let len = move || {
+        if is_later.swap(true, Ordering::Relaxed) {
+            return 1_000;
+        }
+        forgetful.forget();
+        1
+    };
+    let (warnings, requests) = counted(&server, None, len).await;
+    assert_eq!(double.refusals().len(), 1);
+    assert_eq!(warnings, [REFUSED]);
+    let first = [(false, 0), (false, 1), (false, 0)];
+    let later = [(true, 1), (false, 1), (true, 2), (false, 2)];
+    let expected: Vec<_> = first.into_iter().chain(later).collect();
+    assert_eq!(requests, expected);
 }
 
 #[tokio::test]

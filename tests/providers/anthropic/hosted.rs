@@ -140,6 +140,55 @@ async fn container_of_the_last_answer_is_sent_with_code_execution() {
     assert_eq!(body.get("container"), None);
 }
 
+#[tokio::test]
+async fn container_that_is_over_is_not_sent() {
+    let tool = |callers: Option<&str>| {
+        let mut tool = json!({"type": "web_search_20260318", "name": "web_search"});
+        if let Some(caller) = callers {
+            tool["allowed_callers"] = json!([caller]);
+        }
+        HostedTool::new("anthropic", tool)
+    };
+    let code = anthropic::code_execution;
+    for (end, tool, is_sent) in [
+        ("2020-01-01T00:00:00Z", code(), false),
+        ("9999-01-01T00:00:00Z", code(), true),
+        ("no time", code(), true),
+        ("9999-01-01T00:00:00Z", tool(None), true),
+        ("2020-01-01T00:00:00Z", tool(None), false),
+        ("9999-01-01T00:00:00Z", tool(Some("direct")), false),
+    ] {
+        let container = json!({"id": "container_1", "expires_at": end});
+        let block = ProviderBlock::new("anthropic-container", to_raw_value(&container).unwrap());
+        let answer = Content::from([Part::text("Noon."), Part::Opaque(block)]);
+        let body = sent(asked().ai(answer).human("Again"), [tool]).await;
+        assert_eq!(body.get("container").is_some(), is_sent, "{end}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_the_server_left_out_is_reported_once() {
+    let changes = "\"input_transformations\": [{\"type\": \"thinking_dropped\", \
+                   \"reason\": \"prefix_binding_mismatch\"}, 7]";
+    let with = |field: &str| format!("{field}, {changes}");
+    let [content, reason] = ["\"content\": []", "\"stop_reason\": \"end_turn\""];
+    let stream = recording("text")
+        .replacen(content, &with(content), 1)
+        .replacen(reason, &with(reason), 1);
+    assert_eq!(
+        stream.matches("input_transformations").count(),
+        2,
+        "{stream}"
+    );
+    let events = replay(&[stream.as_bytes()]);
+    let warnings = events.iter().filter_map(|event| match event {
+        Ok(ModelEvent::Warning(text)) => Some(&**text),
+        _ => None,
+    });
+    let text = "the server left out reasoning of earlier answers (prefix_binding_mismatch)";
+    assert_eq!(warnings.collect::<Vec<_>>(), [text]);
+}
+
 #[test]
 fn refusal_is_explained_by_a_warning() {
     let events = replay(&[recording("refusal_details").as_bytes()]);

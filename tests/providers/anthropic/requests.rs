@@ -227,6 +227,49 @@ async fn settings_are_sent_as_fields() {
     assert_eq!(body["model"], "claude-opus-4-6");
 }
 
+#[tokio::test]
+async fn choice_concerns_the_tools_of_the_server_too() {
+    for (choice, expected) in [
+        (ToolChoice::Auto, Value::Null),
+        (ToolChoice::None, json!({"type": "none"})),
+        (ToolChoice::Required, json!({"type": "any"})),
+    ] {
+        let mut request = ModelRequest::new("x");
+        request.tool_choice = choice;
+        // Without any tool there is nothing to choose.
+        let body = sent(request.clone()).await;
+        assert_eq!(body["tool_choice"], Value::Null);
+        request.hosted_tools = [agentcore::model::HostedTool::new("gemini", json!({}))].into();
+        let body = sent(request.clone()).await;
+        assert_eq!(body["tool_choice"], Value::Null);
+        request.hosted_tools = [agentcore::providers::anthropic::web_search()].into();
+        let body = sent(request).await;
+        assert_eq!(body["tool_choice"], expected);
+        assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+    }
+
+    // A model that cannot be forced has nothing to refuse without a tool.
+    let mut request = ModelRequest::new("x");
+    request.model = Some("claude-opus-5-5".into());
+    request.tool_choice = ToolChoice::Required;
+    assert_eq!(sent(request).await["tool_choice"], Value::Null);
+}
+
+#[tokio::test]
+async fn any_object_is_asked_for_in_words() {
+    let mut request = ModelRequest::new("x").with_system("Be kind.");
+    request.response_format = Some(ResponseFormat::JsonObject);
+    let body = sent(request).await;
+    let system = body["system"].as_array().unwrap();
+    let text = system.last().unwrap()["text"].as_str().unwrap();
+    assert_eq!(system.len(), 2);
+    assert!(
+        text.contains("only a JSON value") && text.contains(r#"{"type":"object"}"#),
+        "{text}"
+    );
+    assert_eq!(body["output_config"], Value::Null);
+}
+
 /// A request for an answer that matches `schema`.
 fn asking_for(schema: Value) -> ModelRequest {
     let mut request = ModelRequest::new("x").with_system("Be kind.");

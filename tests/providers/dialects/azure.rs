@@ -1,8 +1,9 @@
 //! Requests to a strict Azure, by both of its APIs.
 
+use agentcore::model::ToolDefinition;
 use agentcore::providers::openai::Dialect;
 use agentcore::providers::{OpenAi, OpenAiResponses};
-use agentcore::testing::FaultServer;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{ErrorKind, Model, ModelRequest};
 
 use crate::kit::doubles::azure::{KEY, TOKEN, check};
@@ -61,6 +62,52 @@ async fn wrong_address_and_wrong_deployment_are_not_found() {
             .key(KEY);
         let error = model.call(request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn request_that_a_deployment_refuses_is_an_error_before_sending() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    let model = |name: &str, path: &str| {
+        let url = format!("{}{path}", server.url());
+        OpenAi::compatible(url, name)
+            .dialect(Dialect::azure())
+            .key(KEY)
+    };
+    let tools: std::sync::Arc<[_]> = [ToolDefinition::new(
+        "f",
+        "",
+        serde_json::json!({"type": "object"}),
+    )]
+    .into();
+    for path in ["/openai/v1", "/openai/deployments/d"] {
+        for (name, has_tool, stop, word) in [
+            ("gpt-6-luna", true, None, Some("azure:DEPLOYMENT")),
+            ("gpt-5.5-pro", false, None, Some("`/openai/v1`")),
+            ("gpt-6-luna", false, Some("END"), Some("stop sequences")),
+            ("gpt-6-luna", false, None, None),
+            ("gpt-5.1", true, Some("END"), None),
+            // These may be of any model.
+            ("gpt-prod", true, Some("END"), None),
+            ("dep", true, Some("END"), None),
+        ] {
+            let mut request = ModelRequest::new("Hi");
+            if has_tool {
+                request.tools = tools.clone();
+            }
+            request.stop = stop.into_iter().map(str::to_owned).collect();
+            let former = server.requests().len();
+            let error = model(name, path).call(request).await.unwrap_err();
+            match word {
+                Some(word) => {
+                    assert_eq!(error.kind(), ErrorKind::Config, "{name}: {error}");
+                    assert!(error.text().contains(word), "{error}");
+                    assert_eq!(server.requests().len(), former, "{name}");
+                }
+                None => assert_eq!(error.kind(), ErrorKind::Auth, "{name}: {error}"),
+            }
+        }
     }
 }
 

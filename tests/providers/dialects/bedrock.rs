@@ -223,6 +223,28 @@ async fn tools_of_anthropic_and_what_they_gave_are_left_out() {
 }
 
 #[tokio::test]
+async fn tools_of_openai_are_left_out() {
+    let (double, server) = responses::Double::start_behind(check_responses, []).await;
+    let url = format!("{}/openai/v1", server.url());
+    let model = OpenAiResponses::compatible(url, "openai.gpt-5.4").provider("bedrock");
+    let model = model.hosted_tools(false).key(KEY);
+    let mut request = ModelRequest::new("Hi");
+    request.hosted_tools = [agentcore::providers::responses::web_search()].into();
+    let events = model.stream(request).await.unwrap();
+    let events: Vec<_> = events.try_collect().await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let warning =
+        "tools that this API does not run were left out of the request (openai-responses)";
+    assert!(
+        events.contains(&ModelEvent::Warning(warning.to_owned())),
+        "{events:?}"
+    );
+    let body = server.requests().pop().unwrap().json();
+    assert!(body.get("tools").is_none(), "{body}");
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+}
+
+#[tokio::test]
 async fn ids_that_begin_again_in_every_answer_stay_apart() {
     let call = |id: &str| responses::call(id, "echo", "{\"text\":\"a\"}");
     let (double, server) = responses::Double::start_behind(
@@ -236,7 +258,11 @@ async fn ids_that_begin_again_in_every_answer_stay_apart() {
         ],
     )
     .await;
-    double.push(vec![call("call_0")]);
+    double.push(vec![
+        responses::reasoning("rs_3"),
+        call("call_0"),
+        call("call_9"),
+    ]);
     double.push(vec![responses::message("msg_2", "Again.")]);
     let url = format!("{}/openai/v1", server.url());
     let model = OpenAiResponses::compatible(url, "openai.gpt-5.4").key(KEY);
@@ -251,7 +277,14 @@ async fn ids_that_begin_again_in_every_answer_stay_apart() {
     let ids: Vec<_> = calls
         .map(|call| call["call_id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids, ["call_0", "call_1", "call_0_2"]);
+    assert_eq!(ids, ["call_0", "call_1", "call_0_2", "call_9"]);
+
+    // The reasoning of the answer with a call of a new id goes back without its own.
+    let reasoning = input.iter().filter(|item| item["type"] == "reasoning");
+    let reasoning: Vec<_> = reasoning.collect();
+    let mut expected = ["rs_1", "rs_2", "rs_3"].map(responses::reasoning);
+    expected[2].as_object_mut().unwrap().remove("id");
+    assert_eq!(reasoning, expected.each_ref());
 }
 
 #[tokio::test]

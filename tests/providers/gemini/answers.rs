@@ -315,6 +315,53 @@ fn empty_signed_text_is_kept() {
 }
 
 #[test]
+fn sources_behind_other_parts_are_those_of_the_last_text() {
+    let source = json!({"web": {"uri": "u", "title": "t"}});
+    let metadata = json!({"groundingChunks": [source]});
+    let end = json!({"candidates": [{"groundingMetadata": metadata, "finishReason": "STOP"}]});
+    let call = json!({"functionCall": {"name": "f", "args": {}}});
+    let signed = json!({"text": "", "thoughtSignature": "s"});
+    let thought = json!({"text": "Hm.", "thought": true});
+    let code = json!({"executableCode": {"code": "1"}});
+    for between in [
+        json!([call]),
+        json!([signed]),
+        json!([thought]),
+        json!([code, thought]),
+    ] {
+        let chunks = vec![text("a"), parts(&between), frame(&end)];
+        let response = fold(decode(chunks)).unwrap();
+        let parts = response.content.parts();
+        let annotations = Annotations::new([Citation::new("u").with_title("t")]);
+        assert_eq!(
+            parts[..2],
+            [Part::text("a"), Part::Annotations(annotations)],
+            "{between}"
+        );
+        assert_eq!(
+            parts.len(),
+            2 + between.as_array().unwrap().len(),
+            "{parts:?}"
+        );
+        assert_eq!(response.content.citations().count(), 1);
+    }
+
+    // Where another text follows, they are its own.
+    let chunks = vec![text("a"), parts(&json!([code])), text("b"), frame(&end)];
+    let response = fold(decode(chunks)).unwrap();
+    let parts = response.content.parts();
+    assert!(matches!(parts[1], Part::Opaque(_)), "{parts:?}");
+    assert!(matches!(parts[3], Part::Annotations(_)), "{parts:?}");
+
+    // An answer that fails has had its events.
+    let (events, _) = failure(vec![text("a"), super::answers::parts(&json!([thought]))]);
+    assert!(
+        events.contains(&ModelEvent::Thinking("Hm.".into())),
+        "{events:?}"
+    );
+}
+
+#[test]
 fn signed_text_is_not_joined() {
     let signature = r#"{"thoughtSignature":"c2lnLTI="}"#;
     let annotations = Part::Annotations(Annotations::default().with_block(block(signature)));

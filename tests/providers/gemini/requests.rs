@@ -308,6 +308,38 @@ async fn hosted_tool_beside_functions_is_an_error_for_older_models() {
 }
 
 #[tokio::test]
+async fn no_tool_of_the_server_is_offered_when_none_may_be_called() {
+    let hosted = [gemini::google_search()];
+    let mut request = with_tools(&hosted);
+    request.tool_choice = ToolChoice::None;
+    for model in [MODERN, OLDER] {
+        let body = sent_to(model, request.clone()).await;
+        assert_eq!(body["tools"].as_array().unwrap().len(), 1, "{body}");
+        let config = json!({"functionCallingConfig": {"mode": "NONE"}});
+        assert_eq!(body["toolConfig"], config);
+    }
+    request.tools = [].into();
+    assert_eq!(sent(request).await.get("tools"), None);
+}
+
+#[tokio::test]
+async fn any_object_is_asked_for_in_words_where_no_field_is_combined_with_tools() {
+    let mut request = with_tools(&[]);
+    request.response_format = Some(ResponseFormat::JsonObject);
+    let body = sent(request.clone()).await;
+    assert_eq!(
+        body["generationConfig"]["responseMimeType"],
+        "application/json"
+    );
+    let body = sent_to(OLDER, request).await;
+    assert_eq!(body["generationConfig"].get("responseMimeType"), None);
+    let text = body["systemInstruction"]["parts"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert!(text.contains(r#"{"type":"object"}"#), "{text}");
+}
+
+#[tokio::test]
 async fn structured_output_is_a_schema_or_an_instruction() {
     let schema = json!({"title": "T", "type": "object", "properties": {"a": {"const": 1}}});
     let structured = |mut request: ModelRequest| {

@@ -103,6 +103,38 @@ fn failed_response_has_its_error_and_usage() {
 }
 
 #[test]
+fn reasoning_that_the_server_left_out_is_reported() {
+    let change = json!({"type": "reasoning", "id": "rs_1", "action": "removed",
+        "reason": "organization_mismatch"});
+    for (changes, expected) in [
+        (json!([]), None),
+        (json!("organization_mismatch"), None),
+        (json!([change, 7, change]), Some("(organization_mismatch)")),
+        (json!(vec![change; 10_000]), Some("(organization_mismatch)")),
+    ] {
+        let response = json!({"status": "completed", "input_transformations": changes});
+        let end = ("response.completed", json!({"response": response}));
+        let events = events(stream_of(&[done(0, message("Hi")), end]));
+        let warnings = events.iter().filter_map(|event| match event {
+            Ok(ModelEvent::Warning(text)) => Some(text),
+            _ => None,
+        });
+        let warnings: Vec<_> = warnings.collect();
+        assert_eq!(
+            warnings.len(),
+            usize::from(expected.is_some()),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings
+                .iter()
+                .all(|text| text.ends_with(expected.unwrap())),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
 fn answer_that_was_cut_off_has_the_reason() {
     for (label, reason) in [
         ("max_output_tokens", StopReason::MaxTokens),

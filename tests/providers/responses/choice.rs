@@ -35,6 +35,12 @@ async fn api_is_chosen_for_each_request() {
         ("gpt-5.4-mini", true, Some("low"), "/responses"),
         ("gpt-5-mini", true, Some("low"), "/chat/completions"),
         ("gpt-9-new", true, None, "/responses"),
+        ("gpt-chat-latest", true, None, "/responses"),
+        ("gpt-luna", true, None, "/responses"),
+        ("gpt-luna", false, None, "/chat/completions"),
+        ("gpt-4o", true, None, "/chat/completions"),
+        ("o5", true, None, "/responses"),
+        ("o3", true, None, "/chat/completions"),
         ("gpt-oss-120b", true, Some("high"), "/chat/completions"),
         ("qwen3", true, Some("high"), "/chat/completions"),
     ] {

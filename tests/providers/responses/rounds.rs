@@ -133,6 +133,36 @@ async fn foreign_encrypted_content_is_left_out_and_asked_once_more() {
 }
 
 #[tokio::test]
+async fn encrypted_content_that_is_refused_in_the_stream_is_left_out() {
+    let thought = serde_json::value::to_raw_value(&reasoning("rs_1")).unwrap();
+    let block = agentcore::message::ProviderBlock::new("compatible-responses", thought);
+    let call = ToolCall::new("c1", "f", json!({}));
+    let fields = serde_json::value::to_raw_value(&json!({"id": "fc_1"})).unwrap();
+    let fields = agentcore::message::ProviderBlock::new("compatible-responses", fields);
+    let call = Part::ToolCall(call.with_extra(fields));
+    let history = Messages::from("Go")
+        .with(Message::ai([Part::Thinking(block), call]))
+        .tool("c1", "f", "ok")
+        .human("And?");
+    let error = json!({"type": "invalid_request_error", "code": "invalid_encrypted_content",
+        "message": "no"});
+    let error = json!({"type": "error", "error": error});
+    let server = FaultServer::start().await.unwrap();
+    server.reply(Reply::sse([format!("event: error\ndata: {error}\n\n")]));
+    server.reply(crate::kit::doubles::responses::stream(&[message(
+        "msg_1", "Done.",
+    )]));
+    let answer = model(server.url()).call(ModelRequest::new(history)).await;
+    assert_eq!(answer.unwrap().text(), "Done.");
+    let bodies = server
+        .requests()
+        .into_iter()
+        .map(|request| request.json().to_string());
+    let has_reasoning: Vec<_> = bodies.map(|body| body.contains("rs_1")).collect();
+    assert_eq!(has_reasoning, [true, false]);
+}
+
+#[tokio::test]
 async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
     let (double, server) = Double::start(rounds()).await;
     let forgetful = double.clone();
@@ -155,7 +185,7 @@ async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
 }
 
 #[tokio::test]
-async fn renamed_call_goes_back_without_its_item() {
+async fn renamed_call_goes_back_behind_its_reasoning_without_ids() {
     // The history of another provider has calls of these ids.
     let ids = ["call_1", "call_2"];
     let calls = ids.map(|id| ToolCall::new(id, "echo", json!({})));
@@ -185,10 +215,60 @@ async fn renamed_call_goes_back_without_its_item() {
         let input = body["input"].as_array().unwrap();
         assert!(input.iter().all(|item| item.get("id").is_none()), "{body}");
         assert!(
-            input.iter().all(|item| item["type"] != "reasoning"),
+            input.iter().all(|item| item.get("status").is_none()),
             "{body}"
         );
+        let kinds = input
+            .iter()
+            .filter_map(|item| item["encrypted_content"].as_str());
+        assert_eq!(kinds.collect::<Vec<_>>(), ["gAAAA-rs_1"], "{body}");
+        let message = json!({"role": "assistant", "content": "One moment.",
+            "phase": "final_answer"});
+        assert!(input.contains(&message), "{body}");
     }
+}
+
+#[tokio::test]
+async fn renamed_call_beside_a_tool_of_the_server_goes_back_without_reasoning() {
+    let calls = [ToolCall::new("call_1", "echo", json!({}))];
+    let history = Messages::from("Hi")
+        .ai_calling("", calls)
+        .tool("call_1", "echo", "1")
+        .human("Go");
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let items = vec![reasoning("rs_1"), search, call("call_1", "echo", "{}")];
+    let (double, server) = Double::start([items, rounds().remove(3)]).await;
+    let agent = AgentBuilder::new(model(server.url()))
+        .tool(echo())
+        .build()
+        .unwrap();
+    agent.run(history).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json().to_string();
+    assert!(!body.contains("rs_1") && !body.contains("ws_1"), "{body}");
+}
+
+#[tokio::test]
+async fn messages_without_ids_stay_apart() {
+    let message = |text: &str, phase: &str| {
+        let part = json!({"type": "output_text", "text": text, "annotations": []});
+        json!({"type": "message", "role": "assistant", "phase": phase, "content": [part]})
+    };
+    let items = vec![
+        message("Look.", "commentary"),
+        message("Done.", "final_answer"),
+    ];
+    let server = FaultServer::start().await.unwrap();
+    server.reply(crate::kit::doubles::responses::stream(&items));
+    server.fallback(Reply::json(401, "{}"));
+    let model = model(server.url());
+    let answer = model.call(ModelRequest::new("Go")).await.unwrap();
+    let history = Messages::from("Go")
+        .with(Message::ai(answer.content))
+        .human("And?");
+    model.call(ModelRequest::new(history)).await.unwrap_err();
+    let body = server.requests().pop().unwrap().json();
+    assert_eq!(body["input"].as_array().unwrap()[1..3], items);
 }
 
 #[tokio::test]
@@ -274,7 +354,8 @@ async fn history_of_other_providers_is_accepted() {
         .unwrap();
     assert!(double.refusals().is_empty(), "{:?}", double.refusals());
     let body = server.requests().pop().unwrap().json();
-    let id = &long_id[16..];
+    let id = body["input"][2]["call_id"].as_str().unwrap();
+    assert!(id.starts_with("xxx") && id.len() == 64, "{id}");
     assert_eq!(
         body["input"],
         json!([
