@@ -55,7 +55,7 @@ impl Registry {
             instances: Mutex::default(),
             parts: RwLock::new(Parts::new()),
             complete: RwLock::new(Arc::new(|builder| builder)),
-            default_store: RwLock::new(Arc::new(ThreadStore::new())),
+            default_store: RwLock::new(Arc::new(ThreadStore::of_agent())),
             stores: Mutex::default(),
             tools: ToolStore::new(),
             backends: BackendStore::new(),
@@ -64,7 +64,8 @@ impl Registry {
     }
 
     /// Sets the store of the agents whose configuration names none, and of those whose builder has
-    /// none. Defaults to a [`ThreadStore`]. Instances that exist keep theirs.
+    /// none. Defaults to a [`ThreadStore`] of at most 1,000 sessions and 64 MiB, shared by all
+    /// agents. Instances that exist keep theirs.
     #[must_use]
     pub fn store(self, store: impl SessionStore) -> Self {
         *write(&self.0.default_store) = Arc::new(store);
