@@ -54,7 +54,7 @@ pub enum ErrorKind {
     /// The request is invalid: the provider refused it as malformed (400, 422), or an argument is
     /// invalid, such as a session id that a store cannot store.
     InvalidRequest,
-    /// The request is longer than the model's context window.
+    /// The request is longer than the model's context window, by [`Error::context_tokens`].
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,

@@ -209,3 +209,32 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
         assert!(most < MOST, "{name} {args}: {} MiB", most / MIB);
     }
 }
+
+#[test]
+fn redaction_of_an_escaped_secret_takes_no_table_of_the_text() {
+    const LEN: usize = 7 * MIB;
+    let _alone = ALONE.lock();
+    let secret = agentcore::Secret::new("sk-redacted-0123456789abcdef");
+    let tool = FuncTool::new("page", "", json!({"type": "object"}), |_, _| async {
+        let mut text = "x".repeat(LEN);
+        text.push_str(" sk%2Dredacted%2D0123456789abcdef");
+        text
+    });
+    let model = ScriptedModel::new().call("page", json!({})).say("Done.");
+    let agent = AgentBuilder::new(model).tool(tool).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let watch = Watch::begin();
+    let output = runtime.block_on(async { agent.run("Go").await.unwrap() });
+    let most = watch.end();
+    let text = output
+        .messages
+        .tool_messages()
+        .next()
+        .unwrap()
+        .text()
+        .into_owned();
+    assert!(text.ends_with("[redacted]"));
+    assert!(most < 8 * LEN, "{} MiB", most / MIB);
+    drop(secret);
+}

@@ -141,15 +141,16 @@ impl AgentBuilder {
     }
 
     /// Sets whether calls that repeat without progress are detected. When the same call has
-    /// returned the same result three times, the model is warned; after five times, the run ends
-    /// with [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
+    /// returned the same result in three turns, the model is warned; after five, the run ends with
+    /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). The count of a call starts
+    /// over after a turn without it in which another call or result was new. Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
     }
 
     /// Sets the time limit of one phase of a hook, not counting the steps it wraps. Defaults to 60
-    /// seconds; `None` is no limit. Even then the `after_agent` hooks of a run that was
+    /// seconds; `None` is no limit. With any limit, the `after_agent` hooks of a run that was
     /// interrupted, or reached its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.hook_timeout = timeout.into();

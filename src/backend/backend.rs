@@ -215,7 +215,11 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Starts a command in the background and returns its id. The command is ended by its time
-    /// limit, if it has one, by [`stop`](Self::stop), and when the backend is dropped.
+    /// limit, or else that of [`command_limits`](Self::command_limits), if there is one, by
+    /// [`stop`](Self::stop), and when the backend is dropped. A backend may forget the oldest of the
+    /// commands that have ended and were not polled since.
+    ///
+    /// The id is known to the caller only: it cannot be guessed from other ids.
     ///
     /// # Errors
     ///
@@ -232,6 +236,21 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns [`ErrorKind::NotFound`] if the id is unknown.
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         Err(failure::no_command(id))
+    }
+
+    /// Waits until a command of [`start`](Self::start) has ended. Its output is left to
+    /// [`poll`](Self::poll). Defaults to never: then a run ends the command with itself, and does
+    /// not report its end before.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NotFound`] if the id is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the command runs on.
+    async fn wait(&self, _id: &str) -> Result<()> {
+        std::future::pending().await
     }
 
     /// Ends a command of [`start`](Self::start) and forgets its id. The output that has not been

@@ -99,6 +99,10 @@ impl<T: Backend + ?Sized> Backend for Arc<T> {
         (**self).poll(id).await
     }
 
+    async fn wait(&self, id: &str) -> Result<()> {
+        (**self).wait(id).await
+    }
+
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
         (**self).stop(id).await
     }

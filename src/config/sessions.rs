@@ -18,7 +18,8 @@ use super::source;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SessionsType {
-    /// In memory. A session is removed an hour after its last use.
+    /// In memory. A session is removed an hour after its last use, and earlier if there are more
+    /// than 1,000, or 64 MiB of them: then those that were used longest ago.
     #[default]
     Memory,
     /// Files in a folder (feature `jsonl`).
@@ -69,7 +70,7 @@ impl SessionsCfg {
         let path = || self.full_path(folder);
         let address = || self.url.as_ref().ok_or_else(|| missing("url"));
         let store: Arc<dyn SessionStore> = match self.kind {
-            SessionsType::Memory => Arc::new(ThreadStore::new()),
+            SessionsType::Memory => Arc::new(ThreadStore::of_agent()),
             #[cfg(all(feature = "jsonl", unix))]
             SessionsType::Jsonl => Arc::new(crate::session::JsonlStore::open(path()?)?),
             #[cfg(all(feature = "sqlite", unix))]

@@ -172,6 +172,10 @@ impl Backend for SharedFolders {
         self.inner.poll(id).await
     }
 
+    async fn wait(&self, id: &str) -> Result<()> {
+        self.inner.wait(id).await
+    }
+
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
         self.inner.stop(id).await
     }

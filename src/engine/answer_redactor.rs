@@ -1,6 +1,6 @@
 //! The redaction of secrets in answers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Annotations, Media, MediaSource, Part, ProviderBlock, ToolCall};
-use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
+use crate::model::{ModelEvent, ModelStream, OpenCalls, ResponseHead, StopReason};
 use crate::util::secret::{Exact, Pieces, redacted};
 
 use super::argument_redactor::ArgumentRedactor;
@@ -28,7 +28,7 @@ pub(super) fn redact_stream(events: ModelStream) -> ModelStream {
             exact,
             text: Pieces::default(),
             thinking: Pieces::default(),
-            calls: BTreeMap::new(),
+            calls: OpenCalls::default(),
             ready: VecDeque::new(),
             is_over: false,
         }),
@@ -44,7 +44,7 @@ struct AnswerRedactor {
     text: Pieces,
     thinking: Pieces,
     /// The arguments that are streaming, by the model's number of their call.
-    calls: BTreeMap<u32, ArgumentRedactor>,
+    calls: OpenCalls<ArgumentRedactor>,
     ready: VecDeque<Result<ModelEvent>>,
     is_over: bool,
 }
@@ -104,11 +104,12 @@ impl AnswerRedactor {
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 let (id, name) = (self.shared(id), self.shared(name));
-                self.calls.insert(index, ArgumentRedactor::new(id.clone()));
+                self.calls
+                    .insert(index, id.clone(), ArgumentRedactor::default());
                 ModelEvent::ToolCallStart { index, id, name }
             }
             ModelEvent::ToolCallDelta { index, json } => {
-                let json = self.calls.entry(index).or_default().push(&self.exact, json);
+                let json = self.calls.get_or_add(index).push(&self.exact, json);
                 if json.is_empty() {
                     return Ok(());
                 }
@@ -167,7 +168,7 @@ impl AnswerRedactor {
         }
         self.finish_text();
         self.finish_thinking();
-        for index in Vec::from_iter(self.calls.keys().copied()) {
+        for index in Vec::from_iter(self.calls.iter().map(|(index, _)| index)) {
             self.end_call(index);
         }
     }
@@ -182,16 +183,14 @@ impl AnswerRedactor {
         self.show(piece, ModelEvent::Thinking);
     }
 
-    fn finish_call(&mut self, id: &str) {
-        let mut calls = self.calls.iter();
-        let index = calls.find_map(|(index, call)| (*call.id == *id).then_some(*index));
-        if let Some(index) = index {
+    fn finish_call(&mut self, id: &Arc<str>) {
+        if let Some(index) = self.calls.find(id) {
             self.end_call(index);
         }
     }
 
     fn end_call(&mut self, index: u32) {
-        if let Some(call) = self.calls.remove(&index) {
+        if let Some(call) = self.calls.remove(index) {
             let json = call.finish(&self.exact);
             self.show(json, |json| ModelEvent::ToolCallDelta { index, json });
         }

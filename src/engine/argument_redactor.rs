@@ -1,7 +1,5 @@
 //! The arguments of one call while they stream.
 
-use std::sync::Arc;
-
 use crate::util::secret::{Exact, Pieces};
 
 /// The beginnings of an escape of an ASCII character.
@@ -12,7 +10,6 @@ const ESCAPE_BEGINNINGS: [&str; 4] = ["\\u00", "\\u0", "\\u", "\\"];
 /// escapes.
 #[derive(Default)]
 pub(super) struct ArgumentRedactor {
-    pub(super) id: Arc<str>,
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
     begun: String,
@@ -21,13 +18,6 @@ pub(super) struct ArgumentRedactor {
 }
 
 impl ArgumentRedactor {
-    pub(super) fn new(id: Arc<str>) -> Self {
-        Self {
-            id,
-            ..Self::default()
-        }
-    }
-
     /// Takes the next piece; returns the part that may be shown, which may be empty.
     pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
         if let Some(buffer) = &mut self.held {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
 use crate::model::{
     Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter,
-    Taps, truncated_stream,
+    StopReason, Taps, truncated_stream,
 };
 use crate::run::{Reservation, RunContext};
 use crate::util::Pace;
@@ -258,7 +258,11 @@ async fn stream(
     }
 
     record.is_done = true;
-    std::mem::take(&mut record.fold).finish()
+    let mut response = std::mem::take(&mut record.fold).finish()?;
+    if let Some(StopReason::MaxTokens | StopReason::ContextWindow) = response.stop_reason {
+        response.cut_calls = record.meter.open_names();
+    }
+    Ok(response)
 }
 
 fn pass(taps: &mut Taps, view: &mut AttemptView<'_>, event: ModelEvent) {

@@ -115,19 +115,10 @@ impl ActiveRun {
             let future = hook.after_agent(&self.cx, state.clone());
             let guarded_future = guard(&self.cx, &**hook, Phases::AFTER_AGENT, future);
 
-            // A hook without a time limit of its own is limited once the run is stopped.
-            let outcome = match self.cx.settings().hook_timeout {
-                Some(_) => guarded_future.await,
-                None => match self
-                    .cx
-                    .shared()
-                    .within_grace(&mut grace, guarded_future)
-                    .await
-                {
-                    Some(outcome) => outcome,
-                    None => Err(too_slow(hook.name())),
-                },
-            };
+            // Once the run is stopped, all hooks together are limited, in addition to the limit of each.
+            let shared = self.cx.shared();
+            let outcome = shared.within_grace(&mut grace, guarded_future).await;
+            let outcome = outcome.unwrap_or_else(|| Err(too_slow(hook.name())));
 
             match outcome {
                 Ok(mut changed) => {

@@ -13,8 +13,9 @@ pub(super) const STOP: u32 = 5;
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or report what is missing.";
 
-/// Counts turns without progress: the same calls with the same results as before. A turn in which
-/// any call or any result is new is progress, and the counts start over.
+/// Counts how often each call gives the same result. Its count starts over when it was left out of
+/// a turn and another call or result was new meanwhile: that was progress. Calls that change in
+/// every turn are none for the call next to them that does not.
 #[derive(Debug, Default)]
 pub(super) struct RepeatDetector {
     /// The seen calls with their results, by hash.
@@ -24,7 +25,7 @@ pub(super) struct RepeatDetector {
     progress: u32,
 }
 
-/// A call with its result: the last turn that had it, and its count since there was progress.
+/// A call with its result: the last turn that had it, and its count since progress without it.
 #[derive(Clone, Copy, Debug, Default)]
 struct RepeatCount {
     turn: u32,
@@ -59,7 +60,7 @@ impl RepeatDetector {
 
     fn count(&mut self, outcome: u64) -> Repeated {
         let entry = self.seen.entry(outcome).or_default();
-        if entry.turn < self.progress {
+        if entry.turn + 1 < self.turn && entry.turn < self.progress {
             entry.count = 0;
         }
 
@@ -137,6 +138,31 @@ mod tests {
             last = turn(&mut repeats, &[("listen", "silence")]);
         }
         assert_eq!(last, [Repeated::Stop]);
+    }
+
+    #[test]
+    fn call_that_repeats_beside_others_that_vary_is_detected() {
+        let mut repeats = RepeatDetector::default();
+        let verdicts: Vec<_> = (0..5)
+            .map(|n| {
+                let time = format!("12:00:0{n}");
+                turn(&mut repeats, &[("look", "nothing"), ("clock", &time)])
+            })
+            .collect();
+        use Repeated::*;
+        let expected = [No, No, Warn, No, Stop].map(|verdict| [verdict, No]);
+        assert_eq!(verdicts, expected);
+    }
+
+    #[test]
+    fn progress_in_a_turn_without_the_call_resets_the_count() {
+        let mut repeats = RepeatDetector::default();
+        for n in 0..20 {
+            let text = format!("edit {n}");
+            assert_eq!(turn(&mut repeats, &[("edit", &text)]), [Repeated::No]);
+            let checks = [("format", ""), ("check", "1 error")];
+            assert_eq!(turn(&mut repeats, &checks), [Repeated::No; 2]);
+        }
     }
 
     #[test]

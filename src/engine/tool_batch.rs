@@ -55,11 +55,13 @@ impl ActiveRun {
     }
 
     /// Runs the calls of an answer and stores their results. `stored_starts` are the ids of the
-    /// calls whose starts are stored. Returns the exit reason if the run ends with the calls.
+    /// calls whose starts are stored, and `note` is added to the last result. Returns the exit
+    /// reason if the run ends with the calls.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<ToolCall>,
         stored_starts: &[Arc<str>],
+        note: Option<String>,
     ) -> Result<Option<ExitReason>> {
         let cx = self.cx.clone();
 
@@ -81,6 +83,10 @@ impl ActiveRun {
         }
 
         let loop_exit = self.note_repeats(&mut results);
+        if let (Some((_, result)), Some(note)) = (results.last_mut(), note) {
+            result.content.parts_mut().push(Part::Text(note));
+        }
+
         let results = results.into_iter().map(|(_, result)| result).collect();
         self.history.append_results(results).await?;
         drop(shares);

@@ -257,6 +257,11 @@ impl Turns<'_> {
         response: Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
+        let cut_note = note_of_cut_calls(&response.cut_calls);
+        if let Some(note) = &cut_note {
+            self.run.cx.warn(note);
+        }
+
         if !calls.is_empty() {
             self.recoveries.has_compacted = false;
         } else if let Some(flow) = self.handle_unusable(&response).await? {
@@ -272,7 +277,8 @@ impl Turns<'_> {
         let response = history.store_answer(response, &mut starts).await?;
         self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
-            let exit = self.run.run_calls(calls, &starts).boxed().await?;
+            let note = cut_note.map(|note| format!("Note: {note}."));
+            let exit = self.run.run_calls(calls, &starts, note).boxed().await?;
             return Ok(exit.map_or(Continue(()), Break));
         }
 
@@ -431,4 +437,17 @@ fn has_reason(response: &ModelResponse) -> bool {
                 | StopReason::Other(_)
         )
     )
+}
+
+/// Describes the calls that the output limit cut off; `None` if there are none.
+fn note_of_cut_calls(names: &[Arc<str>]) -> Option<String> {
+    let first_name = names.first()?;
+    let others = match names.len() - 1 {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    Some(format!(
+        "the answer reached its output limit within a call of {first_name:?}{others}, which did \
+         not run"
+    ))
 }

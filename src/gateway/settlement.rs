@@ -6,6 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::truncate;
+use crate::util::time::{NEVER, later};
 
 use super::bus::Delivery;
 use super::core::{BUSY_RETRY, Core};
@@ -140,7 +141,7 @@ async fn keep_alive<T>(
 ) -> T {
     let reports = async {
         let interval = interval.max(MIN_KEEP_ALIVE);
-        let mut interval = interval_at(Instant::now() + interval, interval);
+        let mut interval = interval_at(later(Instant::now(), interval), interval.min(NEVER));
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
@@ -168,5 +169,26 @@ pub(super) async fn acknowledge(delivery: Delivery<InboundMessage>) {
 async fn give_back(delivery: Delivery<InboundMessage>, delay: Duration) {
     if let Err(error) = delivery.give_back(delay).await {
         tracing::warn!("a message could not be given back: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::gateway::{InProcessBus, MessageBus};
+
+    #[tokio::test(start_paused = true)]
+    async fn keep_alive_interval_of_the_maximum_is_none() {
+        let bus = InProcessBus::new(1);
+        let message = InboundMessage::new("cli", "ann", "chat", "hello");
+        bus.publish_inbound(message).await.unwrap();
+        let delivery = bus.consume_inbound().await.unwrap().unwrap();
+        let work = async {
+            sleep(Duration::from_secs(3_600)).await;
+            "done"
+        };
+        assert_eq!(keep_alive(&delivery, Duration::MAX, work).await, "done");
     }
 }

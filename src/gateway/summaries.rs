@@ -14,7 +14,7 @@ use crate::hooks::{Keep, Summarizer, cut};
 use crate::message::{Message, Messages, is_large};
 use crate::model::{self, Compaction, CompactionRequest, Compactor, Model, ModelProfile};
 use crate::session::AgentState;
-use crate::util::blocking::blocking;
+use crate::util::blocking::blocking_until_dropped;
 use crate::util::sync::lock;
 
 /// The share of the window beyond which a session is summarized after a turn.
@@ -311,15 +311,15 @@ fn tokens(text: &str) -> u64 {
 
 /// Returns the estimate of each message. Long ones are counted on a thread for blocking work.
 async fn tokens_of(messages: &[Arc<Message>]) -> Result<Vec<u64>> {
-    let count = |messages: &[Arc<Message>]| -> Vec<u64> {
-        messages
-            .iter()
-            .map(|message| message_tokens(message))
-            .collect()
-    };
     if !is_large(messages) {
-        return Ok(count(messages));
+        return Ok(messages.iter().map(|one| message_tokens(one)).collect());
     }
+
     let messages = messages.to_vec();
-    blocking(move || Ok(count(&messages))).await
+    blocking_until_dropped(move |cancellation| {
+        let messages = messages.iter();
+        let messages = messages.take_while(|_| !cancellation.is_cancelled());
+        Ok(messages.map(|message| message_tokens(message)).collect())
+    })
+    .await
 }

@@ -1,6 +1,5 @@
 //! The size of an answer while it streams.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -9,6 +8,7 @@ use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 
 use super::event::ModelEvent;
 use super::limits::{ResponseLimits, Used, check_call, check_name};
+use super::open_calls::OpenCalls;
 use super::stop_reason::StopReason;
 
 /// Measures the events of one answer against its limits.
@@ -23,14 +23,13 @@ pub(crate) struct ResponseMeter {
     open_block: OpenBlock,
     /// The bytes of the thinking whose complete part has not arrived.
     thinking_bytes: usize,
-    /// The calls that are incomplete, by their index in the stream.
-    open_calls: BTreeMap<u32, IncompleteCall>,
+    open_calls: OpenCalls<IncompleteCall>,
 }
 
 /// A call whose end has not arrived.
 #[derive(Debug)]
 struct IncompleteCall {
-    id: Arc<str>,
+    name: Arc<str>,
     /// The bytes received of it.
     bytes: usize,
 }
@@ -59,6 +58,12 @@ impl ResponseMeter {
     /// Returns the approximate memory of the answer so far, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.used.memory()
+    }
+
+    /// Returns the names of the tools whose calls have begun and not ended, in order.
+    pub(crate) fn open_names(&self) -> Vec<Arc<str>> {
+        let calls = self.open_calls.iter();
+        calls.map(|(_, call)| call.name.clone()).collect()
     }
 
     /// Counts the next event.
@@ -116,13 +121,14 @@ impl ResponseMeter {
                 self.begin_call()?;
                 let bytes = escaped_len(id) + escaped_len(name);
                 self.used.add_bytes(bytes)?;
-                let id = id.clone();
-                self.open_calls.insert(*index, IncompleteCall { id, bytes });
+                let name = name.clone();
+                self.open_calls
+                    .insert(*index, id.clone(), IncompleteCall { name, bytes });
             }
             ModelEvent::ToolCallDelta { index, json } => {
                 let len = escaped_len(json);
                 self.used.add_bytes(len)?;
-                if let Some(call) = self.open_calls.get_mut(index) {
+                if let Some(call) = self.open_calls.get_mut(*index) {
                     call.bytes = call.bytes.saturating_add(len);
                 }
             }
@@ -171,13 +177,10 @@ impl ResponseMeter {
         self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 
-    /// Removes the first open call with this id; returns the bytes that were received of it. Calls
-    /// usually end in the order in which they began.
-    fn end_call(&mut self, id: &str) -> Option<usize> {
-        let mut calls = self.open_calls.iter();
-        let (index, _) = calls.find(|(_, call)| &*call.id == id)?;
-        let index = *index;
-        self.open_calls.remove(&index).map(|call| call.bytes)
+    /// Removes the first open call with this id; returns the bytes that were received of it.
+    fn end_call(&mut self, id: &Arc<str>) -> Option<usize> {
+        let index = self.open_calls.find(id)?;
+        self.open_calls.remove(index).map(|call| call.bytes)
     }
 
     /// Returns the size of a whole call in bytes, after its values were counted.
@@ -304,7 +307,7 @@ mod tests {
         let thinking = r#"{"thinking":"Hmm"}"#.len();
         let whole_call = "1f".len() + r#"{\"a\":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
-        assert_eq!((meter.used.room(), meter.open_calls.len()), (71, 0));
+        assert_eq!((meter.used.room(), meter.open_names().len()), (71, 0));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct ModelResponse {
     pub request_id: Option<Arc<str>>,
     /// The model that answered, if it is another than the requested model.
     pub answered_by: Option<Box<ModelCard>>,
+    /// The names of the tools whose calls the output limit cut off. These calls are not part of the
+    /// content. Set by runs.
+    pub cut_calls: Vec<Arc<str>>,
 }
 
 impl ModelResponse {
@@ -53,6 +56,7 @@ impl ModelResponse {
             model: self.model.clone(),
             request_id: self.request_id.clone(),
             answered_by: self.answered_by.clone(),
+            cut_calls: self.cut_calls.clone(),
         }
     }
 

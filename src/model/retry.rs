@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// The retry policy of failed model calls: exponential backoff with full jitter, or the server's
 /// `retry-after` when there is one.
@@ -77,6 +77,12 @@ impl RetryPolicy {
         if retry > self.max_retries || !error.is_retryable() {
             return None;
         }
+
+        // A name that does not exist is unlikely to appear during the retries.
+        if error.kind() == ErrorKind::Dns && retry > 1 {
+            return None;
+        }
+
         // A `retry-after` of zero is ignored: backoff applies.
         if let Some(retry_after) = error
             .retry_after()
@@ -92,7 +98,6 @@ impl RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     #[test]
     fn waits_are_bounded_by_exponential_backoff() {
@@ -103,6 +108,14 @@ mod tests {
             assert!(wait <= policy.base * (1 << (retry - 1)));
         }
         assert_eq!(policy.wait(&error, 4), None);
+    }
+
+    #[test]
+    fn name_that_is_not_resolved_is_retried_once() {
+        let policy = RetryPolicy::default().with_max_retries(10);
+        let error = Error::new(ErrorKind::Dns, "no such host");
+        assert!(policy.wait(&error, 1).is_some());
+        assert_eq!(policy.wait(&error, 2), None);
     }
 
     #[test]

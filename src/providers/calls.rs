@@ -230,7 +230,7 @@ impl Calls {
     }
 
     /// Emits the complete calls. With `cut_off`, the answer reached its limit, and a call with
-    /// incomplete arguments is dropped: it must not run.
+    /// incomplete arguments only begins: it must not run.
     ///
     /// # Errors
     ///
@@ -244,12 +244,11 @@ impl Calls {
     ) -> Result<()> {
         for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
             out.collect_values(&slot.args)?;
-            let is_complete = || serde_json::from_str::<IgnoredAny>(&slot.args).is_ok();
-            if cut_off && (slot.name.is_empty() || !is_complete()) {
-                continue;
-            }
-
             if slot.name.is_empty() {
+                if cut_off {
+                    continue;
+                }
+
                 return Err(Error::new(
                     ErrorKind::Protocol,
                     format!("the tool call {at} has no name"),
@@ -269,6 +268,10 @@ impl Calls {
                     id
                 }
             };
+
+            if cut_off && serde_json::from_str::<IgnoredAny>(&slot.args).is_err() {
+                continue;
+            }
 
             let mut call = ToolCall::from_raw(id, slot.name, slot.args);
             call.extra = slot.fields.map(Arc::new);

@@ -31,7 +31,8 @@ const DRAIN_TIME: Duration = Duration::from_millis(25);
 /// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`].
 const DRAIN_YIELDS: u32 = 8;
 
-/// The time without a byte after which a [complete](Decoder::is_complete) answer ends.
+/// The time without an event after which a [complete](Decoder::is_complete) answer ends. Comments
+/// do not prolong it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The number of chunks after the end of the answer that are read and discarded.
@@ -130,6 +131,8 @@ pub(crate) struct Decoding<D> {
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Option<Pin<Box<Sleep>>>,
+    /// The timer of [`SILENCE`], which begins with the wait after the last event.
+    silence: Option<Pin<Box<Sleep>>>,
     /// The number of times that the task has yielded before it sets the timer.
     yields: u32,
     drained: usize,
@@ -203,6 +206,7 @@ impl<D: Decoder> Decoding<D> {
             opening: Vec::new(),
             failure: None,
             drain: None,
+            silence: None,
             yields: 0,
             drained: 0,
             secrets,
@@ -259,7 +263,6 @@ impl<D: Decoder> Decoding<D> {
             };
             match next {
                 Some(Ok(chunk)) => {
-                    self.drain = None;
                     quiet.chunks += 1;
                     quiet.bytes += chunk.len();
                     self.ignored_bytes.add(chunk.len());
@@ -312,7 +315,7 @@ impl<D: Decoder> Decoding<D> {
             return Poll::Pending;
         }
         let timer = self
-            .drain
+            .silence
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
         timer.as_mut().poll(cx)
     }
@@ -409,6 +412,7 @@ impl<D: Decoder> Decoding<D> {
                     };
 
                     self.opening = Vec::new();
+                    self.silence = None;
                     let len = event.name.len() + event.data.len();
                     frame(decoder, event.name, event.data, events)?;
                     if events.take_new_content() {
@@ -421,6 +425,7 @@ impl<D: Decoder> Decoding<D> {
                         break;
                     };
 
+                    self.silence = None;
                     let len = line.len();
                     frame(decoder, "", line, events)?;
                     if events.take_new_content() {

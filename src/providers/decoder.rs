@@ -29,7 +29,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     fn is_done(&self) -> bool;
 
     /// Returns `true` if the answer is complete even if nothing more arrives. A broken connection
-    /// then ends it without an error, and so do two seconds of silence. Defaults to `false`.
+    /// then ends it without an error, and so do two seconds without a frame. Defaults to `false`.
     fn is_complete(&self) -> bool {
         false
     }

@@ -22,10 +22,24 @@ const MAX_TOOL_BYTES: usize = 32 * 1024;
 /// The maximum size of the tools of one user, in bytes of JSON.
 const MAX_USER_BYTES: usize = 1024 * 1024;
 
+/// The maximum size of the tools of all users, in bytes.
+const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
+
+/// The bytes that a tool counts toward [`MAX_TOTAL_BYTES`] in addition to its JSON.
+const TOOL_BYTES: usize = 1024;
+
 type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;
 
 /// The tools of one user, with their sizes.
 type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
+
+/// The tools of one user.
+#[derive(Default)]
+struct UserEntry {
+    tools: SizedTools,
+    /// The time of the last use, as a count of uses.
+    used: u64,
+}
 
 /// Tools that are registered while agents run: for all users, or for one. Clones are the same
 /// store.
@@ -33,6 +47,10 @@ type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 /// The agents of a [`Registry`](super::Registry) have the tools for all users and the tools of
 /// their own user, whether or not their configuration names them. A tool that is registered or
 /// removed has effect in the next turn of every run.
+///
+/// The tools of all users together have at most 64 MiB, of which each takes 1 KiB in addition to its
+/// description and its parameters. Beyond that, the tools of the users whose agents used theirs
+/// longest ago are removed, with a warning in the log.
 ///
 /// ```
 /// use agentcore::registry::ToolStore;
@@ -62,7 +80,40 @@ struct Inner {
 struct Stored {
     /// The tools for all users.
     common: Tools,
-    users: HashMap<Arc<str>, SizedTools>,
+    users: HashMap<Arc<str>, UserEntry>,
+    /// The size of the tools of all users.
+    bytes: usize,
+    /// The number of uses so far.
+    uses: u64,
+}
+
+impl Stored {
+    /// Records a use of the tools of a user.
+    fn touch(&mut self, user: &str) {
+        self.uses += 1;
+        if let Some(entry) = self.users.get_mut(user) {
+            entry.used = self.uses;
+        }
+    }
+
+    /// Removes the users whose tools were used longest ago until the others have room, except
+    /// `user`; returns their number.
+    fn make_room(&mut self, user: &str) -> usize {
+        let mut count = 0;
+        while self.bytes > MAX_TOTAL_BYTES {
+            let others = self.users.iter().filter(|(other, _)| &***other != user);
+            let oldest = others.min_by_key(|(_, entry)| entry.used);
+            let Some(name) = oldest.map(|(name, _)| name.clone()) else {
+                break;
+            };
+
+            let entry = self.users.remove(&name).unwrap_or_default();
+            let sizes = entry.tools.values().map(|(_, size)| size + TOOL_BYTES);
+            self.bytes = self.bytes.saturating_sub(sizes.sum());
+            count += 1;
+        }
+        count
+    }
 }
 
 impl ToolStore {
@@ -108,12 +159,23 @@ impl ToolStore {
         if stored.common.contains_key(name) {
             return Err(taken(name));
         }
-        if let Some(tools) = stored.users.get(user) {
-            check_room(tools, name, size)?;
+        if let Some(entry) = stored.users.get(user) {
+            check_room(&entry.tools, name, size)?;
         }
-        let tools = stored.users.entry(user.into()).or_default();
-        tools.insert(name.into(), (Arc::new(tool), size));
+
+        let entry = stored.users.entry(user.into()).or_default();
+        let old_tool = entry.tools.insert(name.into(), (Arc::new(tool), size));
+        let old_size = old_tool.as_ref().map_or(0, |(_, size)| size + TOOL_BYTES);
+        stored.bytes = (stored.bytes + size + TOOL_BYTES).saturating_sub(old_size);
+        stored.touch(user);
+        let removed_users = stored.make_room(user);
         drop(stored);
+        if removed_users > 0 {
+            tracing::warn!(
+                "the tools of {removed_users} users were removed: those of all users have more \
+                 than {MAX_TOTAL_BYTES} bytes"
+            );
+        }
         self.changed();
         Ok(())
     }
@@ -128,24 +190,31 @@ impl ToolStore {
     /// Removes a tool of one user. Returns `false` if there was none.
     pub fn deregister_for(&self, user: &str, name: &str) -> bool {
         let mut stored = lock(&self.0.tools);
-        let Some(tools) = stored.users.get_mut(user) else {
+        let Some(entry) = stored.users.get_mut(user) else {
             return false;
         };
-        let is_removed = tools.remove(name).is_some();
-        if tools.is_empty() {
+        let removed_tool = entry.tools.remove(name);
+        if entry.tools.is_empty() {
             stored.users.remove(user);
         }
+
+        let size = removed_tool
+            .as_ref()
+            .map_or(0, |(_, size)| size + TOOL_BYTES);
+        stored.bytes = stored.bytes.saturating_sub(size);
         drop(stored);
         self.changed();
-        is_removed
+        removed_tool.is_some()
     }
 
     /// Returns the tools of a user: the tools for all users and the user's own tools, sorted by
     /// name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
-        let stored = lock(&self.0.tools);
+        let mut stored = lock(&self.0.tools);
+        stored.touch(user);
         let mut tools = stored.common.clone();
-        for (name, (tool, _)) in stored.users.get(user).into_iter().flatten() {
+        let own_tools = stored.users.get(user).map(|entry| &entry.tools);
+        for (name, (tool, _)) in own_tools.into_iter().flatten() {
             tools.entry(name.clone()).or_insert_with(|| tool.clone());
         }
         tools.into_values().collect()
@@ -246,6 +315,48 @@ impl ToolSource for UserTools {
     }
 
     fn version(&self) -> Option<u64> {
+        // Every turn of a run asks: the tools of runs in progress are used ones.
+        lock(&self.store.0.tools).touch(&self.user);
         Some(self.store.0.version.load(Ordering::Acquire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::FuncTool;
+
+    #[test]
+    fn tools_of_users_that_are_not_used_make_room_for_others() {
+        let store = ToolStore::new();
+        let description = "x".repeat(31 * 1024);
+        let tool = || {
+            FuncTool::new(
+                "mine",
+                &*description,
+                json!({"type": "object"}),
+                |_, _| async {},
+            )
+        };
+        let in_use = store.source("user 0");
+        for index in 0..3_000 {
+            store
+                .register_for(&format!("user {index}"), tool())
+                .unwrap();
+            assert!(in_use.version().is_some());
+        }
+
+        let stored = lock(&store.0.tools);
+        assert!(stored.bytes <= MAX_TOTAL_BYTES && stored.users.len() > 1_900);
+        drop(stored);
+        assert_eq!(store.names("user 0"), ["mine"]);
+        assert!(store.names("user 1").is_empty());
+        assert_eq!(store.names("user 2999"), ["mine"]);
+        for index in 0..3_000 {
+            store.deregister_for(&format!("user {index}"), "mine");
+        }
+        assert_eq!(lock(&store.0.tools).bytes, 0);
     }
 }

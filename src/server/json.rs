@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::tool::near_names;
 use crate::util::text::quoted;
+use crate::util::time::later;
 
 use super::app::App;
 use super::error::ApiError;
@@ -132,7 +133,7 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Byt
     loop {
         let bytes_time = Duration::from_secs((body.len() / MIN_BYTES_PER_SECOND) as u64);
         let deadline = begin + BODY_TIME + bytes_time;
-        let piece_deadline = Instant::now() + time;
+        let piece_deadline = later(Instant::now(), time);
         let next_piece = timeout_at(deadline.min(piece_deadline), stream.next())
             .await
             .map_err(|_| {

@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
+use crate::util::time::NEVER;
 
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
@@ -174,7 +175,7 @@ fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits, place: Pla
     }
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        .header_read_timeout(limits.header_timeout.min(NEVER))
         .max_headers(limits.headers)
         .max_header_size(limits.header_bytes)
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))

@@ -27,19 +27,14 @@ pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration)
         StreamFormat::Ndjson => None,
         _ => Some(COMMENT),
     };
-    let pieces = stream::unfold(reader, move |mut reader| {
-        let comment = comment.clone();
-        async move {
-            loop {
-                match timeout(keep_alive, reader.next()).await {
-                    Ok(bytes) => return bytes.map(|bytes| (bytes, reader)),
-                    Err(_) if comment.is_none() => {}
-                    Err(_) => return comment.map(|bytes| (bytes, reader)),
-                }
-            }
-        }
+    let pieces = stream::unfold(reader, |mut reader| async move {
+        let bytes = reader.next().await?;
+        Some((bytes, reader))
     });
-    let mut response = response(format, pieces);
+    let mut response = match comment {
+        Some(comment) => response(format, with_comments(pieces, comment, keep_alive)),
+        None => response(format, pieces),
+    };
     if let Ok(thread_id) = thread_id {
         response.headers_mut().insert(THREAD_ID, thread_id);
     }
@@ -51,13 +46,26 @@ pub(super) fn of_events(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
 ) -> Response {
-    let pieces = stream::unfold(Box::pin(pieces), move |mut pieces| async move {
-        match timeout(keep_alive, pieces.next()).await {
-            Ok(bytes) => bytes.map(|bytes| (bytes, pieces)),
-            Err(_) => Some((COMMENT, pieces)),
-        }
-    });
+    let pieces = with_comments(pieces, COMMENT, keep_alive);
     response(StreamFormat::Events, pieces)
+}
+
+/// Returns the pieces, with a comment whenever none has come for this time. The wait for a piece
+/// continues meanwhile: a stream that waits for its turn keeps it.
+fn with_comments(
+    pieces: impl Stream<Item = Bytes> + Send + 'static,
+    comment: Bytes,
+    keep_alive: Duration,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    stream::unfold(Box::pin(pieces), move |mut pieces| {
+        let comment = comment.clone();
+        async move {
+            match timeout(keep_alive, pieces.next()).await {
+                Ok(bytes) => bytes.map(|bytes| (bytes, pieces)),
+                Err(_) => Some((comment, pieces)),
+            }
+        }
+    })
 }
 
 /// Returns the response with a stream of a format.
@@ -74,4 +82,36 @@ pub(super) fn response(
         headers.insert(name, HeaderValue::from_static(value));
     }
     (StatusCode::OK, headers, body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn stream_that_waits_for_its_turn_keeps_it_across_comments() {
+        let space = Arc::new(Semaphore::new(0));
+        let wait = |space: Arc<Semaphore>, bytes: &'static [u8]| {
+            let wait = async move {
+                space.acquire().await.unwrap().forget();
+                Bytes::from_static(bytes)
+            };
+            wait.into_stream()
+        };
+        let first = wait(space.clone(), b"first");
+        let mut first = Box::pin(with_comments(first, COMMENT, Duration::from_secs(30)));
+        assert_eq!(first.next().await, Some(COMMENT));
+
+        let mut second = Box::pin(wait(space.clone(), b"second"));
+        assert_eq!(second.next().now_or_never(), None);
+        assert_eq!(first.next().await, Some(COMMENT));
+        space.add_permits(1);
+        assert_eq!(second.next().now_or_never(), None);
+        assert_eq!(first.next().await, Some(Bytes::from_static(b"first")));
+    }
 }

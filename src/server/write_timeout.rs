@@ -6,25 +6,36 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// The time within which a blocked write must make progress.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// A stream whose writes fail once one has waited for 30 seconds without progress. A stream that
-/// has nothing to write may be idle for any time.
+/// The time that writes may be blocked in all while a peer reads [`MIN_BYTES`]: 1 KiB/s.
+const SLOW_TIME: Duration = Duration::from_secs(60);
+const MIN_BYTES: usize = 60 * 1024;
+
+/// A stream whose writes fail once one has waited for 30 seconds without progress, or once they
+/// have waited for 60 seconds in all before the peer has read 60 KiB. A stream that has nothing to
+/// write may be idle for any time.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    /// The deadline of the blocked write.
-    deadline: Option<Pin<Box<Sleep>>>,
+    /// The beginning and the deadline of the blocked write.
+    blocked_write: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// The time for which earlier writes were blocked, and the bytes that were written, since the
+    /// last [`MIN_BYTES`].
+    blocked_time: Duration,
+    bytes: usize,
 }
 
 impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            deadline: None,
+            blocked_write: None,
+            blocked_time: Duration::ZERO,
+            bytes: 0,
         }
     }
 
@@ -35,19 +46,36 @@ impl<S> WriteTimeout<S> {
         outcome: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.deadline = None;
+            if let Some((begin, _)) = self.blocked_write.take() {
+                self.blocked_time += begin.elapsed();
+            }
             return outcome;
         }
-        let deadline = self
-            .deadline
-            .get_or_insert_with(|| Box::pin(sleep(WRITE_TIME)));
-        match deadline.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => {
-                let text = format!("the peer read nothing within {} s", WRITE_TIME.as_secs());
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
+
+        let time = WRITE_TIME.min(SLOW_TIME.saturating_sub(self.blocked_time));
+        let (_, deadline) = self
+            .blocked_write
+            .get_or_insert_with(|| (Instant::now(), Box::pin(sleep(time))));
+        deadline.as_mut().poll(cx).map(|()| {
+            let text = "the peer reads too slowly";
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        })
+    }
+
+    /// Returns the outcome of a write like [`checked`](Self::checked), after its bytes were counted.
+    fn counted(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let outcome = self.checked(cx, outcome);
+        if let Poll::Ready(Ok(len)) = &outcome {
+            self.bytes = self.bytes.saturating_add(*len);
+            if self.bytes >= MIN_BYTES {
+                (self.bytes, self.blocked_time) = (0, Duration::ZERO);
             }
         }
+        outcome
     }
 }
 
@@ -68,7 +96,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.checked(cx, outcome)
+        self.counted(cx, outcome)
     }
 
     fn poll_write_vectored(
@@ -77,7 +105,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.checked(cx, outcome)
+        self.counted(cx, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -114,18 +142,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn write_to_a_slow_peer_and_an_idle_stream_go_through() {
-        let (near, mut far) = duplex(1);
+        let (near, mut far) = duplex(MIN_BYTES);
         let mut stream = WriteTimeout::new(near);
+        let bytes = vec![0; 8 * MIN_BYTES];
         let reader = async {
             for _ in 0..8 {
                 sleep(Duration::from_secs(20)).await;
-                far.read_u8().await.unwrap();
+                far.read_exact(&mut vec![0; MIN_BYTES]).await.unwrap();
             }
         };
-        let (outcome, ()) = tokio::join!(stream.write_all(&[0; 8]), reader);
+        let (outcome, ()) = tokio::join!(stream.write_all(&bytes), reader);
         outcome.unwrap();
         sleep(Duration::from_secs(600)).await;
         let (outcome, _) = tokio::join!(stream.write_all(&[0]), far.read_u8());
         outcome.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_to_a_peer_that_reads_a_byte_a_second_fails_after_60_seconds() {
+        let (near, mut far) = duplex(16);
+        let mut stream = WriteTimeout::new(near);
+        let begin = Instant::now();
+        let reader = async {
+            while far.read_u8().await.is_ok() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let bytes = vec![0; 1024 * 1024];
+        let error = tokio::select! {
+            outcome = stream.write_all(&bytes) => outcome.unwrap_err(),
+            () = reader => unreachable!(),
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!((59..=61).contains(&begin.elapsed().as_secs()));
     }
 }

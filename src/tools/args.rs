@@ -77,6 +77,11 @@ impl Args {
         Ok(command.with_denied(self.cx.denied_paths()))
     }
 
+    /// Returns the context of the call.
+    pub(super) fn cx(&self) -> &ToolContext {
+        &self.cx
+    }
+
     /// Returns the maximum size of the call's result, in bytes.
     pub(super) fn max_result_bytes(&self) -> usize {
         self.cx.max_result_bytes()

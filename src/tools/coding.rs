@@ -10,6 +10,7 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
 use super::args::{Args, PATH, edits, read_only, runs, with_backend, writes};
+use super::background;
 use super::edit::{self, EditPolicy};
 use super::read::read_numbered;
 use super::run::{self, Stderr, Style};
@@ -32,6 +33,11 @@ const STYLE: Style = Style {
 ///
 /// Limits set on the backend ([`Backend::command_limits`]) replace the 120 seconds and the 30,000
 /// characters.
+///
+/// A command in the background is a [task of the run](crate::ToolContext::tasks): the run reports
+/// its output when it ends, and ends it with itself at the latest. Its time limit is that of the
+/// backend, if there is one. A command that is to outlive the run is started with
+/// [`Backend::start`].
 pub fn bash(backend: impl Backend) -> FuncTool {
     let shell = backend.shell();
     let limits = backend.command_limits();
@@ -62,7 +68,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
             },
             "run_in_background": {
                 "type": "boolean",
-                "description": "Start it and return at once with an id"
+                "description": "Start it and return at once with an id; its output is reported when it ends, and it is ended with the run"
             }
         },
         "required": ["command"]
@@ -83,7 +89,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
 async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let command = args.command()?;
     if args.flag("run_in_background") == Some(true) {
-        return run::start(&*backend, command).await;
+        return background::start(backend, command, args.cx(), STYLE).await;
     }
     let limit = match args.number("timeout").map(Duration::from_millis) {
         Some(limit) => limit.min(MAX_TIMEOUT),
@@ -92,8 +98,8 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     run::run(&*backend, command, limit, STYLE).await
 }
 
-/// `BashOutput`: returns the output of a background command of [`bash`] since the last call. Not
-/// part of a preset.
+/// `BashOutput`: returns the output of a background command of [`bash`] in the same run since the
+/// last call. Not part of a preset.
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";

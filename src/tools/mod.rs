@@ -62,6 +62,8 @@
 mod args;
 #[cfg(feature = "tools")]
 pub mod ask;
+#[cfg(feature = "tools")]
+mod background;
 #[cfg(feature = "calc")]
 mod calculate;
 #[cfg(feature = "tools")]

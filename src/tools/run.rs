@@ -80,19 +80,6 @@ pub(super) async fn run(
     Ok(ToolOutput::new(text).with_details(details))
 }
 
-/// Starts a command in the background.
-pub(super) async fn start(
-    backend: &dyn Backend,
-    mut command: Command,
-) -> Result<ToolOutput, BoxError> {
-    check(&command)?;
-    command.merge_stderr = true;
-    command.shell = Some(backend.shell());
-    let id = backend.start(command).await?;
-    let text = format!("The command runs in the background with the id {id}");
-    Ok(ToolOutput::new(text).with_details(json!({"id": id})))
-}
-
 /// Returns the new output of a background command, and its state.
 pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
@@ -102,7 +89,7 @@ pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput 
     ToolOutput::new(text).with_details(details)
 }
 
-fn check(command: &Command) -> Result<(), ToolError> {
+pub(super) fn check(command: &Command) -> Result<(), ToolError> {
     if command.command.trim().is_empty() {
         Err(ToolError::new("Command must be a non-empty string."))
     } else {

@@ -7,6 +7,9 @@ use super::large;
 /// A body up to this size grows as it arrives; a larger body gets all its memory at once.
 const GROWING: usize = 1024 * 1024;
 
+/// The most memory that a body gets before as much has arrived.
+const AT_ONCE: usize = 8 * 1024 * 1024;
+
 /// The start of a body.
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
@@ -20,8 +23,10 @@ pub(crate) async fn read_body(mut response: Response, max_len: usize) -> reqwest
     while let Some(chunk) = response.chunk().await? {
         let len = chunk.len().min(max_len - bytes.len());
         let is_large = bytes.len() + len > GROWING;
-        if is_large && bytes.capacity() < max_len {
-            let mut copy = large::buffer(max_len);
+        if is_large && bytes.capacity() < bytes.len() + len {
+            // Not `max_len`, which may be any number.
+            let capacity = bytes.capacity().saturating_mul(2).max(AT_ONCE);
+            let mut copy = large::buffer(capacity.min(max_len));
             copy.append(&mut bytes);
             bytes = copy;
         }

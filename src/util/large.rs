@@ -11,8 +11,26 @@ const MAPPED: usize = 32 * 1024 * 1024 + 64 * 1024;
 /// An empty buffer for content of `size` bytes that is gone soon. The part that is not used takes
 /// address space only.
 pub(crate) fn buffer(size: usize) -> Vec<u8> {
-    let capacity = if size < LARGE { size } else { size.max(MAPPED) };
-    Vec::with_capacity(capacity)
+    Vec::with_capacity(capacity(size))
+}
+
+/// Returns an empty buffer for content whose size a file claims.
+///
+/// # Errors
+///
+/// Returns an error of the kind `OutOfMemory` if there is no memory for it.
+#[cfg(feature = "fs")]
+pub(crate) fn try_buffer(size: u64) -> std::io::Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    buffer
+        .try_reserve_exact(capacity(size))
+        .map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+    Ok(buffer)
+}
+
+fn capacity(size: usize) -> usize {
+    if size < LARGE { size } else { size.max(MAPPED) }
 }
 
 /// Returns a copy of `content` in such a buffer.

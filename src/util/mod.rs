@@ -7,7 +7,7 @@ mod cancel;
 pub(crate) mod folder;
 #[cfg(feature = "yaml")]
 pub(crate) mod front_matter;
-#[cfg(all(test, feature = "web"))]
+#[cfg(all(test, any(feature = "web", feature = "docker", feature = "redis")))]
 pub(crate) mod fuzz;
 mod guarded;
 pub(crate) mod hash;

@@ -1,9 +1,11 @@
 //! Answers with very many calls: the work grows with their number, not with its square.
 
+use agentcore::model::ResponseLimits;
 use agentcore::session::{Record, StoredSession};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
-    AgentBuilder, AgentState, Message, Messages, SessionStore, ThreadStore, ToolCall, ToolResult,
+    AgentBuilder, AgentState, Error, ErrorKind, Message, Messages, ModelEvent, Secret,
+    SessionStore, ThreadStore, ToolCall, ToolResult,
 };
 use serde_json::json;
 
@@ -335,4 +337,33 @@ mod decoders {
             assert_eq!(ids(&response).len(), CALLS);
         }
     }
+}
+
+#[test]
+fn many_calls_that_end_in_reverse_are_counted_in_linear_time() {
+    const CALLS: u32 = 40_000;
+    let begin = |index| ModelEvent::ToolCallStart {
+        index,
+        id: format!("call_{index}").into(),
+        name: "f".into(),
+    };
+    let end = |index| ModelEvent::ToolCall(ToolCall::new(format!("call_{index}"), "f", json!({})));
+    let events = (0..CALLS).map(begin).chain((0..CALLS).rev().map(end));
+    let error = Error::new(ErrorKind::Auth, "no key");
+    let events: Vec<_> = events.map(Ok).chain([Err(error)]).collect();
+
+    // With a secret, answers are redacted as well.
+    let secret = Secret::new("a-secret-of-this-test");
+    let kind = finishes(move || {
+        let model = ScriptedModel::new().events(events);
+        let limits = ResponseLimits::default().with_max_calls(CALLS as usize);
+        let limits = limits
+            .with_max_blocks(usize::MAX)
+            .with_max_values(usize::MAX);
+        let agent = AgentBuilder::new(model).response_limits(limits);
+        let agent = agent.build().unwrap();
+        futures::executor::block_on(async { agent.run("Go").await.unwrap_err().kind() })
+    });
+    assert_eq!(kind, ErrorKind::Auth);
+    drop(secret);
 }

@@ -229,3 +229,50 @@ proptest! {
         prop_assert!(check_arguments(&negation, &value).is_err());
     }
 }
+
+#[test]
+fn names_of_a_schema_count_toward_the_effort_limit() {
+    let names: Vec<String> = (0..8_000).map(|n| format!("n{n}")).collect();
+    let members: Map<String, Value> = (0..50_000).map(|n| (format!("m{n}"), json!(0))).collect();
+    let empty = Value::from(vec![json!({}); 50_000]);
+    let open = json!({"type": "object", "additionalProperties": true});
+    let reference = format!("#/{}", "x/".repeat(8_000));
+    let shapes = [
+        (json!({"items": {"required": names}}), empty.clone()),
+        (
+            json!({"items": {"dependentRequired": {"a": names}}}),
+            Value::from(vec![json!({"a": 0}); 50_000]),
+        ),
+        (
+            json!({"items": {"type": names.iter().map(|_| "string").collect::<Vec<_>>()}}),
+            empty,
+        ),
+        (
+            json!({"items": {"$ref": reference}}),
+            Value::from(vec![0; 50_000]),
+        ),
+        (json!({"allOf": vec![open; 2_000]}), Value::from(members)),
+        (
+            json!({"allOf": vec![json!({"uniqueItems": true}); 2_000]}),
+            Value::from((0..50_000).collect::<Vec<_>>()),
+        ),
+        (
+            json!({"allOf": vec![json!({"minLength": 1}); 2_000]}),
+            json!("x".repeat(8 * 1024 * 1024)),
+        ),
+    ];
+    for (schema, args) in &shapes {
+        let head = schema.to_string().chars().take(60).collect::<String>();
+        assert_eq!(lines(schema, args), [TOO_LARGE], "{head}");
+    }
+}
+
+#[test]
+fn many_unexpected_members_beside_many_known_ones_are_counted() {
+    let properties: Map<String, Value> = (0..3_500).map(|n| (format!("p{n}"), json!({}))).collect();
+    let schema = json!({"properties": properties, "additionalProperties": false});
+    let members: Map<String, Value> = (0..50_000).map(|n| (format!("m{n}"), json!(0))).collect();
+    let lines = lines(&schema, &Value::from(members));
+    assert_eq!(lines[10], "and 49990 more");
+    assert!(lines[0].ends_with(": unexpected property"), "{}", lines[0]);
+}

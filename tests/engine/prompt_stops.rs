@@ -209,27 +209,34 @@ fn closing(model: ScriptedModel) -> AgentBuilder {
         .hook(slow())
 }
 
+/// The timeouts of hooks that must not lengthen the end of a stopped run: none, the default and one
+/// of an hour.
+const HOOK_TIMEOUTS: [Option<Duration>; 3] = [None, Some(Duration::from_secs(60)), Some(HOUR)];
+
 #[tokio::test(start_paused = true)]
 async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
-    let agent = closing(ScriptedModel::new().hang())
-        .max_duration(Duration::from_secs(1))
-        .build()
-        .unwrap();
-    let began = Instant::now();
-    let (messages, output) = timeout(HOUR, watch(agent.run("Go"))).await.unwrap();
-    let output = output.unwrap();
-    assert_eq!(output.end, ExitReason::MaxDuration);
+    for hook_timeout in HOOK_TIMEOUTS {
+        let agent = closing(ScriptedModel::new().hang())
+            .hook_timeout(hook_timeout)
+            .max_duration(Duration::from_secs(1))
+            .build()
+            .unwrap();
+        let began = Instant::now();
+        let (messages, output) = timeout(2 * HOUR, watch(agent.run("Go"))).await.unwrap();
+        let output = output.unwrap();
+        assert_eq!(output.end, ExitReason::MaxDuration);
 
-    // Both hooks together.
-    assert_eq!(began.elapsed().as_secs(), 11);
-    let slow = warnings(&messages);
-    assert_eq!(
-        slow.iter().filter(|text| text.contains("`slow`")).count(),
-        2
-    );
+        // Both hooks together.
+        assert_eq!(began.elapsed().as_secs(), 11, "{hook_timeout:?}");
+        let slow = warnings(&messages);
+        assert_eq!(
+            slow.iter().filter(|text| text.contains("`slow`")).count(),
+            2
+        );
 
-    // What the one before them did stays.
-    assert_eq!(output.messages.last_content(), "noted");
+        // What the one before them did stays.
+        assert_eq!(output.messages.last_content(), "noted");
+    }
 }
 
 #[tokio::test(start_paused = true)]

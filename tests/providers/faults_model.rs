@@ -194,6 +194,24 @@ async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
         let played = play(api, replies, with(logged("act", &log))).await;
         assert_eq!(played.output.unwrap().end, ExitReason::MaxTokens, "{api:?}");
         assert_eq!(log.take(), ["act{\"n\":1}"], "{api:?}");
+        if api == Api::Gemini {
+            // Half a call is no part of the stream.
+            continue;
+        }
+
+        // The reader and the model receive that it did not run.
+        let cut = r#"output limit within a call of "act", which did not run"#;
+        let texts = warnings(&played.shown);
+        assert_eq!(
+            texts.iter().filter(|text| text.contains(cut)).count(),
+            2,
+            "{texts:?}"
+        );
+        let body = played.bodies[1].to_string();
+        assert!(
+            body.contains("output limit within a call of"),
+            "{api:?} {body}"
+        );
     }
 }
 

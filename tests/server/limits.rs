@@ -128,6 +128,20 @@ async fn slow_head_and_slow_body_end_the_request() {
 }
 
 #[tokio::test]
+async fn timeouts_of_the_maximum_are_none() {
+    let limits = ServerLimits::default().with_header_timeout(Duration::MAX);
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+    server
+        .post("/agents/invoke", input("hi"))
+        .send()
+        .await
+        .ok(200);
+    server.handle.shutdown(Duration::MAX).await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn uploads_over_the_limit_of_a_user_are_a_429() {
     let server = server().await;
     let head = format!(

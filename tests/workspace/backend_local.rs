@@ -390,6 +390,22 @@ async fn file_modes_are_read_and_set() {
 }
 
 #[tokio::test]
+async fn file_beyond_the_memory_is_an_error_without_a_read_limit() {
+    let workspace = Workspace::new();
+    let file = std::fs::File::create(workspace.root.join("vast")).unwrap();
+    if file.set_len(1 << 62).is_err() {
+        // The file system has no files of this size.
+        return;
+    }
+
+    let backend = workspace.backend.clone().with_max_read(u64::MAX);
+    let error = backend.read("vast").await.unwrap_err();
+    assert_eq!(io_kind(&error), Some(std::io::ErrorKind::OutOfMemory));
+    let error = backend.read_range("vast", 5, usize::MAX).await.unwrap_err();
+    assert_eq!(io_kind(&error), Some(std::io::ErrorKind::OutOfMemory));
+}
+
+#[tokio::test]
 async fn range_is_limited_to_the_read_limit() {
     let workspace = Workspace::new();
     let file = std::fs::File::create(workspace.root.join("long")).unwrap();

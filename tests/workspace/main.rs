@@ -51,6 +51,8 @@ mod prompt_context;
 mod sandbox;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod strays;
+#[cfg(all(feature = "tools", unix))]
+mod tools_background;
 #[cfg(feature = "calc")]
 mod tools_calculate;
 #[cfg(feature = "time")]

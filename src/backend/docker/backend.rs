@@ -361,12 +361,17 @@ impl Backend for DockerBackend {
     }
 
     async fn start(&self, command: Command) -> Result<String> {
+        let limit = command.timeout.or(self.inner.settings.limits.timeout);
         let process = self.begin(&command).await?;
-        self.inner.jobs.start(process, command.timeout)
+        self.inner.jobs.start(process, limit)
     }
 
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         self.inner.jobs.poll(id)
+    }
+
+    async fn wait(&self, id: &str) -> Result<()> {
+        self.inner.jobs.wait(id).await
     }
 
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {

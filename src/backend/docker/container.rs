@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::super::shell::Shell;
 use super::builder::DockerBuilder;
 use super::cli::{Called, Cli, refused};
+use super::reaper::reap;
 
 /// The time limit of pulling an image.
 const PULL: Duration = Duration::from_secs(600);
@@ -173,11 +174,8 @@ impl Drop for Container {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if let Ok(mut child) = command.spawn() {
-            let reaper = std::thread::Builder::new().name("agentcore-docker".to_owned());
-
-            // Without a thread the child is reaped when this process ends.
-            drop(reaper.spawn(move || drop(child.wait())));
+        if let Ok(child) = command.spawn() {
+            reap(child, LIMIT);
         }
     }
 }

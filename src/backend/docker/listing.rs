@@ -114,4 +114,20 @@ mod tests {
         let text = error_text(&data);
         assert!(text.contains("bytes of names"), "{text}");
     }
+
+    #[test]
+    fn fuzzed_listings_are_read_without_panic() {
+        let parts: [&[u8]; 9] = [
+            b"d", b"f", b"l", b"a", b"\0", b"\0\0", b"12\n", b"\n", b"\xff",
+        ];
+        crate::util::fuzz::fuzz("listing of a container", 300, 1 << 20, |rng| {
+            let mut data = Vec::new();
+            for _ in 0..rng.usize(..2_000) {
+                data.extend_from_slice(parts[rng.usize(..parts.len())]);
+            }
+            std::hint::black_box(entries("a", &data).is_some());
+            std::hint::black_box(metadata(&data).is_some());
+            data.len()
+        });
+    }
 }

@@ -7,6 +7,7 @@ mod command;
 mod container;
 mod file_call;
 mod listing;
+mod reaper;
 mod reply;
 #[cfg(feature = "search")]
 mod snapshot;

@@ -320,13 +320,18 @@ impl Backend for LocalBackend {
 
     #[cfg(feature = "process")]
     async fn start(&self, command: Command) -> Result<String> {
-        self.jobs
-            .start(self.start_command(&command).await?, command.timeout)
+        let limit = command.timeout.or(self.settings.limits.timeout);
+        self.jobs.start(self.start_command(&command).await?, limit)
     }
 
     #[cfg(feature = "process")]
     async fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         self.jobs.poll(id)
+    }
+
+    #[cfg(feature = "process")]
+    async fn wait(&self, id: &str) -> Result<()> {
+        self.jobs.wait(id).await
     }
 
     #[cfg(feature = "process")]

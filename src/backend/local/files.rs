@@ -35,7 +35,8 @@ impl Root {
             return Err(too_large(size));
         }
 
-        let mut content = large::buffer(usize::try_from(size).unwrap_or(0));
+        let buffer = large::try_buffer(size);
+        let mut content = buffer.map_err(|error| self.error(path, error))?;
 
         // The file may grow during the read.
         let result = file.take(max.saturating_add(1)).read_to_end(&mut content);
@@ -55,8 +56,8 @@ impl Root {
             return Ok(Bytes::new());
         }
 
-        let expected = usize::try_from(remaining).unwrap_or(usize::MAX).min(len);
-        let mut content = large::buffer(expected);
+        let buffer = large::try_buffer(remaining.min(len as u64));
+        let mut content = buffer.map_err(|error| self.error(path, error))?;
         let result = file
             .seek(SeekFrom::Start(offset))
             .and_then(|_| file.take(len as u64).read_to_end(&mut content));

@@ -1,11 +1,11 @@
 //! Commands in the background.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Cancellation;
@@ -17,18 +17,26 @@ use super::capture::Capture;
 use super::group::Group;
 use super::running::Running;
 
-/// The maximum number of commands that are kept, including ended ones.
+/// The maximum number of commands that are kept. Those that have ended make room for new
+/// ones, also with output that was not read.
 const MAX_JOBS: usize = 32;
 
 /// The commands a backend runs in the background; all are killed when it is dropped.
 #[derive(Debug, Default)]
 pub(in super::super) struct Jobs {
-    next: AtomicU64,
-    jobs: Mutex<BTreeMap<String, Job>>,
+    jobs: Mutex<JobList>,
+}
+
+#[derive(Debug, Default)]
+struct JobList {
+    count: u64,
+    by_id: BTreeMap<String, Job>,
 }
 
 #[derive(Clone, Debug)]
 struct Job {
+    /// The position in the order of the starts.
+    number: u64,
     group: Arc<Group>,
     out: Capture,
     err: Capture,
@@ -43,14 +51,14 @@ impl Jobs {
         limit: Option<Duration>,
     ) -> Result<String> {
         let mut jobs = lock(&self.jobs);
-        if jobs.len() >= MAX_JOBS {
-            let text = format!("{MAX_JOBS} background commands are running or unread; stop one");
-            return Err(Error::new(ErrorKind::Other, text));
-        }
+        jobs.make_room()?;
 
-        let id = format!("bg_{}", self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        // Random, because sessions that share the backend must not guess the ids of each other.
+        let id = format!("bg_{}", Uuid::new_v4().simple());
         let (sender, outcome) = watch::channel(None);
+        jobs.count += 1;
         let job = Job {
+            number: jobs.count,
             group: running.group.clone(),
             out: running.out.clone(),
             err: running.err.clone(),
@@ -65,22 +73,30 @@ impl Jobs {
             drop(sender.send(Some(output)));
         });
 
-        jobs.insert(id.clone(), job);
+        jobs.by_id.insert(id.clone(), job);
         Ok(id)
     }
 
     pub(in super::super) fn poll(&self, id: &str) -> Result<BackgroundOutput> {
         let mut jobs = lock(&self.jobs);
-        let job = jobs.get(id).ok_or_else(|| no_command(id))?;
+        let job = jobs.by_id.get(id).ok_or_else(|| no_command(id))?;
         let output = job.output();
         if !output.running {
-            jobs.remove(id);
+            jobs.by_id.remove(id);
         }
         Ok(output)
     }
 
+    pub(in super::super) async fn wait(&self, id: &str) -> Result<()> {
+        let job = lock(&self.jobs).by_id.get(id).cloned();
+        let mut outcome = job.ok_or_else(|| no_command(id))?.outcome;
+        // An error means that the task, and with it the command, has ended.
+        drop(outcome.wait_for(Option::is_some).await.map(drop));
+        Ok(())
+    }
+
     pub(in super::super) async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
-        let removed = lock(&self.jobs).remove(id);
+        let removed = lock(&self.jobs).by_id.remove(id);
         let mut job = removed.ok_or_else(|| no_command(id))?;
         job.stop.cancel();
         // An error means that the task, and with it the command, has ended.
@@ -89,10 +105,32 @@ impl Jobs {
     }
 }
 
+impl JobList {
+    /// Removes the ended command that was started first if no room is left.
+    fn make_room(&mut self) -> Result<()> {
+        if self.by_id.len() < MAX_JOBS {
+            return Ok(());
+        }
+
+        let ended_jobs = self.by_id.iter().filter(|(_, job)| !job.is_running());
+        let oldest_id = ended_jobs.min_by_key(|(_, job)| job.number);
+        let Some(id) = oldest_id.map(|(id, _)| id.clone()) else {
+            let text = format!("{MAX_JOBS} background commands are running; stop one");
+            return Err(Error::new(ErrorKind::Other, text));
+        };
+        self.by_id.remove(&id);
+        Ok(())
+    }
+}
+
 impl Job {
+    fn is_running(&self) -> bool {
+        self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
+    }
+
     fn output(&self) -> BackgroundOutput {
+        let is_running = self.is_running();
         let outcome = self.outcome.borrow().clone();
-        let is_running = outcome.is_none() && self.outcome.has_changed().is_ok();
         let mut output = outcome.unwrap_or_default();
         if is_running {
             output.stdout = self.out.take();
@@ -104,7 +142,7 @@ impl Job {
 
 impl Drop for Jobs {
     fn drop(&mut self) {
-        for job in lock(&self.jobs).values() {
+        for job in lock(&self.jobs).by_id.values() {
             job.group.end();
         }
     }

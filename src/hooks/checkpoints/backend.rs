@@ -208,6 +208,10 @@ impl Backend for FileCheckpoints {
         self.inner.backend.poll(id).await
     }
 
+    async fn wait(&self, id: &str) -> Result<()> {
+        self.inner.backend.wait(id).await
+    }
+
     async fn stop(&self, id: &str) -> Result<BackgroundOutput> {
         self.inner.backend.stop(id).await
     }

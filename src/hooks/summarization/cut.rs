@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::message::{Message, Messages, TokenCounter, is_large};
-use crate::util::blocking::blocking;
+use crate::util::Cancellation;
+use crate::util::blocking::blocking_until_dropped;
 
 /// The least number of messages that are kept.
 const MIN_KEPT: usize = 2;
@@ -31,11 +32,12 @@ pub(crate) async fn cut(
     counter: &Arc<dyn TokenCounter>,
 ) -> Result<Option<usize>> {
     if !is_large(messages.as_slice()) {
-        return Ok(cut_now(messages, from, keep, &**counter));
+        let over = Cancellation::default();
+        return Ok(cut_now(messages, from, keep, &**counter, &over));
     }
     let messages = messages.clone();
     let counter = counter.clone();
-    blocking(move || Ok(cut_now(&messages, from, keep, &*counter))).await
+    blocking_until_dropped(move |over| Ok(cut_now(&messages, from, keep, &*counter, over))).await
 }
 
 fn cut_now(
@@ -43,12 +45,14 @@ fn cut_now(
     from: usize,
     keep: Keep,
     counter: &dyn TokenCounter,
+    over: &Cancellation,
 ) -> Option<usize> {
     let len = messages.len();
     let count = len.checked_sub(from)?;
     let share = keep.count.unwrap_or((count as f64 * keep.share) as usize);
     let share_index = len - share.clamp(MIN_KEPT.min(count), count);
-    let token_index = split_index(messages, keep.tokens, counter).min(len.saturating_sub(MIN_KEPT));
+    let token_index = split_until(messages, keep.tokens, counter, over);
+    let token_index = token_index.min(len.saturating_sub(MIN_KEPT));
     let is_legal = boundaries(messages);
     let cut_index = (from..=share_index.max(token_index))
         .rev()
@@ -74,9 +78,23 @@ fn cut_now(
 /// assert_eq!(split_index(&history, 250, &EstimateCounter), 2);
 /// ```
 pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCounter) -> usize {
+    split_until(messages, max_tokens, counter, &Cancellation::default())
+}
+
+/// Does what [`split_index`] does, unless it is `over` before: then the index has no meaning.
+fn split_until(
+    messages: &Messages,
+    max_tokens: u64,
+    counter: &dyn TokenCounter,
+    over: &Cancellation,
+) -> usize {
     let mut index = messages.len();
     let mut tokens = 0_u64;
     for message in messages.as_slice().iter().rev() {
+        if over.is_cancelled() {
+            return 0;
+        }
+
         tokens = tokens.saturating_add(counter.count_message(message));
         if tokens > max_tokens && index < messages.len() {
             break;
@@ -110,4 +128,66 @@ fn boundaries(messages: &Messages) -> Vec<bool> {
 
     is_legal.push(open_calls.is_empty());
     is_legal
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::util::sync::lock;
+
+    /// Counts its calls; each announces itself and waits.
+    struct Held {
+        calls: AtomicUsize,
+        begun: Mutex<Sender<()>>,
+        go: Mutex<Receiver<()>>,
+    }
+
+    impl TokenCounter for Held {
+        fn count_text(&self, _text: &str) -> u64 {
+            1
+        }
+
+        fn count_message(&self, _message: &Message) -> u64 {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            lock(&self.begun).send(()).unwrap();
+            // The sender is gone once the test lets all calls continue.
+            let _ = lock(&self.go).recv();
+            1
+        }
+    }
+
+    #[tokio::test]
+    async fn dropped_cut_counts_no_further_message() {
+        let (begun, began) = channel();
+        let (go, wait) = channel();
+        let slow_counter = Arc::new(Held {
+            calls: AtomicUsize::new(0),
+            begun: Mutex::new(begun),
+            go: Mutex::new(wait),
+        });
+        let text = "x".repeat(200 * 1024);
+        let messages: Messages = (0..9).map(|_| Message::human(text.as_str())).collect();
+        let keep = Keep {
+            share: 0.1,
+            count: None,
+            tokens: 1_000,
+        };
+        let counter: Arc<dyn TokenCounter> = slow_counter.clone();
+        let mut future = Box::pin(cut(&messages, 0, keep, &counter));
+        assert!(future.as_mut().now_or_never().is_none());
+        began.recv().unwrap();
+        drop(future);
+        drop(counter);
+        drop(go);
+        while Arc::strong_count(&slow_counter) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(slow_counter.calls.load(Ordering::SeqCst), 1);
+    }
 }

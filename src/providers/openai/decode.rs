@@ -26,8 +26,8 @@ use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_ar
 /// Decodes one answer.
 ///
 /// It is complete at `[DONE]`, at the chunk that has usage and no choices once a finish reason has
-/// come, or at the end of a body in which one had come: servers leave out either. A body that ends
-/// before any finish reason is truncated.
+/// come, or at the end of a body in which one had come, a broken connection, or two seconds without
+/// another event: servers leave out either. A body that ends before any finish reason is truncated.
 pub(super) struct ChatDecoder {
     rules: &'static Rules,
     /// The mark of the blocks.
@@ -427,5 +427,9 @@ impl Decoder for ChatDecoder {
 
     fn is_done(&self) -> bool {
         self.done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.finish.is_some()
     }
 }

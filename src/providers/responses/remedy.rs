@@ -34,6 +34,9 @@ const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 /// The address of a server, and the name of a model.
 type ServedModel = (String, Arc<str>);
 
+/// The maximum number of models that are remembered. One that is forgotten refuses once more.
+const MAX_MODELS: usize = 256;
+
 /// The models that refused to give reasoning in its encrypted form. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unencrypted(Arc<Mutex<Vec<ServedModel>>>);
@@ -47,9 +50,15 @@ impl Unencrypted {
     }
 
     pub(super) fn insert(&self, base: String, model: Arc<str>) {
-        if !self.contains(&base, &model) {
-            lock(&self.0).push((base, model));
+        if self.contains(&base, &model) {
+            return;
         }
+
+        let mut models = lock(&self.0);
+        if models.len() >= MAX_MODELS {
+            models.remove(0);
+        }
+        models.push((base, model));
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::run::Run;
 use crate::tool::Answer;
 use crate::util::sync::lock;
+use crate::util::time::later;
 
 use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::approvals::{AnswerOutcome, Questions};
@@ -250,7 +251,8 @@ impl RunTable {
         }
 
         // A run that continues after its questions were closed is interrupted as well.
-        for (deadline, is_last) in [(start + limit / 2, false), (start + limit, true)] {
+        let deadlines = [limit / 2, limit].map(|limit| later(start, limit));
+        for (deadline, is_last) in deadlines.into_iter().zip([false, true]) {
             let ends = futures::future::join_all(runs.iter().map(|run| run.finished()));
             if timeout_at(deadline, ends).await.is_ok() {
                 return;

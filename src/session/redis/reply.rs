@@ -252,4 +252,32 @@ mod tests {
             assert!(matches!(outcome, Err(Unread::Lost(_))), "{outcome:?}");
         }
     }
+
+    #[test]
+    fn fuzzed_replies_are_read_without_panic() {
+        let parts: [&[u8]; 14] = [
+            b"+OK\r\n",
+            b"-ERR a\r\n",
+            b":1\r\n",
+            b":-9",
+            b"$3\r\nabc\r\n",
+            b"$-1\r\n",
+            b"*2\r\n",
+            b"*999999999\r\n",
+            b"$999999999\r\n",
+            b"*1\r\n",
+            b"\r\n",
+            b"\n",
+            b"a",
+            b"\xff",
+        ];
+        crate::util::fuzz::fuzz("reply of Redis", 300, 1 << 20, |rng| {
+            let mut bytes = Vec::new();
+            for _ in 0..rng.usize(..2_000) {
+                bytes.extend_from_slice(parts[rng.usize(..parts.len())]);
+            }
+            std::hint::black_box(read(&bytes, 1 << rng.u32(..20)).is_ok());
+            bytes.len()
+        });
+    }
 }

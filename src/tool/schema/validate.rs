@@ -17,6 +17,9 @@ const DEEPEST: usize = 256;
 /// texts.
 const SCHEMA: usize = 16;
 
+/// The effort of a name that is looked up.
+const NAME: usize = 4;
+
 /// The effort before the size of the arguments is computed: 20,000 schemas.
 const FREE_EFFORT: usize = 20_000 * SCHEMA;
 
@@ -84,16 +87,14 @@ impl<'a> Validator<'a> {
     }
 
     pub(super) fn apply(&mut self, schema: &'a Value, value: &'a Value) {
-        if self.effort < SCHEMA {
-            self.add_effort();
+        if self.depth >= DEEPEST {
+            self.exhausted = true;
         }
 
-        if self.exhausted || self.depth >= DEEPEST || self.effort < SCHEMA {
-            self.exhausted = true;
+        if !self.spend(SCHEMA) {
             return;
         }
 
-        self.effort -= SCHEMA;
         self.depth += 1;
         match schema {
             Value::Bool(false) => self.fail(FailureKind::Other, "not allowed"),
@@ -102,6 +103,24 @@ impl<'a> Validator<'a> {
         }
 
         self.depth -= 1;
+    }
+
+    /// Takes effort. Returns `false` if too little is left, which ends the check.
+    fn spend(&mut self, effort: usize) -> bool {
+        if self.effort < effort {
+            self.add_effort();
+        }
+
+        self.exhausted |= self.effort < effort;
+        if !self.exhausted {
+            self.effort -= effort;
+        }
+        !self.exhausted
+    }
+
+    /// Takes the effort of reading a text of so many bytes.
+    fn spend_text(&mut self, len: usize) -> bool {
+        self.spend(NAME + len / 256)
     }
 
     /// Adds the effort that the size of the arguments allows, once. Returns `false` later.
@@ -163,6 +182,10 @@ impl<'a> Validator<'a> {
         let expected: Cow<'_, str> = match schema.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => name.into(),
             Some(Value::Array(names)) => {
+                if !self.spend(names.len().saturating_mul(NAME)) {
+                    return false;
+                }
+
                 let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
                 if names.is_empty() || names.iter().any(|name| is_type(value, name)) {
                     return true;
@@ -203,6 +226,10 @@ impl<'a> Validator<'a> {
 
     fn object(&mut self, schema: &'a Map<String, Value>, members: &'a Map<String, Value>) {
         for name in strings(schema.get("required")) {
+            if !self.spend_text(name.len()) {
+                return;
+            }
+
             if !members.contains_key(name) {
                 self.inside(PathStep::Key(name), |v| {
                     v.fail(FailureKind::Other, "required, but missing");
@@ -212,8 +239,17 @@ impl<'a> Validator<'a> {
 
         if let Some(Value::Object(dependents)) = schema.get("dependentRequired") {
             for (cause, names) in dependents {
-                for name in strings(Some(names)) {
-                    if members.contains_key(cause) && !members.contains_key(name) {
+                if !self.spend_text(cause.len()) {
+                    return;
+                }
+
+                let names = Some(names).filter(|_| members.contains_key(cause));
+                for name in strings(names) {
+                    if !self.spend_text(name.len()) {
+                        return;
+                    }
+
+                    if !members.contains_key(name) {
                         let text = format!("required together with {cause:?}, but missing");
                         self.inside(PathStep::Key(name), |v| v.fail(FailureKind::Other, text));
                     }
@@ -233,11 +269,17 @@ impl<'a> Validator<'a> {
             .get("additionalProperties")
             .filter(|_| patterns.is_none_or(Map::is_empty));
         for (key, member) in members {
+            if !self.spend_text(key.len()) {
+                return;
+            }
+
             let property_schema = properties.and_then(|properties| properties.get(key));
             match (property_schema, additional) {
                 (Some(schema), _) => self.inside(PathStep::Key(key), |v| v.apply(schema, member)),
                 (None, Some(Value::Bool(false))) => {
-                    let text = unexpected(properties);
+                    let is_reported = self.failures.len() < MOST;
+                    let text = is_reported.then(|| unexpected(properties));
+                    let text = text.unwrap_or_default();
                     self.inside(PathStep::Key(key), |v| v.fail(FailureKind::Other, text));
                 }
                 (None, Some(schema)) => {
@@ -258,13 +300,15 @@ impl<'a> Validator<'a> {
             (_, items_schema) => (&[][..], items_schema),
         };
 
-        for (index, item) in items.iter().enumerate() {
+        let checked_len = items_schema.map_or(prefix.len(), |_| items.len());
+        for (index, item) in items.iter().enumerate().take(checked_len) {
             if let Some(schema) = prefix.get(index).or(items_schema) {
                 self.inside(PathStep::Index(index), |v| v.apply(schema, item));
             }
         }
 
         if schema.get("uniqueItems") == Some(&Value::Bool(true))
+            && self.spend(items.iter().map(size).sum::<usize>().saturating_mul(SCHEMA))
             && let Some((first, repeat)) = first_repeat(items)
         {
             let text = format!("the same as item {first}, but items must differ");
@@ -275,7 +319,8 @@ impl<'a> Validator<'a> {
     }
 
     fn string(&mut self, schema: &'a Map<String, Value>, text: &str) {
-        if schema.contains_key("minLength") || schema.contains_key("maxLength") {
+        let has_limit = schema.contains_key("minLength") || schema.contains_key("maxLength");
+        if has_limit && self.spend_text(text.len()) {
             let length = text.chars().count();
             self.count(schema, length, ["minLength", "maxLength"], "characters");
         }
@@ -339,6 +384,11 @@ impl<'a> Validator<'a> {
     }
 
     fn reference(&mut self, reference: &str, value: &'a Value) {
+        // A text that is decoded and split, and a list that is searched.
+        if !self.spend(NAME + reference.len() / 16 + self.following.len() / 4) {
+            return;
+        }
+
         let Some(target) = resolve(self.root, reference) else {
             return;
         };
@@ -424,14 +474,12 @@ fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 fn unexpected(properties: Option<&Map<String, Value>>) -> String {
-    let names: Vec<&str> = properties
-        .into_iter()
-        .flat_map(Map::keys)
-        .map(String::as_str)
-        .collect();
-    match names.len() {
-        0 => String::from("unexpected property; none is known here"),
-        1..=MAX_NAMED => format!("unexpected property; known are {}", names.join(", ")),
-        _ => String::from("unexpected property"),
+    match properties {
+        Some(properties) if properties.len() > MAX_NAMED => String::from("unexpected property"),
+        Some(properties) if !properties.is_empty() => {
+            let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+            format!("unexpected property; known are {}", names.join(", "))
+        }
+        _ => String::from("unexpected property; none is known here"),
     }
 }

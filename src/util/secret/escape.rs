@@ -74,24 +74,42 @@ impl Escape {
         Some(out)
     }
 
-    /// Returns the places in `text` that correspond to `places` in the unescaped text.
+    /// Returns the places in `text` that correspond to `places` in the unescaped text, which are
+    /// not empty.
     pub(super) fn origins(self, text: &[u8], places: &[Range<usize>]) -> Vec<Range<usize>> {
-        let mut start_offsets = Vec::with_capacity(text.len());
-        let mut end_offsets = Vec::with_capacity(text.len());
-        let mut offset = 0;
-        while offset < text.len() {
+        // The offsets of the first and of the last byte of each place, in order: one pass over the
+        // text finds them all.
+        let firsts = places
+            .iter()
+            .enumerate()
+            .map(|(at, place)| (place.start, at));
+        let mut firsts: Vec<_> = firsts.collect();
+        let lasts = places.iter().enumerate();
+        let mut lasts: Vec<_> = lasts
+            .map(|(at, place)| (place.end.saturating_sub(1), at))
+            .collect();
+        firsts.sort_unstable();
+        lasts.sort_unstable();
+        let (mut firsts, mut lasts) = (firsts.into_iter().peekable(), lasts.into_iter().peekable());
+        let mut origins: Vec<Range<Option<usize>>> = vec![None..None; places.len()];
+        let (mut offset, mut unescaped) = (0, 0);
+        while offset < text.len() && lasts.peek().is_some() {
             let unit = self.unit(&text[offset..]);
-            start_offsets.resize(start_offsets.len() + unit.count, offset);
+            unescaped += unit.count;
+            while let Some((_, at)) = firsts.next_if(|(first, _)| *first < unescaped) {
+                origins[at].start = Some(offset);
+            }
+
             offset += unit.len;
-            end_offsets.resize(end_offsets.len() + unit.count, offset);
+            while let Some((_, at)) = lasts.next_if(|(last, _)| *last < unescaped) {
+                origins[at].end = Some(offset);
+            }
         }
 
-        let origin = |place: &Range<usize>| {
-            let start = *start_offsets.get(place.start)?;
-            Some(start..*end_offsets.get(place.end.checked_sub(1)?)?)
-        };
-
-        places.iter().filter_map(origin).collect()
+        let origins = origins.into_iter();
+        origins
+            .filter_map(|origin| Some(origin.start?..origin.end?))
+            .collect()
     }
 
     /// `text` without an incomplete escape at its end.
@@ -174,4 +192,29 @@ fn hex(digits: Option<&[u8]>) -> Option<u32> {
         let digit = char::from(*digit).to_digit(16)?;
         Some(value << 4 | digit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_in_the_order_of_the_places() {
+        let text = b"x%41%42y";
+        assert_eq!(Escape::Percent.undo(text).unwrap(), b"xABy");
+        let places = [1..3, 0..2, 3..4, 2..3];
+        let origins = Escape::Percent.origins(text, &places);
+        assert_eq!(origins, [1..7, 0..4, 7..8, 4..7]);
+        assert!(Escape::Percent.origins(text, &[3..9]).is_empty());
+
+        let text = "a\\n\\u00e9b".as_bytes();
+        assert_eq!(
+            Escape::Backslash.undo(text).unwrap(),
+            "a\n\u{e9}b".as_bytes()
+        );
+        assert_eq!(
+            Escape::Backslash.origins(text, &[2..5, 1..2]),
+            [3..10, 1..3]
+        );
+    }
 }

@@ -9,6 +9,8 @@ mod answers;
 mod configs;
 mod generator;
 mod models;
+#[cfg(feature = "gateway")]
+mod notes;
 #[cfg(feature = "jsonl")]
 mod sessions;
 mod texts;

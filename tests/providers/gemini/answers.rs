@@ -124,6 +124,19 @@ async fn two_seconds_of_silence_end_a_complete_answer() {
     assert_eq!(response.usage, Usage::new(3, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn comments_do_not_prolong_a_complete_answer() {
+    let comments = stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok(Bytes::from_static(b": keep-alive\n\n")), ()))
+    });
+    let body = stream::iter([text("a"), finish("STOP")]).chain(comments);
+    let start = tokio::time::Instant::now();
+    let response = fold(gemini::decode(body).collect().await).unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(response.text(), "a");
+}
+
 #[test]
 fn error_behind_the_finish_reason_is_the_error() {
     let unreadable = || Ok("data: {\"usageMeta\n\n".into());

@@ -1,8 +1,11 @@
 //! The dialects that come back.
 
+use std::time::Duration;
+
 use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
 use agentcore::providers::openai;
 use agentcore::{Error, ErrorKind, Part, Result, ToolCall, Usage};
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::executor::block_on;
 use serde_json::{Value, json};
@@ -299,6 +302,46 @@ fn refusals_and_errors_in_the_stream_are_reported() {
             events.last().unwrap().as_ref().unwrap_err().kind(),
             kind,
             "{frame}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_reason_ends_an_answer_whose_connection_stays_open_or_breaks() {
+    let chunk = |delta: Value, finish: Value| -> Result<Bytes> {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": "c", "model": "m", "choices": [choice]});
+        Ok(format!("data: {chunk}\n\n").into())
+    };
+    let answer = || {
+        let chunks = [
+            chunk(json!({"content": "a"}), Value::Null),
+            chunk(json!({}), json!("stop")),
+        ];
+        futures::stream::iter(chunks)
+    };
+    let comments = futures::stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok(Bytes::from_static(b": keep-alive\n\n")), ()))
+    });
+    let reset = || futures::stream::iter([Err(Error::new(ErrorKind::Connect, "reset"))]);
+    let bodies = [
+        (answer().chain(futures::stream::pending()).boxed(), 2),
+        (answer().chain(comments).boxed(), 2),
+        (answer().chain(reset()).boxed(), 0),
+    ];
+    for (body, seconds) in bodies {
+        let start = tokio::time::Instant::now();
+        let events: Vec<Result<ModelEvent>> = openai::decode(body).collect().await;
+        let mut fold = ResponseFold::new();
+        events
+            .into_iter()
+            .for_each(|event| fold.push(event.unwrap()));
+        let response = fold.finish().unwrap();
+        assert_eq!(start.elapsed().as_secs(), seconds);
+        assert_eq!(
+            (&*response.text(), response.stop_reason.clone()),
+            ("a", Some(StopReason::EndTurn))
         );
     }
 }

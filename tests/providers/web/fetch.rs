@@ -282,6 +282,18 @@ async fn body_is_read_up_to_the_byte_limit() {
     );
 }
 
+#[tokio::test]
+async fn byte_limit_of_the_maximum_takes_no_more_than_the_page() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2097152\r\n\r\n";
+    let page = [head.as_slice(), &vec![b'x'; 2 << 20]].concat();
+    let site = Site::start(move |_| Answer::Bytes(page.clone())).await;
+    for limit in [usize::MAX, 1 << 46] {
+        let tool = site.tool().max_bytes(limit);
+        let output = call(&tool, json!({"url": site.url("/")})).await.unwrap();
+        assert_eq!(output.details.unwrap()["bytes"], 2 << 20);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn silent_server_is_a_timeout() {
     for start in [

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
+use agentcore::config::{AgentConfig, BackendCfg, HookChoice, SessionsCfg};
 use agentcore::hook::before_agent;
 use agentcore::hooks::{TodoListHook, TracingHook};
 use agentcore::permission::PermissionConfig;
 use agentcore::registry::{Instance, Registry};
-use agentcore::testing::ScriptedModel;
+use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, AgentBuilder, Decision, Error, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage,
+    Agent, AgentBuilder, Decision, Error, ErrorKind, ExitReason, FuncTool, ModelEvent,
+    OnUnanswered, SdkMessage,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -389,4 +390,21 @@ async fn call_that_waits_in_the_default_store_is_decided_hours_later() {
     let decisions = vec![Decision::allow(&call)];
     let output = ann.session("th_1").resume(decisions).await.unwrap();
     assert_eq!(output.text, "Done.");
+}
+
+#[tokio::test]
+async fn stores_in_memory_have_at_most_a_thousand_sessions() {
+    for sessions in [None, Some(SessionsCfg::default())] {
+        let model = || FunctionModel::new(|_| vec![Ok(ModelEvent::Text("hello".into()))]);
+        let registry = Registry::new().models(move |_| Ok(model()));
+        let mut config = AgentConfig::new("m").with_backend(BackendCfg::state());
+        config.sessions = sessions;
+        registry.register_template("default", config).unwrap();
+        let instance = registry.get_or_clone("default", "ann").await.unwrap();
+        let agent = instance.agent();
+        for _ in 0..1_010 {
+            agent.run("hi").await.unwrap();
+        }
+        assert_eq!(agent.sessions().await.unwrap().len(), 1_000);
+    }
 }

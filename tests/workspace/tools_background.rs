@@ -1,0 +1,131 @@
+//! Commands that a run started in the background.
+
+use std::time::Duration;
+
+use agentcore::agent::UnfinishedTasks;
+use agentcore::backend::{Backend, Command};
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::coding;
+use agentcore::{AgentBuilder, ErrorKind, SdkMessage};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::kit::processes::{FAMILY, dies, family};
+use crate::kit::workspace::Workspace;
+
+fn in_background(command: &str) -> serde_json::Value {
+    json!({"command": command, "run_in_background": true})
+}
+
+#[tokio::test]
+async fn background_command_ends_with_its_run() {
+    for is_dropped in [true, false] {
+        let workspace = Workspace::new();
+        let model = ScriptedModel::new().call("Bash", in_background(FAMILY));
+        let model = model
+            .call("Bash", json!({"command": "cat one"}))
+            .say("Done.");
+        let bash = coding::bash(workspace.backend.clone());
+        let agent = AgentBuilder::new(model).tool(bash).build().unwrap();
+        let mut run = agent.run("Go");
+        let pids = {
+            let pids = family(&workspace.root);
+            tokio::pin!(pids);
+            loop {
+                tokio::select! {
+                    biased;
+                    pids = &mut pids => break pids,
+                    message = run.next() => assert!(message.is_some() || !is_dropped),
+                }
+            }
+        };
+
+        if is_dropped {
+            drop(run);
+        } else {
+            run.await.unwrap();
+        }
+
+        for pid in pids {
+            dies(pid).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn background_commands_of_many_runs_leave_room_for_others() {
+    let workspace = Workspace::new();
+    for _ in 0..40 {
+        let model = ScriptedModel::new().call("Bash", in_background("true"));
+        let bash = coding::bash(workspace.backend.clone());
+        let agent = AgentBuilder::new(model.say("Done.")).tool(bash);
+        let output = agent.build().unwrap().run("Go").await.unwrap();
+        let message = output.messages.tool_messages().next().unwrap();
+        let result = message.as_tool_result().unwrap();
+        assert!(!result.is_error, "{}", result.content.text());
+    }
+}
+
+#[tokio::test]
+async fn end_of_a_background_command_reaches_the_reader_and_the_model() {
+    let workspace = Workspace::new();
+    let model = ScriptedModel::new()
+        .call("Bash", in_background("echo out; exit 3"))
+        .say("It runs.")
+        .expect(|request| {
+            let text = request.messages.last().unwrap().text().into_owned();
+            assert!(
+                text.contains("out") && text.contains("Exit code: 3"),
+                "{text}"
+            );
+        })
+        .say("It failed.");
+    let agent = AgentBuilder::new(model)
+        .tool(coding::bash(workspace.backend.clone()))
+        .unfinished_tasks(UnfinishedTasks::Await)
+        .build()
+        .unwrap();
+    let messages: Vec<SdkMessage> = agent.run("Go").collect().await;
+    let json = serde_json::to_string(&messages).unwrap();
+    assert!(json.contains("task_started") && json.contains("task_notification"));
+    assert_eq!(
+        messages.last().unwrap().text().as_deref(),
+        Some("It failed.")
+    );
+}
+
+#[tokio::test]
+async fn ended_background_commands_make_room_and_their_ids_are_random() {
+    let workspace = Workspace::new();
+    let backend = &workspace.backend;
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        let id = backend.start(Command::new("true")).await.unwrap();
+        backend.wait(&id).await.unwrap();
+        ids.push(id);
+    }
+
+    assert_eq!(
+        backend.poll(&ids[0]).await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert!(!backend.poll(&ids[39]).await.unwrap().running);
+    ids.sort();
+    ids.dedup();
+    assert!(
+        ids.len() == 40 && ids.iter().all(|id| id.len() > 32),
+        "{ids:?}"
+    );
+}
+
+#[tokio::test]
+async fn background_command_has_the_time_limit_of_its_backend() {
+    let workspace = Workspace::new();
+    let backend = workspace
+        .backend
+        .clone()
+        .with_timeout(Duration::from_millis(200));
+    let id = backend.start(Command::new("sleep 300")).await.unwrap();
+    backend.wait(&id).await.unwrap();
+    assert!(backend.poll(&id).await.unwrap().output.timed_out);
+}
