@@ -93,7 +93,8 @@ pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// Messages without an id are different ones, and one without a session gets that of its chat.
+/// Messages without an id are different ones, and one without a session gets that of its chat. Each
+/// has a time.
 pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     for _ in 0..2 {
         let message = InboundMessage::new("telegram", "123", "u1", "hi");
@@ -107,6 +108,11 @@ pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     same("the session", &key, &"telegram:123")?;
     if first.message.id.is_empty() || first.message.id == second.message.id {
         return Err(wrong("a message without an id needs one of its own"));
+    }
+    if first.message.published_at_us.is_none() {
+        return Err(wrong(
+            "a message without a time needs that of its publication",
+        ));
     }
     first.ack().await?;
     second.ack().await
