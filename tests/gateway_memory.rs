@@ -127,9 +127,30 @@ fn long_message_exists_once_beside_the_history() {
     assert!(bytes < TEXT * 5 / 2, "{} MiB", bytes / MIB);
 }
 
+fn direct_turns_without_a_run_have_flat_memory() {
+    let store = ThreadStore::new();
+    let agent = AgentBuilder::new(model()).store(store.clone());
+    let gateway = Gateway::builder(agent).build().unwrap();
+    let levels = runtime().block_on(async {
+        let mut levels = Vec::new();
+        for round in 0..10 {
+            for _ in 0..100 {
+                gateway.process_direct("hi", "s").await.unwrap();
+                store.delete("s");
+            }
+            if round > 0 {
+                levels.push(live_bytes());
+            }
+        }
+        levels
+    });
+    assert_flat("after a hundred direct turns", &levels, MIB);
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
 fn memory_of_a_gateway_is_bounded() {
     long_message_exists_once_beside_the_history();
+    direct_turns_without_a_run_have_flat_memory();
     gateway_under_load_has_flat_memory();
 }

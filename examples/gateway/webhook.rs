@@ -1,7 +1,9 @@
-//! A channel over HTTP: each request is a message, and its response the reply.
+//! A channel over HTTP: each request is a message, and its response the reply to that message.
+//! Questions and reports, which are no reply, are logged.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agentcore::gateway::{InProcessBus, InboundMessage, MessageBus};
@@ -20,23 +22,34 @@ const LIMIT: Duration = Duration::from_secs(60);
 const MAX_HEAD: u64 = 16 * 1024;
 const MAX_BODY: u64 = 64 * 1024;
 
-/// The requests that wait for the next message to their chats.
+/// The requests that wait, by the ids of the replies to their messages.
 #[derive(Default)]
-struct OpenRequests(Mutex<HashMap<String, oneshot::Sender<String>>>);
+struct OpenRequests {
+    senders: Mutex<HashMap<String, oneshot::Sender<String>>>,
+    count: AtomicU64,
+}
 
 impl OpenRequests {
-    fn add(&self, chat_id: String) -> oneshot::Receiver<String> {
+    /// Returns the id of the next message, and the receiver of the reply to it.
+    fn add(&self) -> (String, oneshot::Receiver<String>) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{CHANNEL}-{number}");
         let (sender, receiver) = oneshot::channel();
-        self.lock().insert(chat_id, sender);
-        receiver
+        self.lock().insert(format!("{id}:reply"), sender);
+        (id, receiver)
     }
 
-    fn take(&self, chat_id: &str) -> Option<oneshot::Sender<String>> {
-        self.lock().remove(chat_id)
+    fn take(&self, reply_id: &str) -> Option<oneshot::Sender<String>> {
+        self.lock().remove(reply_id)
+    }
+
+    /// Removes the requests whose clients no longer wait.
+    fn remove_ended(&self) {
+        self.lock().retain(|_, sender| !sender.is_closed());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<String>>> {
-        self.0.lock().expect("no holder panics")
+        self.senders.lock().expect("no holder panics")
     }
 }
 
@@ -49,12 +62,14 @@ pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<(
             connection = listener.accept() => {
                 requests.push(respond(connection?.0, bus, &open_requests));
             }
-            Some(()) = requests.next() => {}
+            Some(()) = requests.next() => open_requests.remove_ended(),
             delivery = bus.consume_outbound(CHANNEL) => {
                 let Some(delivery) = delivery? else { return Ok(()) };
-                if let Some(sender) = open_requests.take(&delivery.message.chat_id) {
+                let message = &delivery.message;
+                match open_requests.take(&message.id) {
                     // A client that has left needs no reply.
-                    let _ = sender.send(delivery.message.content.to_string());
+                    Some(sender) => drop(sender.send(message.content.to_string())),
+                    None => eprintln!("webhook: to chat {}: {}", message.chat_id, message.content),
                 }
                 delivery.ack().await?;
             }
@@ -97,11 +112,11 @@ async fn exchange(
     if chat_id.is_empty() {
         return Err(invalid("chat_id is missing"));
     }
-    let receiver = open_requests.add(chat_id.clone());
+    let (id, receiver) = open_requests.add();
     let message = InboundMessage::new(CHANNEL, chat_id, sender_id, text("content"));
-    bus.publish_inbound(message).await?;
+    bus.publish_inbound(message.with_id(id)).await?;
     let reply = receiver.await;
-    reply.map_err(|_| invalid("another request of this chat waits for the reply"))
+    reply.map_err(|_| invalid("the message has no reply"))
 }
 
 /// Reads the body of a request.

@@ -178,6 +178,17 @@ impl Agent {
         &self.config().tools
     }
 
+    /// Returns the names of the tools that calls may name: those that were added to the builder,
+    /// and those that hooks announce.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn announced_tools(&self) -> impl Iterator<Item = String> {
+        let own_names = self.tools().iter().map(|tool| tool.name().to_owned());
+        let hook_names = self.hooks().iter().flat_map(|hook| hook.tools());
+        let disabled = &self.config().disabled_tools;
+        let names = own_names.chain(hook_names);
+        names.filter(|name| !disabled.contains(name.as_str()))
+    }
+
     /// Returns the agent's hooks, outermost first.
     pub fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.config().hooks.all

@@ -15,6 +15,7 @@ mod child_session;
 mod environment;
 mod info;
 mod of_run;
+mod retained_source;
 mod session;
 mod session_changes;
 #[cfg(feature = "config")]

@@ -12,6 +12,7 @@ use crate::run::RunningCall;
 use crate::tool::{ToolContext, ToolRegistry, TurnTools};
 
 use super::builder::AgentBuilder;
+use super::retained_source::RetainedSource;
 
 impl AgentBuilder {
     /// Creates a builder with the parts of the agent whose run made the call of `cx`: the model in
@@ -116,7 +117,7 @@ impl AgentBuilder {
         mut self,
         turn_tools: &TurnTools,
         is_list: bool,
-        allows: impl Fn(&str, bool) -> bool,
+        allows: impl Fn(&str, bool) -> bool + Clone + Send + Sync + 'static,
     ) -> Self {
         let hook_names: BTreeSet<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
         let refused_hook_names = hook_names.iter().filter(|name| !allows(name, false));
@@ -126,6 +127,10 @@ impl AgentBuilder {
         let has_sources = !self.sources.is_empty();
         if is_list {
             self.sources.clear();
+        }
+        for source in &mut self.sources {
+            let source_of_run = source.clone();
+            *source = Arc::new(RetainedSource::new(source_of_run, allows.clone()));
         }
         self.tools
             .retain(|tool| allows(tool.name(), tool.starts_agents()));

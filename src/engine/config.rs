@@ -21,7 +21,8 @@ pub enum OnUnanswered {
     #[default]
     Deny,
     /// The run ends with `AwaitingApproval`; [`Session::resume`](crate::Session::resume) continues
-    /// it.
+    /// it. A subagent has its own setting, `Deny` by default, because the call that it runs in
+    /// does not wait for the answer to a question of another run.
     Park,
 }
 

@@ -11,6 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{MAX_JSON_DEPTH, is_too_deep};
 use crate::session::PendingCall;
 use crate::tool::Answer;
+#[cfg(feature = "server")]
+use crate::util::time::now_ms;
 
 /// A person's decision about a [`PendingCall`].
 ///
@@ -80,7 +82,7 @@ impl Decision {
             }
             Answer::Deny(_) => {}
             Answer::Allow | Answer::AllowForSession | Answer::Edit(_) | Answer::Reply { .. } => {
-                if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
+                if call.is_expired(now_ms) {
                     let text =
                         "the question has expired; deny the call, or continue with another input";
                     return Err(text.into());
@@ -323,10 +325,4 @@ impl FromIterator<Decision> for Decisions {
     fn from_iter<I: IntoIterator<Item = Decision>>(decisions: I) -> Self {
         Self(decisions.into_iter().collect())
     }
-}
-
-/// Milliseconds since the Unix epoch.
-pub(super) fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

@@ -9,10 +9,11 @@ use crate::run::{ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
 use crate::tool::{Answer, Tool};
 use crate::util::Pace;
+use crate::util::time::now_ms;
 
 use super::active_run::ActiveRun;
 use super::call_starts::CallStart;
-use super::decision::{Decisions, now_ms};
+use super::decision::Decisions;
 use super::refusal::Refusal;
 use super::restore::insert_results;
 use super::result_context::ResultContext;

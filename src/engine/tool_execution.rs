@@ -139,7 +139,7 @@ impl Execution<'_> {
     pub(super) async fn run(self) -> ToolResult {
         let mut end = self.execute().await;
         let question = end.take_question();
-        let question_len = question.as_ref().map_or(0, |question| question.text.len());
+        let question_len = question.as_ref().map_or(0, OpenQuestion::text_len);
         let text_len = end.text_len().saturating_add(question_len);
         let call = self.call.clone();
         let limits = self.limits;
@@ -222,9 +222,11 @@ impl Execution<'_> {
 
 /// Redacts and cuts a question, which is stored and emitted as a result is.
 fn limited_question(mut question: UnansweredQuestion, limits: CallLimits) -> UnansweredQuestion {
-    redact_text(&mut question.text);
     let max_bytes = limits.max_result_bytes;
-    cut_bytes(&mut question.text, 0, max_bytes, max_bytes);
+    for text in std::iter::once(&mut question.text).chain(&mut question.context) {
+        redact_text(text);
+        cut_bytes(text, 0, max_bytes, max_bytes);
+    }
     question
 }
 

@@ -27,9 +27,9 @@ use crate::tool::{
     UnansweredQuestion, Verdict, parse_arguments, plan_mode_refusal,
 };
 use crate::util::panic;
+use crate::util::time::{now_ms, now_us};
 
 use super::config::{Config, OnUnanswered};
-use super::decision::now_ms;
 use super::hook_opinion::{HookOpinion, ask_hooks};
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
@@ -289,10 +289,7 @@ impl PermissionCheck<'_> {
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
             Answer::Reply { text, picked } => Err(Refusal::reply(text, &picked)),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
-                let question = UnansweredQuestion {
-                    text: question,
-                    expects_text: false,
-                };
+                let question = UnansweredQuestion::permission(question);
                 Ok(Permit::Park(self.pending(call, question)))
             }
             Answer::Unanswered => {
@@ -333,7 +330,9 @@ impl PermissionCheck<'_> {
         pending.expires_at_ms = expiry
             .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())
             .map(|expiry| now_ms().saturating_add(expiry));
+        pending.waits_since_us = Some(now_us());
         pending.context = self.context.texts();
+        pending.context.extend(question.context);
         pending
     }
 

@@ -1,11 +1,9 @@
 //! The answers that people write to questions in a chat.
 
-use serde_json::Value;
-
 use crate::agent::Decision;
 use crate::session::PendingCall;
 use crate::tool::Answer;
-use crate::tools::ask::{Choice, Chosen};
+use crate::tools::ask::{Choice, Chosen, late_result};
 
 /// Returns the answer to a question about a call: `yes`, `always`, `no`, or anything else, which is
 /// a refusal with that reason. Nothing but a plain yes allows a call.
@@ -67,8 +65,9 @@ fn index_of(word: &str, choice: &Choice) -> Option<usize> {
 /// Returns the decision about a call that waited, by the text of a late answer.
 pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
     if call.expects_text {
-        let picked_label = label_in(&call.call.args, text.trim());
-        return Decision::reply(call, picked_label.unwrap_or(text.trim()));
+        let select = |choice: &Choice| chosen_of(choice, text);
+        let result = late_result(&call.call.args, &call.question, select);
+        return Decision::reply(call, result.unwrap_or_else(|| text.trim().to_owned()));
     }
     match permission_answer(text) {
         Answer::Allow => Decision::allow(call),
@@ -76,16 +75,6 @@ pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
         Answer::Deny(reason) => Decision::deny(call, reason),
         _ => Decision::reply(call, text),
     }
-}
-
-/// Returns the label of the only question of `AskUserQuestion` that a number picks.
-fn label_in<'a>(args: &'a Value, text: &str) -> Option<&'a str> {
-    let [question] = args["questions"].as_array()?.as_slice() else {
-        return None;
-    };
-    let number: usize = text.parse().ok()?;
-    let option = &question["options"][number.checked_sub(1)?];
-    option["label"].as_str()
 }
 
 #[cfg(test)]

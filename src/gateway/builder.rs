@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::agent::{AgentBuilder, OnUnanswered};
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::prompt::{ContextBuilder, MemoryStore};
+use crate::prompt::ContextBuilder;
 use crate::sdk::SdkMessage;
 use crate::subagent::HandoffsBuilder;
 #[cfg(feature = "web")]
@@ -116,8 +116,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the workspace: adds the tools of [`preset::picoclaw`] and of
-    /// [`memory`](crate::tools::memory) on its files, and a [`ContextBuilder`] unless one is set.
+    /// Sets the workspace: adds the tools of [`preset::picoclaw`] on its files, a [`ContextBuilder`]
+    /// unless one is set, and the tools of [`memory`](crate::tools::memory) for the memory of that.
     /// Without a workspace, the agent has none of these. The backend limits which files the tools
     /// reach.
     pub fn workspace(mut self, backend: impl Backend) -> Self {
@@ -197,8 +197,8 @@ impl GatewayBuilder {
     }
 
     /// Sets the time in which a question in a chat can be answered while its run waits. Defaults to
-    /// five minutes. After that the call waits without a run, and the next message of the sender
-    /// answers it.
+    /// five minutes. After that the call waits without a run, and the next message that the sender
+    /// writes answers it.
     pub fn ask_timeout(mut self, limit: Duration) -> Self {
         self.ask_timeout = limit;
         self
@@ -240,7 +240,7 @@ impl GatewayBuilder {
 
     /// Builds the gateway. Each agent gets the tools `message`, `spawn`, `subagent` and
     /// `AskUserQuestion`. Questions that are not answered in time wait
-    /// ([`OnUnanswered::Park`]).
+    /// ([`OnUnanswered::Park`]), but not those of subagents other than the tasks of `spawn`.
     ///
     /// # Errors
     ///
@@ -300,8 +300,11 @@ impl GatewayBuilder {
         if let Some(workspace) = &self.workspace {
             agent = agent
                 .backend(workspace.clone())
-                .registry(&preset::picoclaw(workspace.clone()))
-                .tools(memory(&MemoryStore::new(workspace.clone())));
+                .registry(&preset::picoclaw(workspace.clone()));
+        }
+        // On the memory of the prompt: the same files, day and lock.
+        if let (Some(_), Some(context)) = (&self.workspace, context) {
+            agent = agent.tools(memory(context.memory_store()));
         }
         #[cfg(feature = "web")]
         {

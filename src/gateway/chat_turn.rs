@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::agent::Session;
+use crate::error::ErrorKind;
 use crate::prompt::Conversation;
 use crate::run::RunOutput;
 use crate::tool::ToolContext;
@@ -23,6 +25,8 @@ pub(super) struct ChatTurn {
     pub(super) shared: Arc<GatewayShared>,
     /// The key of the lane: the session, also for a turn without its history.
     pub(super) session_key: Arc<str>,
+    /// The session of the run, if it is deleted after the turn.
+    once_id: Option<Arc<str>>,
     pub(super) channel: Arc<str>,
     pub(super) chat_id: Arc<str>,
     pub(super) sender_id: Arc<str>,
@@ -34,10 +38,16 @@ pub(super) struct ChatTurn {
 }
 
 impl ChatTurn {
-    pub(super) fn new(shared: &Arc<GatewayShared>, options: &ProcessOptions) -> Arc<Self> {
+    /// Creates a turn whose run has the session `id`.
+    pub(super) fn new(
+        shared: &Arc<GatewayShared>,
+        options: &ProcessOptions,
+        id: &Arc<str>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
             session_key: options.session_key.clone(),
+            once_id: options.no_history.then(|| id.clone()),
             channel: options.channel.clone(),
             chat_id: options.chat_id.clone(),
             sender_id: options.sender_id.clone(),
@@ -53,6 +63,7 @@ impl ChatTurn {
         Arc::new(Self {
             shared: self.shared.clone(),
             session_key: self.session_key.clone(),
+            once_id: self.once_id.clone(),
             channel: self.channel.clone(),
             chat_id: self.chat_id.clone(),
             sender_id: self.sender_id.clone(),
@@ -61,6 +72,11 @@ impl ChatTurn {
             has_sent: AtomicBool::new(false),
             has_sent_to_own_chat: AtomicBool::new(false),
         })
+    }
+
+    /// Returns the session of the run, if it is deleted after the turn.
+    pub(super) fn once_id(&self) -> Option<&Arc<str>> {
+        self.once_id.as_ref()
     }
 
     /// Returns `true` if a message in the chat can answer a question of this turn.
@@ -121,6 +137,16 @@ impl ChatTurn {
             let is_message = &*result.name == MESSAGE && !result.is_error;
             is_message && (!only_own_chat || result.content.text() == own_text)
         })
+    }
+}
+
+/// Deletes the session of a turn without history, and those of its subagents. The last one of its
+/// tasks to end deletes it if there are any.
+pub(super) async fn delete_once(session: &Session) {
+    match session.delete().await {
+        Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+        Err(error) => tracing::warn!("session {} could not be deleted: {error}", session.id()),
+        Ok(_) => {}
     }
 }
 

@@ -1,14 +1,16 @@
 //! The parts of a gateway, which its handles share.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{ErrorKind, Result};
 use crate::prompt::ContextBuilder;
+use crate::util::time::now_us;
 
 use super::heartbeat::Heartbeat;
 use super::lanes::Lanes;
@@ -23,6 +25,10 @@ use super::summaries::Summaries;
 
 /// The delay after which a turn is tried again when another process has its session.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
+/// The time that turns in progress have after the gateway was stopped.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+/// The time that interrupted turns have to store their results.
+const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 /// The maximum time that a caller waits for a session of another process.
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
 
@@ -48,6 +54,49 @@ impl Core {
     /// Runs a turn after the earlier turns of its session. Waits for up to ten seconds while
     /// another process has the session.
     pub(super) async fn process_in_lane(&self, options: &ProcessOptions) -> Result<Processed> {
+        let options = ProcessOptions {
+            written_at_us: options.written_at_us.or_else(|| Some(now_us())),
+            ..options.clone()
+        };
+        let processed = self.until_closed(self.process_after_others(&options)).await;
+        let mut processed = processed.unwrap_or_else(|| Err(stopped()))?;
+        if let Some(summary) = processed.summary.take() {
+            if self.is_running.load(Ordering::Acquire) {
+                self.summarize_later(summary);
+            } else {
+                // Nothing else would drive it.
+                tokio::select! {
+                    biased;
+                    () = self.shared.stop.cancelled() => {}
+                    _ = summary.make_logged() => {}
+                }
+            }
+        }
+        Ok(processed)
+    }
+
+    /// Drives work on turns. Once the gateway is stopped, it has ten seconds; then turns are
+    /// interrupted, and after a time in which they can store their results, the work is dropped.
+    /// Returns `None` then.
+    pub(super) async fn until_closed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let grace = async {
+            self.shared.stop.cancelled().await;
+            sleep(STOP_GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            output = &mut work => return Some(output),
+            () = grace => self.shared.interrupt.cancel(),
+        }
+        let output = timeout(CLOSE_LIMIT, work).await;
+        if output.is_err() {
+            tracing::warn!("turns that did not end were dropped");
+        }
+        output.ok()
+    }
+
+    async fn process_after_others(&self, options: &ProcessOptions) -> Result<Processed> {
         let _place = loop {
             let place = self.lanes.enter(&options.session_key);
             let has_turn = tokio::select! {

@@ -2,12 +2,10 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
@@ -23,18 +21,14 @@ use super::process_options::ProcessOptions;
 use super::settlement::acknowledge;
 use super::system_channel::{input_of, report_depth};
 
-/// The time that turns in progress have after the gateway was stopped.
-const STOP_GRACE: Duration = Duration::from_secs(10);
-/// The time that interrupted turns have to store their results.
-const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 /// The work on the messages that were taken from the bus.
 type Work<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 
 impl Gateway {
     /// Takes messages from the bus and processes them until the gateway is [stopped](Self::stop) or
-    /// the bus is closed. Each message is answered: by the reply, by `Error processing message:
-    /// CAUSE`, or by the tool `message`. It is acknowledged when the turn is stored and the reply
-    /// is on the bus.
+    /// the bus is closed, and waits for the turns and tasks in progress then. Each message is
+    /// answered: by the reply, by `Error processing message: CAUSE`, or by the tool `message`. It
+    /// is acknowledged when the turn is stored and the reply is on the bus.
     ///
     /// # Errors
     ///
@@ -58,24 +52,8 @@ impl Gateway {
 
         let mut work = Work::new();
         let outcome = self.take_messages(&mut work).await;
-        let stop = &core.shared.stop;
-        let grace = async {
-            stop.cancelled().await;
-            sleep(STOP_GRACE).await;
-        };
-        let is_drained = tokio::select! {
-            biased;
-            () = self.drain(&mut work) => true,
-            () = grace => false,
-        };
-        if !is_drained {
-            core.shared.interrupt.cancel();
-            let drain = self.drain(&mut work);
-            if timeout(CLOSE_LIMIT, drain).await.is_err() {
-                tracing::warn!("turns that did not end were dropped");
-            }
-        }
-        if stop.is_cancelled() {
+        core.until_closed(self.drain(&mut work)).await;
+        if core.shared.stop.is_cancelled() {
             core.shared.tasks.close();
             core.shared.summaries.close();
         }
@@ -139,8 +117,13 @@ impl Gateway {
         }
 
         let options = ProcessOptions::of_message(message);
-        let is_steered = core.when_busy == WhenBusy::Steer && core.steer(&options);
-        let place = core.lanes.enter(&message.session_key);
+        let open_turn = match core.when_busy {
+            WhenBusy::Queue => None,
+            WhenBusy::Steer => core.lanes.open_turn(&options),
+        };
+        let joined_turn = open_turn.filter(|_| core.steer(&options));
+        let is_steered = joined_turn.is_some();
+        let place = core.lanes.enter_for(&options, joined_turn);
         core.answer(delivery, options, place, is_steered).boxed()
     }
 
@@ -155,7 +138,7 @@ impl Gateway {
                         report_depth: report_depth(&delivery.message),
                         ..ProcessOptions::of_message(&message)
                     };
-                    let place = core.lanes.enter(&message.session_key);
+                    let place = core.lanes.enter_for(&options, None);
                     core.answer(delivery, options, place, false).boxed()
                 }
             },

@@ -1,10 +1,13 @@
 //! The reading of a run to its end.
 
+use std::sync::atomic::Ordering;
+
 use crate::error::Result;
 use crate::message::Message;
 use crate::run::{Responder, RunOutput};
 use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
 use crate::tool::Answer;
+use crate::util::panic;
 
 use super::chat_turn::{ChatTurn, UNATTENDED};
 use super::message::OutboundMessage;
@@ -39,9 +42,7 @@ impl GatewayShared {
                 return run.into_output();
             };
 
-            if let Some(observer) = &self.observer {
-                observer(&message);
-            }
+            self.observe(&message);
             match message {
                 SdkMessage::PermissionRequest(request) => {
                     self.ask(turn, &request, &responder, &asker).await;
@@ -49,6 +50,18 @@ impl GatewayShared {
                 SdkMessage::User(event) if shows_results => self.show_results(turn, &event).await?,
                 _ => {}
             }
+        }
+    }
+
+    /// Calls the observer, whose panics end nothing.
+    fn observe(&self, message: &SdkMessage) {
+        let Some(observer) = &self.observer else {
+            return;
+        };
+        if let Err(text) = panic::catch(|| observer(message))
+            && !self.has_observer_panicked.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!("the observer of the gateway panicked: {text}");
         }
     }
 

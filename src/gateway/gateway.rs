@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::AgentBuilder;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Conversation;
 use crate::subagent::HandoffsBuilder;
 use crate::tool::Tool;
@@ -80,11 +80,13 @@ impl Gateway {
     }
 
     /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
-    /// empty if a question waits for its answer.
+    /// empty if a question waits for its answer. While the gateway does not [run](Self::run), a
+    /// summary of the session that is due is made before this returns.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the name of the channel has a colon,
+    /// the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
     /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
     ///
     /// # Cancel safety
@@ -238,17 +240,19 @@ impl Gateway {
     /// # Errors
     ///
     /// Returns [`Tool`](crate::ErrorKind::Tool) if the tool's name or its parameters are not valid,
-    /// or if a tool of that name was added before.
+    /// or if an agent of the gateway has a tool of that name, or one was added before.
     pub fn register_tool(&self, tool: impl Tool) -> Result<()> {
+        let name = tool.name();
+        if self.core.served.has_tool(name) {
+            let text = format!("an agent has a tool {name:?} already; use another name");
+            return Err(Error::new(ErrorKind::Tool, text));
+        }
         self.core.registered_tools.register(tool)
     }
 
-    /// Returns the names of the tools and skills.
+    /// Returns the names of the tools and skills: of a group, those of its first agent.
     pub async fn startup_info(&self) -> StartupInfo {
-        let agent = self.core.served.first_agent();
-        let own_names = agent.tools().iter().map(|tool| tool.name().to_owned());
-        let hook_names = agent.hooks().iter().flat_map(|hook| hook.tools());
-        let mut tools: Vec<_> = own_names.chain(hook_names).collect();
+        let mut tools: Vec<_> = self.core.served.first_agent().announced_tools().collect();
         tools.extend(self.core.registered_tools.names());
         tools.sort_unstable();
         tools.dedup();

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Notify;
 
 use crate::util::sync::lock;
+
+use super::process_options::ProcessOptions;
 
 /// The turns of each session that wait or are in progress. A session without any has no entry.
 #[derive(Clone, Default)]
@@ -15,11 +17,37 @@ pub(super) struct Lanes(Arc<Mutex<HashMap<Arc<str>, Lane>>>);
 /// The turns of a session. The turn in progress is the first.
 type Lane = VecDeque<Arc<Ticket>>;
 
+/// The person whose message a turn answers, and the chat.
+#[derive(PartialEq)]
+struct Origin {
+    channel: Arc<str>,
+    chat_id: Arc<str>,
+    sender_id: Arc<str>,
+}
+
+impl Origin {
+    fn of(options: &ProcessOptions) -> Self {
+        Self {
+            channel: options.channel.clone(),
+            chat_id: options.chat_id.clone(),
+            sender_id: options.sender_id.clone(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Ticket {
     change: Notify,
     is_cleared: AtomicBool,
+    /// The origin of a message of the bus. `None` for a turn of a direct caller, who alone receives
+    /// the reply.
+    origin: Option<Origin>,
+    /// The turn whose run was sent the message.
+    joined_turn: Weak<Ticket>,
 }
+
+/// The turn in progress of a session, whose run a message may join.
+pub(super) struct OpenTurn(Weak<Ticket>);
 
 /// A place in the lane of a session. Dropping it leaves the lane.
 pub(super) struct LanePlace {
@@ -29,9 +57,40 @@ pub(super) struct LanePlace {
 }
 
 impl Lanes {
-    /// Takes the last place in the lane of a session.
+    /// Takes the last place in the lane of a session, for a direct caller.
     pub(super) fn enter(&self, key: &Arc<str>) -> LanePlace {
-        let ticket = Arc::<Ticket>::default();
+        self.add(key, Ticket::default())
+    }
+
+    /// Takes the last place in the lane of a session, for a message of the bus, and the turn whose
+    /// run it has joined.
+    pub(super) fn enter_for(
+        &self,
+        options: &ProcessOptions,
+        joined_turn: Option<OpenTurn>,
+    ) -> LanePlace {
+        let ticket = Ticket {
+            origin: Some(Origin::of(options)),
+            joined_turn: joined_turn.map(|turn| turn.0).unwrap_or_default(),
+            ..Ticket::default()
+        };
+        self.add(&options.session_key, ticket)
+    }
+
+    /// Returns the turn whose run a message may join: one of a message of the same person in the
+    /// same chat, behind which no message waits for a run of its own.
+    pub(super) fn open_turn(&self, options: &ProcessOptions) -> Option<OpenTurn> {
+        let lanes = lock(&self.0);
+        let mut tickets = lanes.get(&options.session_key)?.iter();
+        let first = tickets.next()?;
+        let turn = Arc::downgrade(first);
+        let is_same = first.origin == Some(Origin::of(options));
+        let is_open = is_same && tickets.all(|ticket| ticket.joined_turn.ptr_eq(&turn));
+        is_open.then_some(OpenTurn(turn))
+    }
+
+    fn add(&self, key: &Arc<str>, ticket: Ticket) -> LanePlace {
+        let ticket = Arc::new(ticket);
         let mut lanes = lock(&self.0);
         let lane = lanes.entry(key.clone()).or_default();
         lane.push_back(ticket.clone());

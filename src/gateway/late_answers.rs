@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::agent::Decision;
 use crate::error::Result;
-use crate::session::{AgentState, Record, StoredSession};
+use crate::session::{AgentState, InputState, PendingCall, Record, StoredSession};
+use crate::util::time::now_ms;
 
 use super::answers::late_decision;
 use super::core::Core;
@@ -13,8 +14,14 @@ use super::process_options::ProcessOptions;
 
 /// The use of an input in its session.
 pub(super) enum InputUse {
-    /// An input of the conversation, which may have been processed before.
-    Input,
+    /// An input of the conversation.
+    Input {
+        /// True if an earlier run has answered it.
+        is_answered: bool,
+    },
+    /// The result of a task, while the conversation waits for the answer to a question, which an
+    /// input would close. It is sent to the chat.
+    Notice,
     /// An answer that was taken before.
     KnownAnswer,
     /// The answer to a call of the session that waits.
@@ -37,8 +44,8 @@ impl Core {
     /// Determines the use of an input. An input that is delivered again, even to another process,
     /// is recognized by the ids that the session has.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
-        if options.no_history || options.report_depth > 0 {
-            return Ok(InputUse::Input);
+        if options.no_history {
+            return Ok(InputUse::Input { is_answered: false });
         }
         let (key, id) = (&options.session_key, &options.input_id);
         let stored = self.served.store().load(key).await?.unwrap_or_default();
@@ -48,7 +55,20 @@ impl Core {
         }
 
         let is_input = has_id && is_known(&stored, id);
-        let state = stored.state;
+        let mut state = stored.state;
+        // The default response is stored after the run.
+        state.settle_inputs();
+        let is_answered = matches!(
+            state.inputs.find(id, &state.messages),
+            Some(InputState::Answered(..))
+        );
+        let input = InputUse::Input { is_answered };
+        if options.report_depth > 0 {
+            let waits = |call: &PendingCall| call.session_id == *key && call.is_open(now_ms());
+            let is_waiting = !is_input && state.pending.iter().any(waits);
+            return Ok(if is_waiting { InputUse::Notice } else { input });
+        }
+
         let asked_id = state.user_id.as_deref().unwrap_or_default();
         // The decision may be stored although its run did not begin.
         let is_decided = |call_id: &str| {
@@ -57,7 +77,11 @@ impl Core {
         };
         let mut calls = state.pending.iter();
         let call = calls
-            .find(|call| call.session_id == *key && (!is_input || is_decided(&call.id)))
+            .find(|call| {
+                let is_own = call.session_id == *key;
+                let is_open = !is_input && options.can_answer(call);
+                is_own && (is_open || is_input && is_decided(&call.id))
+            })
             .filter(|_| *asked_id == *options.sender_id);
         if let Some(call) = call {
             let decision = late_decision(call, &options.user_message);
@@ -68,7 +92,7 @@ impl Core {
             return Ok(InputUse::Answer(Box::new(state), decision));
         }
         if is_input || !self.shared.waiting_tasks.is_asking(options) {
-            return Ok(InputUse::Input);
+            return Ok(input);
         }
         if has_id {
             self.store_ids(key, vec![answer_id(id)]).await?;

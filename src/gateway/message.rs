@@ -9,7 +9,8 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
 use crate::util::hash::fnv1a;
-use crate::util::text::floor_char_boundary;
+use crate::util::text::{floor_char_boundary, truncate};
+use crate::util::time::now_us;
 
 use super::channels::SYSTEM;
 
@@ -41,7 +42,7 @@ pub struct InboundMessage {
     /// 7 when the message is published.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Arc<str>,
-    /// The channel, such as `telegram`.
+    /// The channel, such as `telegram`. Its name has no colon.
     pub channel: Arc<str>,
     /// The chat in the channel.
     pub chat_id: Arc<str>,
@@ -59,6 +60,11 @@ pub struct InboundMessage {
     /// user's message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Part>,
+    /// The time at which it was published, in microseconds since the Unix epoch. Set when the
+    /// message is published, unless the adapter has set the time at which the person wrote it. A
+    /// message without one answers no question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_at_us: Option<u64>,
     /// Data of the channel, which the gateway does not read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -110,24 +116,25 @@ impl InboundMessage {
         self
     }
 
-    /// Sets the id and the session if they are empty. Each bus calls this when a message is
-    /// published.
+    /// Sets the id, the session and the time if they are missing. Each bus calls this when a
+    /// message is published.
     #[must_use]
     pub fn completed(mut self) -> Self {
         fill_id(&mut self.id);
+        self.published_at_us.get_or_insert_with(now_us);
         if self.session_key.is_empty() {
             self.session_key = format!("{}:{}", self.channel, self.chat_id).into();
         }
         self
     }
 
-    /// Checks the lengths of the id and the names.
+    /// Checks the id and the names.
     pub(super) fn check(&self) -> Result<()> {
         // A message about background work names the channel of its chat, too.
         let is_system = *self.channel == *SYSTEM;
         let max_chat = if is_system { MAX_ORIGIN } else { MAX_NAME };
         check_id(&self.id)?;
-        check_name("channel", &self.channel, MAX_NAME)?;
+        check_channel(&self.channel)?;
         check_name("chat", &self.chat_id, max_chat)?;
         check_name("sender", &self.sender_id, MAX_NAME)?;
         check_name("session", &self.session_key, MAX_ORIGIN)
@@ -221,10 +228,10 @@ impl OutboundMessage {
         self
     }
 
-    /// Checks the lengths of the id and the names.
+    /// Checks the id and the names.
     pub(super) fn check(&self) -> Result<()> {
         check_id(&self.id)?;
-        check_name("channel", &self.channel, MAX_NAME)?;
+        check_channel(&self.channel)?;
         check_name("chat", &self.chat_id, MAX_NAME)
     }
 }
@@ -235,6 +242,17 @@ fn check_id(id: &str) -> Result<()> {
         return Ok(());
     }
     let text = format!("the id of a message has {len} bytes; use at most {MAX_ID}");
+    Err(Error::new(ErrorKind::InvalidRequest, text))
+}
+
+/// Checks the name of a channel. A colon ends it in `CHANNEL:CHAT_ID`.
+pub(super) fn check_channel(name: &str) -> Result<()> {
+    check_name("channel", name, MAX_NAME)?;
+    if !name.contains(':') {
+        return Ok(());
+    }
+    let name = truncate(name, 64);
+    let text = format!("the name of channel {name:?} has a colon; use a name without one");
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 

@@ -121,7 +121,17 @@
 //! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
 //! answers the question with a later message. A message of another sender continues the
 //! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
-//! as well, until its process ends. A heartbeat asks nothing: its questions are denied.
+//! as well, until its process ends. Any other subagent, such as that of [`subagent`], ends with the
+//! turn, so its question is denied when its time is over. A heartbeat asks nothing: its questions
+//! are denied.
+//!
+//! Only a message that was written after the question answers it:
+//! [`published_at_us`](InboundMessage::published_at_us) is compared with the time of the question,
+//! and for a late answer with the time since which the call [waits](crate::session::PendingCall::waits_since_us).
+//! One that was already on its way, or whose time is not known, is an input of the conversation. An
+//! input closes questions that nobody has answered; their calls do not run. The clocks of machines
+//! that share a bus should therefore agree to within a second. A question that has
+//! [expired](crate::AgentBuilder::approval_expiry) is answered no longer.
 //!
 //! A message that was taken as an answer is not part of the conversation, even if it is delivered
 //! again.

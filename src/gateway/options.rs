@@ -8,6 +8,9 @@ pub enum DeliveryPolicy {
     #[default]
     Notify,
     /// The result is an input of the conversation that started the task, and the agent answers it.
+    /// While the conversation waits for the answer to a question, which an input would close, the
+    /// result is sent to the chat instead. The result of a task of a turn without history is an
+    /// input of the session of the chat, `CHANNEL:CHAT_ID`.
     HandToAgent,
 }
 
@@ -18,7 +21,8 @@ pub enum WhenBusy {
     /// The message waits for the end of the run.
     #[default]
     Queue,
-    /// The message is sent to the run, whose model reads it before its next turn. If the run ends
-    /// before that, the message begins its own run.
+    /// The message is sent to the run, whose model reads it before its next turn, if the run answers
+    /// a message of the same person in the same chat and no other message of the session waits for
+    /// its own run. If the run ends before that, the message begins its own run.
     Steer,
 }

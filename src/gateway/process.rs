@@ -8,15 +8,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Message, Messages};
 use crate::run::{ExitReason, RunOutput};
 use crate::session::Record;
-use crate::tool::TaskOutcome;
 
 use super::channels::is_internal_channel;
-use super::chat_turn::ChatTurn;
+use super::chat_turn::{ChatTurn, delete_once};
 use super::core::Core;
 use super::late_answers::InputUse;
-use super::message::OutboundMessage;
+use super::message::{OutboundMessage, check_channel};
 use super::process_options::ProcessOptions;
 use super::served::{Served, ServedRun};
+use super::summaries::DueSummary;
 use super::tools::resume_task;
 
 /// The outcome of a turn.
@@ -30,28 +30,30 @@ pub(super) struct Processed {
     pub(super) is_async: bool,
     /// True if the input was answered by an earlier run.
     pub(super) is_repeated: bool,
+    /// The summary of the session that is due now.
+    pub(super) summary: Option<DueSummary>,
 }
 
 impl Core {
     /// Runs one turn. The caller is first in the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
+        check_channel(&options.channel)?;
         if !is_internal_channel(&options.channel) && options.report_depth == 0 {
             self.shared.channels.add(&options.channel);
             self.record_origin(options).await;
         }
 
-        let turn = ChatTurn::new(&self.shared, options);
         let id: Arc<str> = if options.no_history {
             format!("{}:once:{}", options.session_key, Uuid::now_v7()).into()
         } else {
             options.session_key.clone()
         };
-        let outcome = self.run(&turn, &id, options).await;
+        let turn = Turn::new(&self.shared, options, &id);
+        let input_use = self.use_of(options).await?;
+        let is_repeated = matches!(input_use, InputUse::Input { is_answered: true });
+        let outcome = self.run(&turn, &id, options, input_use).await;
         if options.no_history {
-            let session = self.served.first_agent().session(id.clone());
-            if let Err(error) = session.delete().await {
-                tracing::warn!("session {id} could not be deleted: {error}");
-            }
+            delete_once(&self.served.first_agent().session(id.clone())).await;
         }
 
         let output = match outcome {
@@ -60,19 +62,17 @@ impl Core {
             }
             outcome => match outcome? {
                 Some(output) => output,
-                None => return Ok(Processed::default()),
+                None => return Ok(self.without_run(options)),
             },
         };
         let text = self.reply(&output, &id, options).await?;
         let processed = Processed {
             has_sent: turn.has_sent(&output, self.replies_after_message_elsewhere),
             is_async: has_background_work(&output),
-            is_repeated: output.turns == 0,
+            is_repeated,
+            summary: self.due_summary(&output, options).await,
             text,
         };
-        if options.enable_summary && !options.no_history {
-            self.summarize_later(&output);
-        }
         if options.send_response {
             self.send_reply(options, &processed).await?;
         }
@@ -89,35 +89,42 @@ impl Core {
         }
     }
 
-    /// Begins a summary of the session in the background, if it is due.
-    fn summarize_later(&self, output: &RunOutput) {
-        let Some(summaries) = self.summaries.clone() else {
-            return;
-        };
-        let state = output.state.clone();
-        let session = self.served.active_agent(&state);
-        let session = session.session(output.session_id.clone());
-        self.shared.summaries.spawn("summary", async move {
-            match summaries.maybe_summarize(&session, &state).await {
-                Ok(_) => TaskOutcome::Completed(String::new()),
-                Err(error) => {
-                    tracing::warn!("session {} was not summarized: {error}", session.id());
-                    TaskOutcome::Failed(error.to_string())
-                }
-            }
-        });
+    /// Returns the summary of the session, if it is due.
+    async fn due_summary(
+        &self,
+        output: &RunOutput,
+        options: &ProcessOptions,
+    ) -> Option<DueSummary> {
+        if !options.enable_summary || options.no_history {
+            return None;
+        }
+        let agent = self.served.active_agent(&output.state);
+        let session = agent.session(output.session_id.clone());
+        let due = self.summaries.as_ref()?.due(&session, &output.state).await;
+        due.unwrap_or_else(|error| {
+            tracing::warn!("session {} was not summarized: {error}", session.id());
+            None
+        })
+    }
+
+    /// Begins a summary in the background.
+    pub(super) fn summarize_later(&self, summary: DueSummary) {
+        let work = async move { summary.make_logged().await };
+        self.shared.summaries.spawn("summary", work);
     }
 
     /// Runs the agent on the input, or with it as the late answer to a question. Returns `None` if
-    /// it is the answer to a task, or was taken as an answer before.
+    /// there is no run: the input is the answer to a task, was taken as an answer before, or is a
+    /// notice.
     async fn run(
         &self,
         turn: &Arc<ChatTurn>,
         id: &Arc<str>,
         options: &ProcessOptions,
+        input_use: InputUse,
     ) -> Result<Option<RunOutput>> {
-        match self.use_of(options).await? {
-            InputUse::Input => {
+        match input_use {
+            InputUse::Input { .. } => {
                 let input = Messages::new().human(input(options));
                 let run = self.served.run(turn, id, input);
                 self.drive(run, turn, options).await.map(Some)
@@ -139,7 +146,17 @@ impl Core {
                 }
                 Ok(None)
             }
-            InputUse::KnownAnswer => Ok(None),
+            InputUse::KnownAnswer | InputUse::Notice => Ok(None),
+        }
+    }
+
+    /// The outcome of a turn without a run: the result of a task is a notice.
+    fn without_run(&self, options: &ProcessOptions) -> Processed {
+        let is_notice = options.report_depth > 0;
+        let text = is_notice.then(|| options.user_message.to_string());
+        Processed {
+            text: text.unwrap_or_default(),
+            ..Processed::default()
         }
     }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::message::Part;
+use crate::session::PendingCall;
+use crate::util::time::{now_ms, now_us};
 
 use super::message::InboundMessage;
 
@@ -47,6 +49,9 @@ pub struct ProcessOptions {
     /// The number of tasks in the chain that led to the input, each begun because of the previous
     /// task's result; 0 if the input is no result of a task. A result is no answer to a question.
     pub(super) report_depth: u32,
+    /// The time at which the input was written, in microseconds since the Unix epoch; `None` if it
+    /// is not known.
+    pub(super) written_at_us: Option<u64>,
 }
 
 impl ProcessOptions {
@@ -70,6 +75,7 @@ impl ProcessOptions {
             send_response: false,
             no_history: false,
             report_depth: 0,
+            written_at_us: None,
         }
     }
 
@@ -80,6 +86,8 @@ impl ProcessOptions {
             input_id: message.id.clone(),
             media: message.media.clone(),
             enable_summary: true,
+            // The clock of the channel may be fast.
+            written_at_us: message.published_at_us.map(|time| time.min(now_us())),
             ..Self::new(
                 message.session_key.clone(),
                 message.channel.clone(),
@@ -87,6 +95,17 @@ impl ProcessOptions {
                 message.content.clone(),
             )
         }
+    }
+
+    /// Returns `true` if the input can be the answer to a question: it was written after the run of
+    /// the question had ended, and the question can still be answered. One of which the order is not
+    /// known is no answer.
+    pub(super) fn can_answer(&self, call: &PendingCall) -> bool {
+        let is_later = match (self.written_at_us, call.waits_since_us) {
+            (Some(written_at), Some(waits_since)) => written_at > waits_since,
+            _ => false,
+        };
+        is_later && call.is_open(now_ms())
     }
 
     /// Sets the person who wrote the input.

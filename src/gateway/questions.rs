@@ -11,6 +11,7 @@ use crate::sdk::PermissionRequest;
 use crate::tool::Answer;
 use crate::tools::ask::{Choice, Chosen};
 use crate::util::sync::lock;
+use crate::util::time::now_us;
 
 use super::answers::{chosen_of, permission_answer};
 use super::chat_turn::ChatTurn;
@@ -47,6 +48,8 @@ struct Question {
     sender_id: Arc<str>,
     /// The input of the turn that asks it.
     input_id: Arc<str>,
+    /// The time at which it was asked, in microseconds since the Unix epoch.
+    asked_at_us: u64,
     target: Target,
 }
 
@@ -97,7 +100,7 @@ impl Questions {
     }
 
     /// Takes a message as the answer to the oldest question that its sender was asked in its chat
-    /// and session. Returns `false` if there is none.
+    /// and session before the message was written. Returns `false` if there is none.
     pub(super) fn answer(&self, message: &InboundMessage) -> bool {
         while let Some(question) = self.take(message) {
             if question.target.answer(&message.content) {
@@ -116,6 +119,8 @@ impl Questions {
                 && question.sender_id == message.sender_id
                 // A message that is delivered again while its turn is in progress answers nothing.
                 && question.input_id != message.id
+                // Nor does one that was written before the question, and was on its way.
+                && message.published_at_us > Some(question.asked_at_us)
         };
         let mut open = lock(&self.open);
         let questions = open.get_mut(&message.session_key)?;
@@ -172,6 +177,7 @@ impl Asker<'_> {
             chat_id: turn.chat_id.clone(),
             sender_id: turn.sender_id.clone(),
             input_id: turn.input_id.clone(),
+            asked_at_us: now_us(),
             target,
         };
         let mut open = lock(&self.questions.open);

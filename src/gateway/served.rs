@@ -31,6 +31,16 @@ impl Served {
         }
     }
 
+    /// Returns `true` if one of the agents has a tool of this name.
+    pub(super) fn has_tool(&self, name: &str) -> bool {
+        let agents = match self {
+            Self::Agent(agent) => std::slice::from_ref(agent),
+            Self::Group(group) => group.agents(),
+        };
+        let mut names = agents.iter().flat_map(Agent::announced_tools);
+        names.any(|own_name| own_name == name)
+    }
+
     /// Returns the handle of the run in progress in a session.
     pub(super) fn handle_of(&self, session_id: &str) -> Option<RunHandle> {
         match self {

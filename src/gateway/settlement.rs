@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::panic;
 use crate::util::text::truncate;
 use crate::util::time::{NEVER, later};
 
@@ -74,7 +75,7 @@ impl Core {
                 let Ok(_permit) = self.turns.acquire().await else {
                     return Settlement::Retry(Duration::ZERO);
                 };
-                self.process(&options).await
+                self.process_caught(&options).await
             };
             // The permit is released first: a channel whose queue is full does not block others.
             self.deliver(outcome, &options, is_steered).await
@@ -90,6 +91,16 @@ impl Core {
         }
     }
 
+    /// Runs a turn. A panic is an error of the turn, so that it ends no other.
+    async fn process_caught(&self, options: &ProcessOptions) -> Result<Processed> {
+        let outcome = panic::catch_async(self.process(options)).await;
+        outcome.unwrap_or_else(|text| {
+            let text = format!("the turn panicked: {text}");
+            tracing::error!("session {}: {text}", options.session_key);
+            Err(Error::new(ErrorKind::Other, text))
+        })
+    }
+
     /// Sends the reply, or the error.
     async fn deliver(
         &self,
@@ -98,9 +109,17 @@ impl Core {
         is_steered: bool,
     ) -> Settlement {
         let sending = match outcome {
-            // The run that the message was sent to has replied.
-            Ok(processed) if is_steered && processed.is_repeated => Ok(()),
-            Ok(processed) => self.send_reply(options, &processed).await,
+            Ok(mut processed) => {
+                if let Some(summary) = processed.summary.take() {
+                    self.summarize_later(summary);
+                }
+                // The run that the message was sent to has replied.
+                if is_steered && processed.is_repeated {
+                    Ok(())
+                } else {
+                    self.send_reply(options, &processed).await
+                }
+            }
             Err(error) if error.kind() == ErrorKind::SessionBusy => {
                 return Settlement::Retry(BUSY_RETRY);
             }

@@ -1,7 +1,7 @@
 //! The data that the turns of a gateway share.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ pub(super) struct GatewayShared {
     /// The summaries that are being made.
     pub(super) summaries: BackgroundTasks,
     pub(super) observer: Option<Observer>,
+    pub(super) has_observer_panicked: AtomicBool,
     /// The time in which a person answers a question of an interactor.
     pub(super) ask_timeout: Duration,
     /// Cancelled when the gateway is to stop.
@@ -66,6 +67,7 @@ impl GatewayShared {
             tasks: BackgroundTasks::default(),
             summaries: BackgroundTasks::default(),
             observer,
+            has_observer_panicked: AtomicBool::new(false),
             ask_timeout,
             stop: Cancellation::default(),
             interrupt: Cancellation::default(),

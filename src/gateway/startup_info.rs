@@ -7,7 +7,8 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StartupInfo {
-    /// The names of the tools, sorted.
+    /// The names of the tools, sorted, without disabled ones and those of the agent's own
+    /// [sources](crate::AgentBuilder::tool_source).
     pub tools: Vec<String>,
     /// The names of the skills.
     pub skills: Vec<String>,

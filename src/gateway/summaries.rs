@@ -14,6 +14,7 @@ use crate::hooks::{Keep, Summarizer, cut};
 use crate::message::{Message, Messages, is_large};
 use crate::model::{self, Compaction, CompactionRequest, Compactor, Model, ModelProfile};
 use crate::session::AgentState;
+use crate::tool::TaskOutcome;
 use crate::util::blocking::blocking_until_dropped;
 use crate::util::sync::lock;
 
@@ -142,19 +143,27 @@ impl Summaries {
         session: &Session,
         state: &AgentState,
     ) -> Result<Option<Compaction>> {
+        match self.due(session, state).await? {
+            Some(summary) => summary.make().await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the summary of a session, if it is due and is not being made already.
+    pub(super) async fn due(
+        &self,
+        session: &Session,
+        state: &AgentState,
+    ) -> Result<Option<DueSummary>> {
         if !self.is_due(session, state).await? {
             return Ok(None);
         }
-
-        let Some(_active) = Active::begin(&self.active, session.id()) else {
-            return Ok(None);
-        };
-
-        let compaction = tokio::time::timeout(self.timeout, session.compact_when_free());
-        compaction.await.unwrap_or_else(|_| {
-            let text = format!("the summary took longer than {:?}", self.timeout);
-            Err(Error::new(ErrorKind::Timeout, text))
-        })
+        let active = Active::begin(&self.active, session.id());
+        Ok(active.map(|active| DueSummary {
+            session: session.clone(),
+            timeout: self.timeout,
+            _active: active,
+        }))
     }
 
     async fn is_due(&self, session: &Session, state: &AgentState) -> Result<bool> {
@@ -268,6 +277,35 @@ impl fmt::Debug for Summaries {
             .field("keep_last", &self.keep_last)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
+    }
+}
+
+/// A summary that is due. Until it is dropped, the session has no other.
+pub(super) struct DueSummary {
+    session: Session,
+    timeout: Duration,
+    _active: Active,
+}
+
+impl DueSummary {
+    async fn make(self) -> Result<Option<Compaction>> {
+        let compaction = tokio::time::timeout(self.timeout, self.session.compact_when_free());
+        compaction.await.unwrap_or_else(|_| {
+            let text = format!("the summary took longer than {:?}", self.timeout);
+            Err(Error::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    /// Makes the summary in the background of a conversation, which a failure does not end.
+    pub(super) async fn make_logged(self) -> TaskOutcome {
+        let id = self.session.id().clone();
+        match self.make().await {
+            Ok(_) => TaskOutcome::Completed(String::new()),
+            Err(error) => {
+                tracing::warn!("session {id} was not summarized: {error}");
+                TaskOutcome::Failed(error.to_string())
+            }
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::channels::SYSTEM;
 use super::chat_turn::ChatTurn;
 use super::message::{InboundMessage, OutboundMessage};
 
-/// The session of the conversation that started the work.
+/// The session of the conversation that started the work. Without it, as after a turn without
+/// history, it is that of the chat.
 const SESSION: &str = "session_key";
 /// The person in that conversation.
 const SENDER: &str = "sender_id";
@@ -30,10 +31,12 @@ pub(super) fn task_message(
     };
     let content = format!("Task '{label}' {state}.\n\nResult:\n{text}");
     let chat_id = format!("{}:{}", turn.channel, turn.chat_id);
-    let message = InboundMessage::new(SYSTEM, chat_id, id, content)
-        .with_metadata(SESSION, &*turn.session_key)
+    let mut message = InboundMessage::new(SYSTEM, chat_id, id, content)
         .with_metadata(SENDER, &*turn.sender_id)
         .with_metadata(DEPTH, (turn.report_depth + 1).to_string());
+    if turn.once_id().is_none() {
+        message = message.with_metadata(SESSION, &*turn.session_key);
+    }
     if turn.has_sent_any() {
         message.with_metadata(HAS_SENT, "true")
     } else {

@@ -30,13 +30,15 @@ struct WaitingTask {
 }
 
 impl WaitingTask {
-    /// Returns `true` if the input is from the person who was asked, in the chat of the task.
+    /// Returns `true` if the input is from the person who was asked, in the chat of the task, and
+    /// was written after the question.
     fn is_asked(&self, options: &ProcessOptions) -> bool {
         let turn = &self.task.turn;
         turn.session_key == options.session_key
             && turn.channel == options.channel
             && turn.chat_id == options.chat_id
             && turn.sender_id == options.sender_id
+            && options.can_answer(&self.call)
     }
 }
 

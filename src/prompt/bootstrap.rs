@@ -1,7 +1,6 @@
 //! The files of a workspace that are part of the system prompt.
 
 use crate::backend::{Backend, is_not_found};
-use crate::error::Result;
 
 use super::context_builder::PromptPart;
 
@@ -10,8 +9,8 @@ const FILES: [&str; 4] = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md"];
 /// The maximum size of these files together, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Returns the texts of the files, each below its name.
-pub(super) async fn read_files(workspace: &dyn Backend) -> Result<PromptPart> {
+/// Returns the texts of the files that can be read, each below its name.
+pub(super) async fn read_files(workspace: &dyn Backend) -> PromptPart {
     let mut sections = Vec::new();
     let mut free_bytes = MAX_BYTES;
     let mut part = PromptPart::default();
@@ -19,7 +18,10 @@ pub(super) async fn read_files(workspace: &dyn Backend) -> Result<PromptPart> {
         let content = match workspace.read_range(file, 0, free_bytes + 1).await {
             Ok(content) => content,
             Err(error) if is_not_found(&error) => continue,
-            Err(error) => return Err(error),
+            Err(error) => {
+                part.errors.push(error);
+                continue;
+            }
         };
 
         if content.len() > free_bytes {
@@ -37,5 +39,5 @@ pub(super) async fn read_files(workspace: &dyn Backend) -> Result<PromptPart> {
     }
 
     part.text = sections.join("\n\n");
-    Ok(part)
+    part
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::message::{Content, Message, Messages, ToolCall};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 use crate::tool::ToolRegistry;
@@ -35,8 +35,8 @@ const SEPARATOR: &str = "\n\n---\n\n";
 ///
 /// The second is [volatile](Stability::Volatile): the time, and the [`Conversation`] that the run
 /// was given. Files and time are read at the beginning of a run, so that the requests of a run
-/// begin with the same bytes while the tools stay the same. A file that cannot be read is a warning
-/// of the run.
+/// begin with the same bytes while the tools stay the same. A file that cannot be read is omitted,
+/// with a warning of the run.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -83,11 +83,21 @@ pub struct SkillsInfo {
     pub names: Vec<String>,
 }
 
-/// A part of the prompt, and the warnings about it.
+/// A part of the prompt, and the faults in it.
 #[derive(Debug, Default)]
 pub(super) struct PromptPart {
     pub(super) text: String,
     pub(super) warnings: Vec<String>,
+    /// The errors of files that could not be read.
+    pub(super) errors: Vec<Error>,
+}
+
+impl PromptPart {
+    /// Returns the warnings and the errors, as texts.
+    pub(super) fn faults(&self) -> impl Iterator<Item = String> {
+        let errors = self.errors.iter().map(ToString::to_string);
+        self.warnings.iter().cloned().chain(errors)
+    }
 }
 
 impl ContextBuilder {
@@ -116,6 +126,12 @@ impl ContextBuilder {
     pub fn memory(mut self, store: &MemoryStore) -> Self {
         self.memory = store.clone();
         self
+    }
+
+    /// Returns the memory.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn memory_store(&self) -> &MemoryStore {
+        &self.memory
     }
 
     /// Sets the folders that are searched for skills. Defaults to `skills`.
@@ -156,9 +172,15 @@ impl ContextBuilder {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error.
+    /// Returns the backend's error, of the first file that cannot be read. The prompt of an agent
+    /// only omits that file.
     pub async fn load_bootstrap_files(&self) -> Result<String> {
-        Ok(log_warnings(read_files(&*self.workspace).await?))
+        let mut part = read_files(&*self.workspace).await;
+        if part.errors.is_empty() {
+            Ok(log_faults(part))
+        } else {
+            Err(part.errors.swap_remove(0))
+        }
     }
 
     /// Returns the skills, in the order of the folders and of their paths.
@@ -182,21 +204,16 @@ impl ContextBuilder {
     }
 
     /// Returns the system prompt of a request by hand: the two sections that an agent's requests
-    /// have. Warnings are logged with `tracing`.
+    /// have. Warnings, also about files that cannot be read, are logged with `tracing`.
     ///
     /// # Errors
     ///
-    /// Returns the backend's error, and [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock
-    /// is outside the calendar.
+    /// Returns [`ErrorKind::Other`](crate::ErrorKind::Other) if the clock is outside the calendar.
     pub async fn build_system_prompt(
         &self,
         conversation: Option<&Conversation>,
     ) -> Result<SystemPrompt> {
-        let mut parts = Vec::new();
-        for part in self.read_parts().await {
-            parts.push(log_warnings(part?));
-        }
-
+        let parts = self.read_parts().await.map(log_faults);
         let stable = self.stable_section(&self.tools, &join_parts(parts));
         let volatile = session_section(&self.time()?, conversation);
         let mut prompt = SystemPrompt::new();
@@ -273,10 +290,10 @@ impl ContextBuilder {
     }
 
     /// Returns the parts of the prompt that come from files, in its order.
-    pub(super) async fn read_parts(&self) -> [Result<PromptPart>; 3] {
+    pub(super) async fn read_parts(&self) -> [PromptPart; 3] {
         [
             read_files(&*self.workspace).await,
-            Ok(self.read_skills().await),
+            self.read_skills().await,
             self.read_memory().await,
         ]
     }
@@ -289,17 +306,21 @@ impl ContextBuilder {
             let count = search.skills.len();
             warnings.push(format!("{omitted_count} of {count} skills are not listed"));
         }
-        let text = skills_section(&elements);
-        PromptPart { text, warnings }
+        PromptPart {
+            text: skills_section(&elements),
+            warnings,
+            errors: Vec::new(),
+        }
     }
 
-    async fn read_memory(&self) -> Result<PromptPart> {
-        let text = self.memory.memory_context().await?;
+    async fn read_memory(&self) -> PromptPart {
+        let (text, errors) = self.memory.read_context().await;
         let heading = if text.is_empty() { "" } else { "# Memory\n\n" };
-        Ok(PromptPart {
+        PromptPart {
             text: format!("{heading}{text}"),
             warnings: Vec::new(),
-        })
+            errors,
+        }
     }
 
     /// Returns the first section of the prompt.
@@ -320,10 +341,10 @@ pub(super) fn join_parts(parts: impl IntoIterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// Logs the warnings of a part, and returns its text.
-fn log_warnings(part: PromptPart) -> String {
-    for warning in &part.warnings {
-        tracing::warn!("context: {warning}");
+/// Logs the faults of a part, and returns its text.
+fn log_faults(part: PromptPart) -> String {
+    for fault in part.faults() {
+        tracing::warn!("context: {fault}");
     }
     part.text
 }

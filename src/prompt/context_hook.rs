@@ -34,18 +34,11 @@ impl Hook for ContextBuilder {
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
-        let mut parts = Vec::new();
-        for part in self.read_parts().await {
-            match part {
-                Ok(part) => {
-                    let warnings = part.warnings.iter();
-                    warnings.for_each(|warning| cx.warn(format!("context: {warning}")));
-                    parts.push(part.text);
-                }
-                Err(error) => cx.warn(format!("context: {error}")),
-            }
-        }
-
+        let parts = self.read_parts().await.map(|part| {
+            let faults = part.faults();
+            faults.for_each(|fault| cx.warn(format!("context: {fault}")));
+            part.text
+        });
         let (files, time) = (join_parts(parts), self.time()?);
         state.values.insert(Loaded { files, time });
         Ok(state)

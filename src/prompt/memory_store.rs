@@ -159,9 +159,18 @@ impl MemoryStore {
     ///
     /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn recent_daily_notes(&self, days: u32) -> Result<String> {
+        let mut errors = Vec::new();
+        let notes = self.read_daily_notes(days, &mut errors).await;
+        first_error(errors)?;
+        Ok(notes)
+    }
+
+    /// Reads the [recent notes](Self::recent_daily_notes), without the days that cannot be read.
+    async fn read_daily_notes(&self, days: u32, errors: &mut Vec<Error>) -> String {
         let mut notes = String::new();
-        for day in self.clock.newest_days(days.min(MAX_DAYS))? {
-            let text = self.read(&file_of(day)).await?;
+        let days = self.clock.newest_days(days.min(MAX_DAYS));
+        for day in ok_or_add(days, errors) {
+            let text = ok_or_add(self.read(&file_of(day)).await, errors);
             let text = text.trim_end();
             let gap = if notes.is_empty() { "" } else { SEPARATOR };
             if text.is_empty() || notes.len() + gap.len() + text.len() > MAX_BYTES {
@@ -170,7 +179,7 @@ impl MemoryStore {
             notes.push_str(gap);
             notes.push_str(text);
         }
-        Ok(notes)
+        notes
     }
 
     /// Returns the text for the system prompt: long-term memory and the notes of three days, each
@@ -180,16 +189,27 @@ impl MemoryStore {
     ///
     /// Returns the same errors as [`read_today`](Self::read_today).
     pub async fn memory_context(&self) -> Result<String> {
+        let (text, errors) = self.read_context().await;
+        first_error(errors)?;
+        Ok(text)
+    }
+
+    /// Reads the text for the system prompt, without the files that cannot be read, and their
+    /// errors.
+    pub(super) async fn read_context(&self) -> (String, Vec<Error>) {
+        let mut errors = Vec::new();
+        let long_term = ok_or_add(self.read_long_term().await, &mut errors);
+        let notes = self.read_daily_notes(DAYS, &mut errors).await;
         let sections = [
-            ("Long-term Memory", self.read_long_term().await?),
-            ("Recent Daily Notes", self.recent_daily_notes(DAYS).await?),
+            ("Long-term Memory", long_term),
+            ("Recent Daily Notes", notes),
         ];
         let parts: Vec<_> = sections
             .iter()
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()))
             .collect();
-        Ok(parts.join(SEPARATOR))
+        (parts.join(SEPARATOR), errors)
     }
 
     /// Returns the present time in the zone of the notes.
@@ -217,6 +237,18 @@ impl MemoryStore {
         let len = floor_char_boundary(&text, MAX_BYTES);
         Ok(text[..len].trim_start_matches('\u{feff}').to_owned())
     }
+}
+
+/// Returns the value. Adds the error, and returns an empty value, if there is none.
+fn ok_or_add<T: Default>(outcome: Result<T>, errors: &mut Vec<Error>) -> T {
+    outcome.unwrap_or_else(|error| {
+        errors.push(error);
+        T::default()
+    })
+}
+
+fn first_error(errors: Vec<Error>) -> Result<()> {
+    errors.into_iter().next().map_or(Ok(()), Err)
 }
 
 fn file_of(day: Date) -> String {

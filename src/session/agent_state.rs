@@ -339,6 +339,10 @@ pub struct PendingCall {
     /// The time the question expires, in milliseconds since the Unix epoch; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at_ms: Option<u64>,
+    /// The time since which it waits for a later answer, in microseconds since the Unix epoch.
+    /// `None` in sessions of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since_us: Option<u64>,
     /// Text from hooks for the model, added to the call's result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
@@ -361,6 +365,7 @@ impl PendingCall {
             expects_text: false,
             args_hash,
             expires_at_ms: None,
+            waits_since_us: None,
             context: Vec::new(),
         }
     }
@@ -368,6 +373,17 @@ impl PendingCall {
     /// Returns `true` if the call has not changed since the question.
     pub(crate) fn is_intact(&self) -> bool {
         *self.args_hash == *args_hash(&self.call)
+    }
+
+    /// Returns `true` if a decision can still allow the call.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn is_open(&self, now_ms: u64) -> bool {
+        self.is_intact() && !self.is_expired(now_ms)
+    }
+
+    /// Returns `true` if the question has expired at this time.
+    pub(crate) fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms.is_some_and(|expiry| expiry < now_ms)
     }
 }
 

@@ -211,6 +211,24 @@ pub(crate) struct UnansweredQuestion {
     pub(crate) text: String,
     /// `true` if the answer is a text, `false` if it allows or denies the call.
     pub(crate) expects_text: bool,
+    /// Texts for the model that are added to the late answer.
+    pub(crate) context: Vec<String>,
+}
+
+impl OpenQuestion {
+    /// A question whose answer allows or denies the call.
+    pub(crate) fn permission(text: String) -> Self {
+        Self {
+            text,
+            expects_text: false,
+            context: Vec::new(),
+        }
+    }
+
+    /// The bytes of its texts.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len() + self.context.iter().map(String::len).sum::<usize>()
+    }
 }
 
 impl ToolError {
@@ -239,10 +257,7 @@ impl ToolError {
     /// that waits. The question is redacted and limited as a result is.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(UnansweredQuestion {
-            text: question.into(),
-            expects_text: false,
-        });
+        self.question = Some(UnansweredQuestion::permission(question.into()));
         self
     }
 
@@ -251,9 +266,18 @@ impl ToolError {
     #[must_use]
     pub fn with_text_question(mut self, question: impl Into<String>) -> Self {
         self.question = Some(UnansweredQuestion {
-            text: question.into(),
             expects_text: true,
+            ..OpenQuestion::permission(question.into())
         });
+        self
+    }
+
+    /// Adds a text for the model to the late answer to the question, if there is a question.
+    #[cfg(feature = "tools")]
+    pub(crate) fn with_question_context(mut self, text: String) -> Self {
+        if let Some(question) = &mut self.question {
+            question.context.push(text);
+        }
         self
     }
 

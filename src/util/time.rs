@@ -1,11 +1,22 @@
-//! Moments that durations from outside lead to.
+//! The present time, and moments that durations from outside lead to.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
 /// A time that represents never where a clock cannot represent so late a moment.
 pub(crate) const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// Returns the time in milliseconds since the Unix epoch.
+pub(crate) fn now_ms() -> u64 {
+    now_us() / 1_000
+}
+
+/// Returns the time in microseconds since the Unix epoch.
+pub(crate) fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
+}
 
 /// Returns the moment this much later; thirty years later if that is beyond the clock's range.
 pub(crate) fn later(at: Instant, wait: Duration) -> Instant {

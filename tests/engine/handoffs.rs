@@ -131,6 +131,76 @@ async fn process_that_ends_between_two_runs_loses_no_handoff() {
     assert_eq!(second.active(&output.state).name(), "triage");
 }
 
+/// Three agents, four handoffs over six inputs, and a process that ends between two runs.
+#[tokio::test]
+async fn conversation_of_six_inputs_and_four_handoffs_has_exact_figures_across_processes() {
+    let store = ThreadStore::new();
+    let group = |triage: ScriptedModel, billing: ScriptedModel, legal: ScriptedModel| {
+        Handoffs::builder("triage", agent(triage))
+            .agent("billing", "Refunds", agent(billing))
+            .agent("legal", "Law", agent(legal))
+            .store(store.clone())
+            .build()
+            .unwrap()
+    };
+    let triage = model("triage").say("t1").call("handoff", to("billing"));
+    let billing = model("billing").say("b2").call("handoff", to("legal"));
+    let first = group(triage.clone(), billing.clone(), model("legal"));
+    let output = first.run("s", "1").await.unwrap();
+    assert_eq!(
+        (output.text.as_str(), output.usage),
+        ("t1", Usage::new(100, 10))
+    );
+    let output = first.run("s", "2").await.unwrap();
+    assert_eq!(
+        (output.text.as_str(), output.usage),
+        ("b2", Usage::new(200, 20))
+    );
+
+    // The process ends after the second handoff, before the next run begins.
+    let mut run = first.run("s", "3");
+    while let Some(message) = run.next().await {
+        if matches!(message, SdkMessage::User(_)) {
+            break;
+        }
+    }
+    drop(run);
+    triage.verify().unwrap();
+    billing.verify().unwrap();
+
+    let triage = model("triage").say("t5").call("handoff", to("billing"));
+    let legal = model("legal")
+        .say("l3")
+        .say("l4")
+        .call("handoff", to("triage"));
+    let billing = model("billing").say("b6");
+    let second = group(triage, billing, legal);
+    let inputs = [
+        (Messages::new(), "l3", 1),
+        ("4".into(), "l4", 1),
+        ("5".into(), "t5", 2),
+        ("6".into(), "b6", 2),
+    ];
+    for (input, text, turns) in inputs {
+        let mut run = second.run("s", input);
+        let mut results = 0;
+        while let Some(message) = run.next().await {
+            results += usize::from(matches!(message, SdkMessage::Result(_)));
+        }
+        let output = run.into_output().unwrap();
+        assert_eq!(
+            (output.text.as_str(), output.turns, results),
+            (text, turns, 1)
+        );
+        let turns = u64::from(turns);
+        assert_eq!(output.usage, Usage::new(100 * turns, 10 * turns));
+        assert!((output.cost.unwrap() - 0.02 * turns as f64).abs() < 1e-9);
+    }
+    let state = store.get("s").unwrap();
+    assert_eq!(second.active(&state).name(), "billing");
+    assert_eq!(state.messages.user_messages().count(), 6);
+}
+
 #[tokio::test]
 async fn handoff_beyond_the_limit_is_refused() {
     let bouncing = |name: &'static str, times: usize| {

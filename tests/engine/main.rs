@@ -84,6 +84,7 @@ mod steered_inputs;
 mod store_hangs;
 #[cfg(feature = "yaml")]
 mod subagent_files;
+mod subagent_sources;
 mod subagents;
 mod suppressed_results;
 mod tools_in_runs;

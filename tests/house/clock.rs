@@ -6,7 +6,6 @@ use super::tree::sources;
 /// Files that ask for the date, and why they have to. Whatever waits or measures uses the monotonic
 /// clock, so that a clock that is set, or a machine that slept, ends nothing early.
 const DATED: &[(&str, &str)] = &[
-    ("src/engine/decision.rs", "questions expire at a date"),
     ("src/engine/model_lifecycle.rs", "models end at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
@@ -31,6 +30,10 @@ const DATED: &[(&str, &str)] = &[
     ("src/server/routes/clients.rs", "questions expire at a date"),
     ("src/server/routes/launch.rs", "traces have dates"),
     ("src/tools/datetime.rs", "it tells the date"),
+    (
+        "src/util/time.rs",
+        "questions have dates, and messages that answer them",
+    ),
 ];
 
 #[test]

@@ -314,6 +314,21 @@ fn gateway_example_serves_a_terminal_and_a_webhook_side_by_side() {
     let reply = post(&address, r#"{"content": "Hi"}"#);
     assert!(reply.contains("chat_id is missing"), "{reply}");
 
+    // Two requests of one chat at once: each has the reply to its own message.
+    let replies = std::thread::scope(|scope| {
+        let post = |text: &str| {
+            let body = format!(r#"{{"chat_id": "8", "content": "{text}"}}"#);
+            let address = &address;
+            scope.spawn(move || post(address, &body))
+        };
+        let requests = [("A", post("A")), ("B", post("B"))];
+        requests.map(|(text, request)| (text, request.join().unwrap()))
+    });
+    for (text, reply) in replies {
+        let expected = format!(r#"You wrote \"{text}\", message "#);
+        assert!(reply.contains(&expected), "{text}: {reply}");
+    }
+
     writeln!(stdin, "Again").unwrap();
     assert_eq!(
         line(),

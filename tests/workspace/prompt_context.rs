@@ -226,9 +226,11 @@ async fn files_have_a_limit_together() {
 }
 
 #[tokio::test]
-async fn file_that_cannot_be_read_is_a_warning_of_the_run() {
+async fn files_that_cannot_be_read_are_warnings_of_the_run_and_the_others_stay() {
     let workspace = workspace().await;
-    workspace.write("SOUL.md/x", b"a folder").await.unwrap();
+    for folder in ["SOUL.md/x", "memory/202601/20260131.md/x"] {
+        workspace.write(folder, b"a folder").await.unwrap();
+    }
     let model = ScriptedModel::new().say("done");
     let agent = agent(model.clone())
         .hook(builder(&workspace))
@@ -237,15 +239,25 @@ async fn file_that_cannot_be_read_is_a_warning_of_the_run() {
     let (messages, output) = watch(agent.run("Go")).await;
     output.unwrap();
     let warnings = warnings(&messages);
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("context: "), "{warnings:?}");
-    assert!(warnings[0].contains("SOUL.md"), "{warnings:?}");
-    let system = model.requests()[0].system.to_string();
-    assert!(system.contains("- Likes tea."), "{system}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    for (warning, file) in warnings.iter().zip(["SOUL.md", "20260131.md"]) {
+        assert!(warning.starts_with("context: "), "{warnings:?}");
+        assert!(warning.contains(file), "{warnings:?}");
+    }
+    let by_hand = builder(&workspace).build_system_prompt(None).await.unwrap();
+    for system in [&model.requests()[0].system, &by_hand] {
+        let system = system.to_string();
+        for text in [
+            "Be brief.",
+            "The user is Ann.",
+            "- Likes tea.",
+            "Fixed the parser.",
+        ] {
+            assert!(system.contains(text), "{text}: {system}");
+        }
+    }
 
-    let error = builder(&workspace)
-        .build_system_prompt(None)
-        .await
-        .unwrap_err();
-    assert!(error.to_string().contains("SOUL.md"), "{error}");
+    let error = builder(&workspace).load_bootstrap_files().await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("SOUL.md"), "{error}");
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::agent::{Decision, answer_of};
+use crate::agent::{AgentBuilder, Decision, OnUnanswered, answer_of};
 use crate::error::BoxError;
 use crate::run::{ExitReason, Run};
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
 use crate::util::text::line_of;
 
-use super::super::chat_turn::ChatTurn;
+use super::super::chat_turn::{ChatTurn, delete_once};
 use super::super::served::ServedRun;
 use super::super::system_channel::task_message;
 use super::super::task_slot::{MAX_TASKS, TaskSlot};
@@ -25,7 +25,8 @@ const MAX_LABEL: usize = 200;
 ///
 /// The task belongs to the gateway and outlives the run that started it. It advances while the
 /// gateway [runs](super::super::Gateway::run), spends from the budget of that run, and passes its
-/// permissions. Its questions are asked in the chat of the conversation. Its end is an inbound
+/// permissions. Its questions are asked in the chat of the conversation. A task whose question is
+/// not answered in time counts as ended until the answer arrives, and continues then. Its end is an inbound
 /// message of the channel `system`; [`DeliveryPolicy`](super::super::DeliveryPolicy) sets its use.
 /// A conversation has at most 16 tasks that have not ended, and a gateway as many as
 /// [`GatewayBuilder::max_tasks`](super::super::GatewayBuilder::max_tasks). At most 8 tasks follow
@@ -72,7 +73,15 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     };
     let id = turn.shared.next_task_id();
     let label = label.unwrap_or_else(|| id.to_string());
-    let session = child_session(&cx, NAME)?.with(turn.clone()).child_of(&cx);
+    let ask_timeout = turn.shared.ask_timeout;
+    // Unlike those of other subagents: nothing waits for the task.
+    let complete = |agent: AgentBuilder| {
+        let agent = agent.ask_timeout(ask_timeout);
+        agent.unanswered(OnUnanswered::Park)
+    };
+    let session = child_session(&cx, NAME, complete)?
+        .with(turn.clone())
+        .child_of(&cx);
     let run = session.clone().run(task.as_str());
     let spec = TaskSpec::new(label.as_str())
         .with_id(id.clone())
@@ -147,5 +156,8 @@ async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
     let message = task_message(turn, id, label, outcome);
     if let Err(error) = turn.shared.bus.publish_inbound(message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
+    }
+    if let Some(once_id) = turn.once_id() {
+        delete_once(&task.session.agent().session(once_id.clone())).await;
     }
 }

@@ -30,7 +30,7 @@ pub fn subagent() -> FuncTool {
 
 async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let SubagentTask { task, label } = SubagentTask::of(&args)?;
-    let session = child_session(&cx, NAME)?;
+    let session = child_session(&cx, NAME, |agent| agent)?;
     let output = answer_of(session.run_as_child(&cx, task).await)?;
     let label = label.unwrap_or_else(|| "(unnamed)".to_owned());
     let text = format!(
@@ -64,18 +64,22 @@ impl SubagentTask {
     }
 }
 
-/// Returns the session of a subagent of a call.
-pub(super) fn child_session(cx: &ToolContext, name: &str) -> Result<Session, BoxError> {
+/// Returns the session of a subagent of a call, whose agent `complete` completes.
+pub(super) fn child_session(
+    cx: &ToolContext,
+    name: &str,
+    complete: impl FnOnce(AgentBuilder) -> AgentBuilder,
+) -> Result<Session, BoxError> {
     let builder = AgentBuilder::of_run(cx).ok_or("subagents need a run")?;
-    let agent = builder
+    let builder = builder
         .retain_tools(&cx.tools(), false, |_, starts_agents| !starts_agents)
         .name(name)
         .system_prompt(PROMPT)
         .max_turns(MAX_TURNS)
         // The limits of the calling run apply.
         .max_subagent_depth(u32::MAX)
-        .max_subagents(u32::MAX)
-        .build()?;
+        .max_subagents(u32::MAX);
+    let agent = complete(builder).build()?;
     Ok(agent.session(child_session_id(cx, name)))
 }
 

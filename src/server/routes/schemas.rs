@@ -99,7 +99,12 @@ schemas! {
             "question": {"type": "string"},
             "expects_text": {"type": "boolean"},
             "args_hash": {"type": "string"},
-            "expires_at_ms": {"type": "integer", "minimum": 0}
+            "expires_at_ms": {"type": "integer", "minimum": 0},
+            "waits_since_us": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The time since which it waits, in microseconds since the Unix epoch."
+            }
         }
     };
     /// A hook and the phases it takes part in.

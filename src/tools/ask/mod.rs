@@ -17,6 +17,8 @@ mod terminal;
 
 pub use confirmer::InteractorConfirmer;
 pub use interactor::{Choice, ChoiceOption, Chosen, Interactor};
+#[cfg(feature = "gateway")]
+pub(crate) use question::late_result;
 pub use question::{ask_user_question, ask_user_question_in_stream};
 #[cfg(unix)]
 pub use terminal::TerminalInteractor;

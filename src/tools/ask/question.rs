@@ -44,8 +44,9 @@ struct Answer {
 /// The model reads each question with its answer; the result's details are
 /// `{"answers": [{"question", "picked": [label], "text"}]}`. If there is no person to ask, the call
 /// fails with the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions
-/// waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The
-/// tool changes nothing, so plan mode allows it.
+/// waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the result, with
+/// the answers to the questions before that one and the questions that were not asked behind it.
+/// The tool changes nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -203,24 +204,68 @@ where
     let arguments: Arguments = serde_json::from_value(args)?;
     let mut lines = Vec::new();
     let mut answers = Vec::new();
-    for question in arguments.questions {
+    let mut questions = arguments.questions.into_iter();
+    while let Some(question) = questions.next() {
         let choice = Arc::new(choice(question));
-        let selection = choose(cx.clone(), cx.asking(), choice.clone()).await?;
+        let selection = match choose(cx.clone(), cx.asking(), choice.clone()).await {
+            Ok(selection) => selection,
+            Err(error) => return Err(with_other_questions(error, lines, questions.as_slice())),
+        };
 
         choice.check(&selection)?;
         let picked_labels: Vec<&str> = labels(&choice, &selection).collect();
-        let answer_texts = picked_labels
-            .iter()
-            .copied()
-            .chain(selection.text.as_deref());
-        let answer_texts = answer_texts.collect::<Vec<_>>().join(", ");
-        lines.push(format!("{}\n> {answer_texts}", choice.question));
+        lines.push(line(&choice, &selection));
         answers.push(
             json!({"question": choice.question, "picked": picked_labels, "text": selection.text}),
         );
     }
 
     Ok(ToolOutput::new(lines.join("\n\n")).with_details(json!({"answers": answers})))
+}
+
+/// Adds the answers so far, and the questions that were not asked, to the late answer to a question
+/// that has none in time.
+fn with_other_questions(error: BoxError, lines: Vec<String>, unasked: &[Question]) -> BoxError {
+    let error = match error.downcast::<ToolError>() {
+        Ok(error) => *error,
+        Err(error) => return error,
+    };
+    let unasked = unasked
+        .iter()
+        .map(|question| format!("This question was not asked: {}", question.question));
+    let texts = lines.into_iter().chain(unasked);
+    texts.fold(error, ToolError::with_question_context).into()
+}
+
+/// Returns a question with its answer, as the model reads it.
+fn line(choice: &Choice, selection: &Chosen) -> String {
+    format!("{}\n> {}", choice.question, answer_text(choice, selection))
+}
+
+fn answer_text(choice: &Choice, selection: &Chosen) -> String {
+    let texts = labels(choice, selection).chain(selection.text.as_deref());
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the result of a call of `AskUserQuestion` whose question `question` got a late answer:
+/// the answer, below its question if the call has others. `select` reads the answer. `None` if the
+/// call has no such question.
+#[cfg(feature = "gateway")]
+pub(crate) fn late_result(
+    args: &Value,
+    question: &str,
+    select: impl FnOnce(&Choice) -> Chosen,
+) -> Option<String> {
+    let arguments: Arguments = serde_json::from_value(args.clone()).ok()?;
+    let is_only = arguments.questions.len() == 1;
+    let mut questions = arguments.questions.into_iter();
+    let choice = choice(questions.find(|asked| asked.question == question)?);
+    let selection = select(&choice);
+    Some(if is_only {
+        answer_text(&choice, &selection)
+    } else {
+        line(&choice, &selection)
+    })
 }
 
 fn choice(question: Question) -> Choice {

@@ -125,8 +125,9 @@ impl Children {
 
         let can_nest = cx.can_start_agents_below();
         let is_list = !definition.tools.is_empty();
-        builder = builder.retain_tools(&turn_tools, is_list, |name, starts_agents| {
-            definition.allows(name, starts_agents) && (can_nest || !starts_agents)
+        let allowed = definition.clone();
+        builder = builder.retain_tools(&turn_tools, is_list, move |name, starts_agents| {
+            allowed.allows(name, starts_agents) && (can_nest || !starts_agents)
         });
         if let Some(model) = self.model(child, alias)? {
             builder = builder.with_model(model);

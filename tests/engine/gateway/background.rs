@@ -1,5 +1,7 @@
 //! Summaries, the last chat, and the heartbeat of a gateway.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::backend::{Backend, MemoryBackend};
@@ -36,6 +38,28 @@ async fn session_over_twenty_messages_is_summarised_in_the_background() {
     let state = store.get("tg:1").unwrap();
     assert_eq!(state.messages.len(), 22);
     assert_eq!(state.compaction.unwrap().through_message, 18);
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_of_direct_turns_is_summarised_while_the_gateway_does_not_run() {
+    let store = ThreadStore::new();
+    let agent = AgentBuilder::new(FunctionModel::text(|_| "ok".into())).store(store.clone());
+    let summaries = Arc::new(AtomicUsize::new(0));
+    let count = summaries.clone();
+    let summarizer = FunctionModel::text(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        "<summary>They greeted.</summary>".into()
+    });
+    // Few enough messages for one request to the summarizer.
+    let summary = Summaries::new().with_model(summarizer).with_max_messages(6);
+    let gateway = Gateway::builder(agent).summaries(summary).build().unwrap();
+    for number in 1..=4 {
+        assert_eq!(summaries.load(Ordering::Relaxed), 0, "before turn {number}");
+        assert_eq!(gateway.process_direct("hi", "s").await.unwrap(), "ok");
+    }
+    assert_eq!(summaries.load(Ordering::Relaxed), 1);
+    let compaction = store.get("s").unwrap().compaction;
+    assert_eq!(compaction.unwrap().through_message, 4);
 }
 
 #[tokio::test(start_paused = true)]

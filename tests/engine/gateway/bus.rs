@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::gateway::{
-    Delivery, InProcessBus, InboundMessage, MessageBus, OutboundMessage, Receipt,
+    Delivery, Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage, Receipt,
 };
-use agentcore::testing::conformance;
-use agentcore::{ErrorKind, Result, async_trait};
+use agentcore::testing::{ScriptedModel, conformance};
+use agentcore::{AgentBuilder, ErrorKind, Result, async_trait};
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -214,6 +214,23 @@ async fn long_names_are_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let text = format!("the name of a message's {name} has 1025 bytes");
         assert!(error.to_string().contains(&text), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_of_a_channel_with_a_colon_is_refused() {
+    let bus = InProcessBus::default();
+    let inbound = bus.publish_inbound(InboundMessage::new("a:b", "1", "u1", "hi"));
+    let outbound = bus.publish_outbound(OutboundMessage::new("a:b", "1", "hi"));
+    let agent = AgentBuilder::new(ScriptedModel::new());
+    let gateway = Gateway::builder(agent).build().unwrap();
+    let direct = gateway.process_direct_with_channel("hi", "s", "a:b", "1");
+    let outcomes = [inbound.await, outbound.await, direct.await.map(drop)];
+    for outcome in outcomes {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let text = r#"the name of channel "a:b" has a colon; use a name without one"#;
+        assert!(error.to_string().contains(text), "{error}");
     }
 }
 

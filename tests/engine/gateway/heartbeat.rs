@@ -4,11 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agentcore::backend::{Backend, MemoryBackend};
-use agentcore::gateway::{Heartbeat, HeartbeatReply};
-use agentcore::{Error, ErrorKind};
+use agentcore::gateway::{DeliveryPolicy, Gateway, Heartbeat, HeartbeatReply, InProcessBus};
+use agentcore::testing::FunctionModel;
+use agentcore::{
+    AgentBuilder, Error, ErrorKind, ModelEvent, ModelRequest, SessionStore, ThreadStore, ToolCall,
+};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::kit::hooks::{golden, with};
+
+use super::{answer, read_text, run_with};
 
 /// 2026-02-01 09:00 in UTC, a Sunday.
 fn morning() -> SystemTime {
@@ -127,6 +133,40 @@ async fn workspace_that_cannot_be_read_sends_nothing() {
     assert_eq!(text.await, None);
     let log = text_of(&workspace, "heartbeat.log").await;
     assert!(log.contains("[ERROR] Heartbeat failed: "), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_of_a_heartbeat_leaves_no_session_and_is_reported_in_the_chat() {
+    let store = ThreadStore::new();
+    let model = FunctionModel::stream(|request: ModelRequest| async move {
+        let is_subagent = request.system.to_string().contains("You are a subagent");
+        if is_subagent {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let text = request.messages.last_content().into_owned();
+        let args = json!({"task": "Look", "label": "scout"});
+        let call = ToolCall::new("call_1", "spawn", args);
+        Ok(answer(match (&*text, is_subagent) {
+            ("Check", _) => ModelEvent::ToolCall(call),
+            (_, true) => ModelEvent::Text("All quiet.".into()),
+            _ => ModelEvent::Text(format!("re: {text}")),
+        }))
+    });
+    let bus = InProcessBus::default();
+    let gateway = Gateway::builder(AgentBuilder::new(model).store(store.clone()))
+        .bus(bus.clone())
+        .delivery(DeliveryPolicy::HandToAgent)
+        .build()
+        .unwrap();
+    run_with(&gateway, async {
+        gateway.process_heartbeat("Check", "tg", "1").await.unwrap();
+        let report = read_text(&bus).await;
+        assert_eq!(report, "re: Task 'scout' completed.\n\nResult:\nAll quiet.");
+    })
+    .await;
+    let sessions = store.list().await.unwrap();
+    let ids: Vec<_> = sessions.iter().map(|info| &*info.id).collect();
+    assert_eq!(ids, ["tg:1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentcore::gateway::{Gateway, InProcessBus, WhenBusy};
-use agentcore::testing::{FunctionModel, ScriptedModel, Step};
-use agentcore::{
-    AgentBuilder, FuncTool, ModelEvent, SdkMessage, SessionStore, ThreadStore, ToolCall,
-};
-use serde_json::json;
+use agentcore::gateway::{Gateway, InProcessBus};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{AgentBuilder, ModelEvent, SdkMessage, SessionStore, ThreadStore};
 use tokio::time::{Instant, sleep};
 
-use super::{answer, gateway_of, read, read_none, read_text, run_with, write, write_as};
+use crate::kit::effort::cases;
+
+use super::{answer, gateway_of, read, read_text, run_with, write, write_as};
 
 /// A model that answers with the last input, after a time.
 fn slow_echo(millis: u64) -> FunctionModel {
@@ -111,71 +110,6 @@ async fn direct_turn_behind_a_message_that_is_tried_again_is_processed() {
     .await;
 }
 
-/// A model that calls `nap` for the first input, and then answers with the last input.
-fn napping_model() -> FunctionModel {
-    FunctionModel::new(|request| {
-        let text = request.messages.last_content().into_owned();
-        vec![Ok(match request.messages.len() {
-            1 => ModelEvent::ToolCall(ToolCall::new("call_1", "nap", json!({}))),
-            _ => ModelEvent::Text(format!("re: {text}")),
-        })]
-    })
-}
-
-fn nap() -> FuncTool {
-    FuncTool::new(
-        "nap",
-        "Naps",
-        json!({"type": "object"}),
-        |_cx, _args| async {
-            sleep(Duration::from_secs(5)).await;
-            "awake"
-        },
-    )
-}
-
-#[tokio::test(start_paused = true)]
-async fn steered_message_is_read_by_the_run_in_progress_and_answered_once() {
-    let store = ThreadStore::new();
-    let bus = InProcessBus::default();
-    let agent = AgentBuilder::new(napping_model())
-        .tool(nap())
-        .store(store.clone());
-    let builder = Gateway::builder(agent).bus(bus.clone());
-    let gateway = builder.when_busy(WhenBusy::Steer).build().unwrap();
-    run_with(&gateway, async {
-        write(&bus, "a", "Count").await;
-        sleep(Duration::from_secs(1)).await;
-        write(&bus, "b", "No, sing").await;
-        let reply = read(&bus).await;
-        assert_eq!((&*reply.id, &*reply.content), ("a:reply", "re: No, sing"));
-        read_none(&bus).await;
-    })
-    .await;
-    let messages = store.get("tg:1").unwrap().messages;
-    assert_eq!(messages.user_messages().count(), 2);
-    assert_eq!(messages.len(), 5);
-}
-
-#[tokio::test(start_paused = true)]
-async fn message_during_the_last_answer_is_answered_by_the_same_run() {
-    let step = Step::text("First.").delayed(Duration::from_secs(5));
-    let model = ScriptedModel::new().step(step).say("Second.");
-    let (builder, bus) = gateway_of(model.clone());
-    let gateway = builder.when_busy(WhenBusy::Steer).build().unwrap();
-    run_with(&gateway, async {
-        write(&bus, "a", "one").await;
-        sleep(Duration::from_secs(1)).await;
-        write(&bus, "b", "two").await;
-        // The run takes another turn for a message that arrived during its last answer.
-        let reply = read(&bus).await;
-        assert_eq!((&*reply.id, &*reply.content), ("a:reply", "Second."));
-        read_none(&bus).await;
-    })
-    .await;
-    model.verify().unwrap();
-}
-
 #[tokio::test(start_paused = true)]
 async fn observer_sees_the_messages_of_all_runs() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -197,13 +131,27 @@ async fn observer_sees_the_messages_of_all_runs() {
     assert!(seen.contains(&("tg:1".to_owned(), Some("Hello.".to_owned()))));
 }
 
-/// The load test: sessions, and messages of each.
-const SESSIONS: usize = 400;
-const MESSAGES: usize = 5;
+#[tokio::test(start_paused = true)]
+async fn observer_that_panics_ends_nothing() {
+    let (builder, bus) = gateway_of(slow_echo(1_000));
+    let gateway = builder.observe(|_: &SdkMessage| panic!("no observer"));
+    let gateway = gateway.build().unwrap();
+    run_with(&gateway, async {
+        for chat in ["1", "2"] {
+            write_as(&bus, chat, "u1", chat, "hi").await;
+        }
+        for _ in 0..2 {
+            assert_eq!(read_text(&bus).await, "re: hi");
+        }
+    })
+    .await;
+}
 
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_order_and_none_waits_for_another() {
-    let bus = InProcessBus::new(SESSIONS * MESSAGES);
+    // The whole load takes a minute.
+    let (sessions, messages) = if cases(0) > 0 { (1_000, 20) } else { (400, 5) };
+    let bus = InProcessBus::new(sessions * messages);
     let store = ThreadStore::new();
     let calls = Arc::new(AtomicUsize::new(0));
     let count = calls.clone();
@@ -218,34 +166,34 @@ async fn many_sessions_keep_their_order_and_none_waits_for_another() {
     let agent = AgentBuilder::new(model).store(store.clone());
     let builder = Gateway::builder(agent).bus(bus.clone());
     let gateway = builder
-        .parallel_sessions(SESSIONS)
+        .parallel_sessions(sessions)
         .summaries(None)
         .build()
         .unwrap();
     let start = Instant::now();
     let ends = run_with(&gateway, async {
-        for number in 0..MESSAGES {
-            for chat in 0..SESSIONS {
+        for number in 0..messages {
+            for chat in 0..sessions {
                 let id = format!("{chat}-{number}");
                 write_as(&bus, &chat.to_string(), "u1", &id, &number.to_string()).await;
             }
         }
         let mut next: HashMap<String, usize> = HashMap::new();
         let mut ends = Vec::new();
-        for _ in 0..SESSIONS * MESSAGES {
+        for _ in 0..sessions * messages {
             let reply = read(&bus).await;
             let number = next.entry(reply.chat_id.to_string()).or_default();
             assert_eq!(*reply.content, number.to_string(), "chat {}", reply.chat_id);
             *number += 1;
-            if *number == MESSAGES {
+            if *number == messages {
                 ends.push(start.elapsed());
             }
         }
         ends
     })
     .await;
-    assert_eq!(calls.load(Ordering::Relaxed), SESSIONS * MESSAGES);
-    assert_eq!((ends.len(), gateway.active_sessions()), (SESSIONS, 0));
-    let (median, slowest) = (ends[SESSIONS / 2], ends[SESSIONS - 1]);
+    assert_eq!(calls.load(Ordering::Relaxed), sessions * messages);
+    assert_eq!((ends.len(), gateway.active_sessions()), (sessions, 0));
+    let (median, slowest) = (ends[sessions / 2], ends[sessions - 1]);
     assert!(slowest <= 2 * median, "{slowest:?} and {median:?}");
 }

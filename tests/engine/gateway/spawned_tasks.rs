@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentcore::gateway::{Gateway, InProcessBus};
+use agentcore::gateway::{Gateway, GatewayBuilder, InProcessBus, InboundMessage, MessageBus};
 use agentcore::testing::FunctionModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
@@ -30,6 +30,14 @@ fn is_subagent(request: &ModelRequest) -> bool {
 fn spawning_model(
     subagent: impl Fn(&ModelRequest) -> ModelEvent + Send + Sync + 'static,
 ) -> FunctionModel {
+    starting_model("spawn", subagent)
+}
+
+/// The same model, whose conversations start subagents by the tool `starter`.
+fn starting_model(
+    starter: &'static str,
+    subagent: impl Fn(&ModelRequest) -> ModelEvent + Send + Sync + 'static,
+) -> FunctionModel {
     FunctionModel::new(move |request| {
         vec![Ok(if is_subagent(&request) {
             subagent(&request)
@@ -38,7 +46,7 @@ fn spawning_model(
         } else {
             let number = request.messages.len();
             let args = json!({"task": "Look", "label": "scout"});
-            ModelEvent::ToolCall(ToolCall::new(format!("call_{number}"), "spawn", args))
+            ModelEvent::ToolCall(ToolCall::new(format!("call_{number}"), starter, args))
         })]
     })
 }
@@ -140,6 +148,15 @@ impl PermissionGate for AskFor {
 
 /// A gateway whose tasks ask before they `deploy`, and the number of deployments.
 fn gateway_that_asks(store: &ThreadStore) -> (Gateway, InProcessBus, Arc<AtomicUsize>) {
+    let (builder, bus, deployments) = builder_that_asks(store, "spawn");
+    (builder.build().unwrap(), bus, deployments)
+}
+
+/// The builder of such a gateway, whose subagents are started by the tool `starter`.
+fn builder_that_asks(
+    store: &ThreadStore,
+    starter: &'static str,
+) -> (GatewayBuilder, InProcessBus, Arc<AtomicUsize>) {
     let deployments = Arc::new(AtomicUsize::new(0));
     let count = deployments.clone();
     let deploy = FuncTool::new(
@@ -151,7 +168,7 @@ fn gateway_that_asks(store: &ThreadStore) -> (Gateway, InProcessBus, Arc<AtomicU
             async { "deployed" }
         },
     );
-    let model = spawning_model(|request| match request.messages.len() {
+    let model = starting_model(starter, |request| match request.messages.len() {
         1 => call("deploy", json!({})),
         _ => ModelEvent::Text(format!("It is {}.", request.messages.last_content())),
     });
@@ -160,8 +177,7 @@ fn gateway_that_asks(store: &ThreadStore) -> (Gateway, InProcessBus, Arc<AtomicU
         .tool(deploy)
         .permissions(AskFor("deploy"))
         .store(store.clone());
-    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
-    (gateway, bus, deployments)
+    (Gateway::builder(agent).bus(bus.clone()), bus, deployments)
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,4 +242,126 @@ async fn late_answer_to_a_task_continues_it_and_is_no_input() {
     assert_eq!(deployments.load(Ordering::Relaxed), 0);
     let messages = store.get("tg:1").unwrap().messages;
     assert_eq!(messages.user_messages().count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_waits_for_a_late_answer_leaves_its_place_to_others() {
+    let store = ThreadStore::new();
+    let (builder, bus, deployments) = builder_that_asks(&store, "spawn");
+    let gateway = builder.max_tasks(1).build().unwrap();
+    run_with(&gateway, async {
+        for chat in ["1", "2"] {
+            write_as(&bus, chat, "u1", chat, "Go").await;
+            let mut texts = [read_text(&bus).await, read_text(&bus).await];
+            texts.sort();
+            assert!(texts[0].starts_with("May deploy run?"), "{texts:?}");
+            assert!(
+                texts[1].starts_with("Spawned subagent 'scout'"),
+                "{texts:?}"
+            );
+            if chat == "1" {
+                sleep(Duration::from_secs(301)).await;
+            }
+        }
+        // The task of chat 2 is in progress, and that of chat 1 continues after it.
+        for chat in ["2", "1"] {
+            write_as(&bus, chat, "u1", &format!("{chat}-yes"), "yes").await;
+            let notice = read(&bus).await;
+            assert_eq!(&*notice.chat_id, chat);
+            assert!(
+                notice.content.ends_with("It is deployed."),
+                "{}",
+                notice.content
+            );
+        }
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_choice_reaches_the_task_that_asked() {
+    let store = ThreadStore::new();
+    let model = spawning_model(|request| match request.messages.len() {
+        1 => {
+            let options = [json!({"label": "JSON"}), json!({"label": "YAML"})];
+            let question = json!({"question": "Which?", "header": "Format", "options": options});
+            call("AskUserQuestion", json!({"questions": [question]}))
+        }
+        _ => ModelEvent::Text(format!("It is {}.", request.messages.last_content())),
+    });
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(model).store(store.clone());
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        let mut texts = [read_text(&bus).await, read_text(&bus).await];
+        texts.sort();
+        assert!(texts[1].starts_with("Which?"), "{texts:?}");
+        sleep(Duration::from_secs(301)).await;
+        write(&bus, "m2", "2").await;
+        let notice = read_text(&bus).await;
+        assert_eq!(notice, "Task 'scout' completed.\n\nResult:\nIt is YAML.");
+        read_none(&bus).await;
+    })
+    .await;
+    let messages = store.get("tg:1").unwrap().messages;
+    assert_eq!(messages.user_messages().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_from_before_the_question_of_a_task_is_no_answer_to_it() {
+    let (builder, bus, deployments) = builder_that_asks(&ThreadStore::new(), "spawn");
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        for _ in 0..2 {
+            read(&bus).await;
+        }
+        sleep(Duration::from_secs(301)).await;
+        let mut early = InboundMessage::new("tg", "1", "u1", "yes").with_id("m2");
+        early.published_at_us = Some(1);
+        bus.publish_inbound(early).await.unwrap();
+        let reply = read(&bus).await;
+        assert_eq!(&*reply.id, "m2:reply");
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_ends_with_the_bus_although_a_task_asks() {
+    let (gateway, bus, _) = gateway_that_asks(&ThreadStore::new());
+    let chat = async {
+        write(&bus, "m1", "Go").await;
+        for _ in 0..2 {
+            read(&bus).await;
+        }
+        bus.close();
+    };
+    let both = async { tokio::join!(gateway.run(), chat) };
+    let limit = Duration::from_secs(301);
+    let (outcome, ()) = tokio::time::timeout(limit, both).await.expect("it ends");
+    outcome.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_of_a_subagent_that_is_not_answered_in_time_is_denied() {
+    let store = ThreadStore::new();
+    let (builder, bus, deployments) = builder_that_asks(&store, "subagent");
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        assert!(read_text(&bus).await.starts_with("May deploy run?"));
+        let reply = read(&bus).await;
+        assert_eq!(&*reply.id, "m1:reply");
+        assert!(
+            reply.content.contains("cannot be answered"),
+            "{}",
+            reply.content
+        );
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 0);
+    assert!(store.get("tg:1").unwrap().pending.is_empty());
 }

@@ -11,8 +11,10 @@ fn messages_have_their_json() {
     let inbound = InboundMessage::new("telegram", "123", "u1", "hi")
         .with_id("tg:77")
         .with_media(image)
-        .with_metadata("lang", "en")
-        .completed();
+        .with_metadata("lang", "en");
+    let mut inbound = inbound.completed();
+    assert!(inbound.published_at_us.is_some());
+    inbound.published_at_us = Some(1_769_936_400_000_000);
     assert_eq!(
         serde_json::to_string(&inbound).unwrap(),
         golden("inbound.json")

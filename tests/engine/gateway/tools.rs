@@ -1,8 +1,10 @@
 //! The tools `message`, `spawn` and `subagent`.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::gateway::{self, DeliveryPolicy, Gateway, InProcessBus};
+use agentcore::prompt::{ContextBuilder, MemoryStore};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     AgentBuilder, Error, ErrorKind, ModelEvent, ModelRequest, ThreadStore, Tool, ToolCall,
@@ -347,6 +349,35 @@ async fn message_to_a_channel_that_the_program_names_is_sent() {
         delivery.ack().await.unwrap();
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_tools_write_to_the_memory_of_the_prompt() {
+    let workspace = MemoryBackend::new();
+    // 2026-02-01 09:00 in UTC.
+    let morning = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_936_400);
+    let memory = MemoryStore::new(workspace.clone()).with_clock(morning);
+    let memory = memory.with_zone("UTC").unwrap();
+    let context = ContextBuilder::new(workspace.clone()).memory(&memory);
+    let model = ScriptedModel::new()
+        .call("append_daily_note", json!({"content": "Fixed the parser."}))
+        .say("Noted.")
+        .expect(|request| {
+            let system = request.system.to_string();
+            assert!(system.contains("Fixed the parser."), "{system}");
+        })
+        .say("The parser.");
+    let (builder, _bus) = gateway_of(model.clone());
+    let gateway = builder.workspace(workspace.clone()).context(context);
+    let gateway = gateway.build().unwrap();
+    gateway.process_direct("Note it", "s").await.unwrap();
+    gateway
+        .process_direct("What was fixed?", "s")
+        .await
+        .unwrap();
+    let note = workspace.read("memory/202602/20260201.md").await.unwrap();
+    assert!(note.ends_with(b"Fixed the parser."), "{note:?}");
+    model.verify().unwrap();
 }
 
 #[cfg(feature = "web")]

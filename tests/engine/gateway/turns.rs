@@ -11,6 +11,7 @@ use agentcore::prompt::Conversation;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::{
     AgentBuilder, Error, ErrorKind, FuncTool, SessionStore, ThreadStore, ToolContext, ToolOutput,
+    ToolRegistry,
 };
 use serde_json::json;
 
@@ -254,21 +255,22 @@ async fn system_message_calls_no_model_and_notifies_its_chat() {
 
 #[tokio::test(start_paused = true)]
 async fn registered_tool_serves_later_turns_and_is_listed() {
-    let (builder, bus) = gateway_of(ScriptedModel::new().call("late", json!({})).say("ok"));
-    let gateway = builder.build().unwrap();
-    let late = || {
-        FuncTool::new(
-            "late",
-            "Late",
-            json!({"type": "object"}),
-            |_cx, _args| async { "" },
-        )
+    let tool = |name: &str| {
+        let parameters = json!({"type": "object"});
+        FuncTool::new(name, "A tool", parameters, |_cx, _args| async { "" })
     };
-    gateway.register_tool(late()).unwrap();
-    assert_eq!(
-        gateway.register_tool(late()).unwrap_err().kind(),
-        ErrorKind::Tool
-    );
+    let mut registry = ToolRegistry::new();
+    registry.register(tool("off")).unwrap();
+    registry.disable("off");
+    let bus = InProcessBus::default();
+    let model = ScriptedModel::new().call("late", json!({})).say("ok");
+    let agent = AgentBuilder::new(model).registry(&registry);
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    gateway.register_tool(tool("late")).unwrap();
+    for name in ["late", "message"] {
+        let error = gateway.register_tool(tool(name)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tool, "{name}");
+    }
     let info = gateway.startup_info().await;
     assert_eq!(
         info.tools,
@@ -363,6 +365,27 @@ async fn stop_interrupts_turns_after_the_bus_was_closed() {
         .await
         .expect("the turn is interrupted");
     outcome.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_interrupts_direct_turns_after_ten_seconds() {
+    for is_running in [true, false] {
+        let (builder, _bus) = gateway_of(ScriptedModel::new().hang());
+        let gateway = builder.build().unwrap();
+        let start = tokio::time::Instant::now();
+        let chat = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            gateway.stop();
+        };
+        let run = async {
+            if is_running {
+                gateway.run().await.unwrap();
+            }
+        };
+        let (outcome, (), ()) = tokio::join!(gateway.process_direct("Hi", "s"), run, chat);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Cancelled);
+        assert_eq!(start.elapsed().as_secs(), 11);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -195,7 +195,7 @@ impl AgUiInput {
             if !ids.insert(id) {
                 return Err(conflict(format!("the interrupt {id:?} has two entries")));
             }
-            let is_late = call.expires_at_ms.is_some_and(|expiry| expiry < now_ms);
+            let is_late = call.is_expired(now_ms);
             if is_late && entry.status == ResumeStatus::Resolved {
                 return Err(conflict(format!(
                     "the interrupt {id:?} has expired; cancel it, and ask again"

@@ -109,6 +109,11 @@ pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     if first.message.id.is_empty() || first.message.id == second.message.id {
         return Err(wrong("a message without an id needs one of its own"));
     }
+    if first.message.published_at_us.is_none() {
+        return Err(wrong(
+            "a message without a time needs that of its publication",
+        ));
+    }
     first.ack().await?;
     second.ack().await
 }

@@ -76,11 +76,15 @@ impl<B: MessageBus> Side for Inbound<'_, B> {
 
     fn message(&self, key: &str, id: &str) -> InboundMessage {
         let image = Part::Image(Media::base64("image/png", "iVBORw0KGgo="));
-        InboundMessage::new("telegram", "12 3", "u/1", format!("text of {id} ☃\n"))
+        let text = format!("text of {id} ☃\n");
+        let mut message = InboundMessage::new("telegram", "12 3", "u/1", text)
             .with_id(id)
             .with_session_key(key)
             .with_media(image)
-            .with_metadata("lang", "en")
+            .with_metadata("lang", "en");
+        // A time that is known stays.
+        message.published_at_us = Some(1_769_936_400_000_000);
+        message
     }
 
     fn id(message: &InboundMessage) -> &str {
