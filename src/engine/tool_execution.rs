@@ -139,7 +139,7 @@ impl Execution<'_> {
     pub(super) async fn run(self) -> ToolResult {
         let mut end = self.execute().await;
         let question = end.take_question();
-        let question_len = question.as_ref().map_or(0, OpenQuestion::text_len);
+        let question_len = question.as_ref().map_or(0, UnansweredQuestion::text_len);
         let text_len = end.text_len().saturating_add(question_len);
         let call = self.call.clone();
         let limits = self.limits;

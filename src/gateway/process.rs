@@ -48,7 +48,7 @@ impl Core {
         } else {
             options.session_key.clone()
         };
-        let turn = Turn::new(&self.shared, options, &id);
+        let turn = ChatTurn::new(&self.shared, options, &id);
         let input_use = self.use_of(options).await?;
         let is_repeated = matches!(input_use, InputUse::Input { is_answered: true });
         let outcome = self.run(&turn, &id, options, input_use).await;

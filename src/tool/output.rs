@@ -215,7 +215,7 @@ pub(crate) struct UnansweredQuestion {
     pub(crate) context: Vec<String>,
 }
 
-impl OpenQuestion {
+impl UnansweredQuestion {
     /// A question whose answer allows or denies the call.
     pub(crate) fn permission(text: String) -> Self {
         Self {
@@ -267,7 +267,7 @@ impl ToolError {
     pub fn with_text_question(mut self, question: impl Into<String>) -> Self {
         self.question = Some(UnansweredQuestion {
             expects_text: true,
-            ..OpenQuestion::permission(question.into())
+            ..UnansweredQuestion::permission(question.into())
         });
         self
     }

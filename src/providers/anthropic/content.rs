@@ -107,7 +107,7 @@ impl<'a> Blocks<'a> {
             match part {
                 Part::Text(text) => self.text(text)?,
                 Part::Image(media) if takes_images && wire.takes(part) => {
-                    self.media("image", media)?
+                    self.media("image", media)?;
                 }
                 Part::Document(media) if wire.takes(part) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),

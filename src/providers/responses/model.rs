@@ -123,9 +123,10 @@ impl OpenAiResponses {
     /// Returns the media that the server takes for a model. The ids of files are OpenAI's, or those
     /// of the server whose name was set.
     fn media_of(&self, model: &str) -> MediaForms {
-        let files_of = match self.connection.is_openai() {
-            true => "openai".into(),
-            false => self.connection.endpoint.provider().clone(),
+        let files_of = if self.connection.is_openai() {
+            "openai".into()
+        } else {
+            self.connection.endpoint.provider().clone()
         };
         MediaForms {
             files_of,
