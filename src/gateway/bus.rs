@@ -16,9 +16,9 @@ use super::message::{InboundMessage, OutboundMessage};
 /// [`conformance::message_bus`](crate::testing::conformance::message_bus) tests a bus against these
 /// rules:
 ///
-/// * A message is published [completed](InboundMessage::completed): with an id, a session and a time. One
-///   whose id was published recently is dropped, so that publishing may be repeated. The ids of
-///   inbound messages, and those of each channel's outbound messages, are separate.
+/// * A message is published [completed](InboundMessage::completed): with an id, a session and a
+///   time. One whose id was published recently is dropped, so that publishing may be repeated. The
+///   ids of inbound messages, and those of each channel's outbound messages, are separate.
 /// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of it
 ///   exists and is kept alive, it is not delivered a second time. A delivery that is given back is
 ///   delivered again after its delay, and one that is dropped, at some time later.

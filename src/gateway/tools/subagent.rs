@@ -18,10 +18,11 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 /// `subagent { task, label? }`: runs a subagent on a task and returns its result.
 ///
 /// The subagent has the model, the tools and the hooks of the calling run, without those that start
-/// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in
-/// a session `PARENT:sub:subagent:CALL-ANSWER`. The result is `Subagent task completed:` with lines
-/// for `Label`, `Iterations` and `Result`; the user sees its first 500 characters. A question of the
-/// subagent that is not answered while it waits is denied. A gateway adds this tool to its agents.
+/// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in a
+/// session `PARENT:sub:subagent:CALL-ANSWER`. The result is `Subagent task completed:` with lines
+/// for `Label`, `Iterations` and `Result`; the user sees its first 500 characters. A question of
+/// the subagent that is not answered while it waits is denied. A gateway adds this tool to its
+/// agents.
 pub fn subagent() -> FuncTool {
     let description = "Runs a subagent on a task and returns its result. It sees nothing of this \
         conversation, so the task needs everything.";
