@@ -116,10 +116,10 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the workspace: adds the tools of [`preset::picoclaw`] on its files, a [`ContextBuilder`]
-    /// unless one is set, and the tools of [`memory`](crate::tools::memory) for the memory of that.
-    /// Without a workspace, the agent has none of these. The backend limits which files the tools
-    /// reach.
+    /// Sets the workspace: adds the tools of [`preset::picoclaw`] on its files, a
+    /// [`ContextBuilder`] unless one is set, and the tools of [`memory`](crate::tools::memory) for
+    /// the memory of that. Without a workspace, the agent has none of these. The backend limits
+    /// which files the tools reach.
     pub fn workspace(mut self, backend: impl Backend) -> Self {
         self.workspace = Some(Arc::new(backend));
         self

@@ -85,8 +85,8 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the name of the channel has a colon,
-    /// the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the name of the channel has a
+    /// colon, the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
     /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
     ///
     /// # Cancel safety

@@ -34,8 +34,8 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// the same task should therefore do both at the same time. It drops a message whose id is among
 /// those published last, twice as many as it can store.
 ///
-/// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error, and so
-/// is the name of a channel with a colon.
+/// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error, and
+/// so is the name of a channel with a colon.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
 

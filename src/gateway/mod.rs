@@ -127,10 +127,11 @@
 //!
 //! Only a message that was written after the question answers it:
 //! [`published_at_us`](InboundMessage::published_at_us) is compared with the time of the question,
-//! and for a late answer with the time since which the call [waits](crate::session::PendingCall::waits_since_us).
-//! One that was already on its way, or whose time is not known, is an input of the conversation. An
-//! input closes questions that nobody has answered; their calls do not run. The clocks of machines
-//! that share a bus should therefore agree to within a second. A question that has
+//! and for a late answer with the time since which the call waits
+//! ([`waits_since_us`](crate::session::PendingCall::waits_since_us)). One that was already on its
+//! way, or whose time is not known, is an input of the conversation. An input closes the questions
+//! that are still open, and their calls do not run. The clocks of machines that share a bus should
+//! therefore agree to within a second. A question that has
 //! [expired](crate::AgentBuilder::approval_expiry) is answered no longer.
 //!
 //! A message that was taken as an answer is not part of the conversation, even if it is delivered

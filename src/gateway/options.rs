@@ -21,8 +21,8 @@ pub enum WhenBusy {
     /// The message waits for the end of the run.
     #[default]
     Queue,
-    /// The message is sent to the run, whose model reads it before its next turn, if the run answers
-    /// a message of the same person in the same chat and no other message of the session waits for
-    /// its own run. If the run ends before that, the message begins its own run.
+    /// The message is sent to the run, whose model reads it before its next turn, if the run
+    /// answers a message of the same person in the same chat and no other message of the session
+    /// waits for its own run. If the run ends before that, the message begins its own run.
     Steer,
 }

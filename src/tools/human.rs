@@ -11,10 +11,9 @@ use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 /// [`Responder`](crate::Responder), answers it with [`Answer::Reply`]. The first answer counts.
 /// Questions of subagents go to the top-level run. [`Answer::Allow`] returns `yes`,
 /// [`Answer::Edit`] its value as JSON, and [`Answer::Deny`] is an error with its reason. Without an
-/// answer the call fails, also that of a subagent; an agent that
-/// [parks](crate::OnUnanswered::Park) its questions waits for the answer, and
-/// [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes nothing, so plan
-/// mode allows it.
+/// answer the call fails, also that of a subagent; an agent that [parks](crate::OnUnanswered::Park)
+/// its questions waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the
+/// result. The tool changes nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

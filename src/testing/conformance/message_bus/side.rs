@@ -108,7 +108,7 @@ impl<B: MessageBus> Side for Outbound<'_, B> {
     type Message = OutboundMessage;
 
     fn message(&self, key: &str, id: &str) -> OutboundMessage {
-        OutboundMessage::new(key, "12 3", format!("text of {id} ☃\n"))
+        OutboundMessage::new(channel_of(key), "12 3", format!("text of {id} ☃\n"))
             .with_id(id)
             .with_metadata("format", "markdown")
     }
@@ -122,6 +122,11 @@ impl<B: MessageBus> Side for Outbound<'_, B> {
     }
 
     async fn consume(&self, key: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        self.0.consume_outbound(key).await
+        self.0.consume_outbound(&channel_of(key)).await
     }
+}
+
+/// The channel of a key: its name has no colon.
+fn channel_of(key: &str) -> String {
+    key.replace(':', ".")
 }
