@@ -143,35 +143,42 @@ fn accesses_by_argument(
     shell: Shell,
     context: &PathContext,
 ) -> Vec<CallAccess> {
-    let text = |names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| call.args.get(name)?.as_str())
-            .map(str::to_owned)
+    let values = |names: &[&str]| {
+        let values = names.iter().filter_map(|name| call.args.get(name));
+        values.map(texts).collect::<Vec<_>>()
+    };
+    let is_reader = family(&call.name) == Family::Read || read_only;
+    let access = |path: String| match family(&call.name) {
+        Family::Write => vec![CallAccess::Write(path)],
+        _ if is_reader => vec![CallAccess::Read(path)],
+        // It may do either.
+        _ => vec![CallAccess::Write(path.clone()), CallAccess::Read(path)],
     };
 
-    let mut accesses = Vec::new();
-    if let Some(command) = text(&["command", "cmd"]) {
-        accesses.push(CallAccess::command(&command, shell, context));
-    }
+    // The words of one command may be a list.
+    let commands = values(&["command", "cmd"]).into_iter();
+    let commands = commands.map(|words| words.join(" "));
+    let commands = commands.chain(values(&["commands"]).concat());
+    let commands = commands.filter(|command| !command.is_empty());
+    let mut accesses = commands
+        .map(|command| CallAccess::command(&command, shell, context))
+        .collect::<Vec<_>>();
 
-    if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
-        let is_read = match family(&call.name) {
-            Family::Read => true,
-            Family::Write => false,
-            _ => read_only,
-        };
-
-        accesses.push(if is_read {
-            CallAccess::Read(path)
-        } else {
-            CallAccess::Write(path)
-        });
-    }
-
-    if let Some(url) = text(&["url"]) {
-        accesses.push(CallAccess::Url(url));
-    }
-
+    let names = ["file_path", "filePath", "path", "notebook_path", "paths"];
+    accesses.extend(values(&names).concat().into_iter().flat_map(access));
+    let urls = values(&["url", "urls", "uri"]).concat().into_iter();
+    accesses.extend(urls.flat_map(|url| match url.strip_prefix("file://") {
+        Some(path) => access(path.to_owned()),
+        None => vec![CallAccess::Url(url)],
+    }));
     accesses
+}
+
+/// The text, or the texts in the list.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
 }

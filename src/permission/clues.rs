@@ -1,11 +1,42 @@
 //! Names in the words of programs that are not modeled.
 
 use super::glob::{GlobToken, intersect, matches};
+use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::{has_subcommands, is_program};
+use super::programs::{has_subcommands, is_console, is_program};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
+    /// The patterns that mean the same to a rule to deny or to ask: a program by its path, and the
+    /// script of a package.
+    pub(super) fn other_names(&self) -> Vec<Self> {
+        let mut others = Vec::new();
+        let mut add = |words| others.push(self.with_words(words));
+        let is = |at: usize, texts: &str| {
+            let text = |word: &PatternWord| match word {
+                PatternWord::Word(tokens) => text_of(&Segment::Name(tokens.clone())),
+                PatternWord::Any => None,
+            };
+            let word = self.words().get(at).and_then(text).unwrap_or_default();
+            texts.split(' ').any(|text| text == word)
+        };
+        let slash = GlobToken::Char('/');
+        match self.words().split_first() {
+            Some((PatternWord::Word(tokens), rest)) if tokens.first() == Some(&slash) => {
+                let at = tokens.iter().rposition(|token| *token == slash);
+                let name = tokens[at.map_or(0, |at| at + 1)..].to_vec();
+                add([&[PatternWord::Word(name)][..], rest].concat());
+            }
+            Some((program, [_, script @ ..]))
+                if !script.is_empty() && is(0, "npm pnpm yarn bun") && is(1, "run") =>
+            {
+                add([std::slice::from_ref(program), script].concat());
+            }
+            _ => {}
+        }
+        others
+    }
+
     /// Returns `true` if a word of the command may name the pattern's program, or if `is_fed`
     /// returns `true`: what feeds the command may name it. For a command of the program itself, the
     /// words of the pattern may stand anywhere, and a subcommand that is not modeled may be
@@ -50,21 +81,22 @@ impl CommandPattern {
             .any(|c| is(&c, program))
     }
 
-    /// Returns `true` if the words that a rule to allow does not spell out are plain: options
-    /// without values, and operands. At least the first `known` words have to be spelled out.
-    pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
+    /// The number of its first words that a rule to allow spells out.
+    pub(super) fn spelled(&self) -> usize {
         let is_text = |word: &&PatternWord| match word {
             PatternWord::Any => false,
             PatternWord::Word(tokens) => !tokens.contains(&GlobToken::Many),
         };
-        let spelled = self.words().iter().take_while(is_text).count();
-        if spelled < known.min(argv.len()) {
-            return false;
-        }
+        self.words().iter().take_while(is_text).count()
+    }
 
+    /// Returns `true` if the words after the first `known` that a rule to allow does not spell out
+    /// are plain: options without values, and operands.
+    pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
+        let spelled = self.spelled();
         let mut follows_option = false;
         let mut is_package = spelled > 1;
-        for word in &argv[spelled.min(argv.len())..] {
+        for word in &argv[spelled.max(known).min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
                 if prefix.is_empty()
@@ -93,15 +125,19 @@ impl CommandPattern {
 
             let is_number = text.bytes().all(|b| b.is_ascii_digit());
             if follows_option && !is_number
-                || text.starts_with(['!', '|', '+', '@'])
+                || text.starts_with(['+', '@'])
                 || text.starts_with("ext::")
-                || text.contains(|c: char| "()<>;&|$`\"'{}\\".contains(c))
+                || text.contains(|c: char| "()<>;&|$`\"'{}\\! \n".contains(c))
                 || !is_package && text.split_whitespace().any(may_start)
                 || text
                     .split_once('=')
                     .is_some_and(|(_, value)| !is_value(value))
                 || text.split('/').any(|name| name == "..")
             {
+                return false;
+            }
+            if is_console(&text) && argv.len() > spelled.max(2) {
+                // What follows is code.
                 return false;
             }
             is_package |= INSTALLERS.split(' ').any(|verb| verb == text);
@@ -158,8 +194,25 @@ fn is(component: &[GlobToken], tokens: &[GlobToken]) -> bool {
 /// The parts of a word that may be the name of a program: what stands between characters that are
 /// in no name, and what follows a short option.
 fn components(word: &Word) -> Vec<Vec<GlobToken>> {
+    let is_quote = |c: char| "'\"\\".contains(c);
+    let mut components = components_of(&word.parts);
+    if word.literal_prefix().contains(is_quote) {
+        // A script reads a name without its quotes.
+        let unquoted = word.parts.iter().map(|part| match part {
+            Part::Text { text, quoted } => Part::Text {
+                text: text.replace(is_quote, ""),
+                quoted: *quoted,
+            },
+            part => part.clone(),
+        });
+        components.extend(components_of(&unquoted.collect::<Vec<_>>()));
+    }
+    components
+}
+
+fn components_of(parts: &[Part]) -> Vec<Vec<GlobToken>> {
     let mut components = vec![Vec::new()];
-    for part in &word.parts {
+    for part in parts {
         let tokens = match part {
             Part::Text { text, .. } => folded(text.chars())
                 .into_iter()

@@ -47,6 +47,8 @@ pub(super) struct CommandWord {
     pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file.
     pub(super) is_changed: bool,
+    /// True if the program makes, replaces or removes it.
+    pub(super) is_replaced: bool,
 }
 
 impl PathWord {
@@ -85,6 +87,7 @@ impl CommandPaths {
                     files: candidate.files,
                     folders: candidate.folders,
                     is_changed: candidate.is_changed,
+                    is_replaced: candidate.is_replaced,
                 })
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),

@@ -6,7 +6,7 @@ use crate::util::path::short_path;
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
-use super::explanation::Explanation;
+use super::explanation::{Explanation, denied, deny_instead};
 use super::glob::Match;
 use super::matching::{Matcher, governs_writes, restricts_commands};
 use super::parse::{Family, family};
@@ -278,11 +278,15 @@ impl Policy<'_> {
             let mut candidates = paths.paths_of(word, self.context);
             candidates.any(|path| self.protected_paths.contain_or_are(&path.known()))
         });
-        let words = paths.words.iter().filter(|word| word.is_changed);
-        let changed_path = words.map(|word| &word.path_word).find(|word| {
-            let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| self.protected_paths.contain(&path.known()))
+        let mut words = paths.words.iter().filter(|word| word.is_changed);
+        let changed_path = words.find(|word| {
+            let mut candidates = paths.paths_of(&word.path_word, self.context);
+            candidates.any(|path| match word.is_replaced {
+                true => self.protected_paths.contain_or_are(&path.known()),
+                false => self.protected_paths.contain(&path.known()),
+            })
         });
+        let changed_path = changed_path.map(|word| &word.path_word);
         let path_word = written_path.or(target).or(changed_path);
         path_word.map(|path_word| path_word.word.to_string())
     }
@@ -454,15 +458,18 @@ impl Policy<'_> {
     }
 
     fn is_edit(&self, call: &CallAccesses<'_>) -> bool {
-        if call.accesses.is_empty() || call.is_guessed {
-            return family(call.tool) == Family::Write;
+        if call.accesses.is_empty() {
+            // An argument whose name is not known may be the path.
+            let has_arguments = call.args.as_object().is_some_and(|args| !args.is_empty());
+            return family(call.tool) == Family::Write && !has_arguments;
         }
-        call.accesses.iter().all(|access| match access {
-            CallAccess::Write(path) | CallAccess::Read(path) => {
-                PathOf::of_text(path, self.context).is_inside(self.context)
-            }
-            CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
-        })
+        !call.is_guessed
+            && call.accesses.iter().all(|access| match access {
+                CallAccess::Write(path) | CallAccess::Read(path) => {
+                    PathOf::of_text(path, self.context).is_inside(self.context)
+                }
+                CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
+            })
     }
 }
 
@@ -473,23 +480,4 @@ fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
     command.argv.is_empty()
         && analysis.opaque.is_empty()
         && command.assignments.iter().all(is_upper)
-}
-
-fn denied(rule: &Rule) -> Explanation {
-    let reason = match rule.message() {
-        Some(message) => message.to_owned(),
-        None => format!("denied by rule {rule}"),
-    };
-    Explanation::new(Behavior::Deny, reason).with_rule(rule)
-}
-
-fn deny_instead(question: Explanation) -> Explanation {
-    Explanation {
-        decision: Behavior::Deny,
-        why: format!(
-            "tool not explicitly allowed (dontAsk mode): {}",
-            question.why
-        ),
-        ..question
-    }
 }

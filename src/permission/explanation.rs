@@ -56,3 +56,24 @@ impl fmt::Display for Explanation {
         }
     }
 }
+
+/// The denial by a rule.
+pub(super) fn denied(rule: &Rule) -> Explanation {
+    let reason = match rule.message() {
+        Some(message) => message.to_owned(),
+        None => format!("denied by rule {rule}"),
+    };
+    Explanation::new(Behavior::Deny, reason).with_rule(rule)
+}
+
+/// The denial in place of a question.
+pub(super) fn deny_instead(question: Explanation) -> Explanation {
+    Explanation {
+        decision: Behavior::Deny,
+        why: format!(
+            "tool not explicitly allowed (dontAsk mode): {}",
+            question.why
+        ),
+        ..question
+    }
+}

@@ -10,14 +10,21 @@ use super::url::Url;
 
 /// A permission that was given: never more than the question showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Grant {
+struct Grant {
+    tool: String,
+    action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Action {
     Command(String),
     Read(String),
     Write(String),
-    Domain(String),
+    /// The scheme, the host and the port of an address.
+    Origin(String),
     Agent(String),
-    /// A call without known accesses: the tool with exactly these arguments.
-    Call(String, String),
+    /// A call whose accesses are not declared: exactly these arguments.
+    Call(String),
 }
 
 /// The grants of all sessions.
@@ -35,20 +42,21 @@ impl Grants {
 }
 
 fn grants<'a>(call: &'a CallAccesses<'_>) -> impl Iterator<Item = Grant> + 'a {
-    let call_grant = call
-        .accesses
-        .is_empty()
-        .then(|| Grant::Call(call.tool.to_owned(), call.args.to_string()));
+    let is_whole = call.is_guessed || call.accesses.is_empty();
+    let whole_call = is_whole.then(|| Action::Call(call.args.to_string()));
     let parts = call.accesses.iter().map(|access| match access {
-        CallAccess::Command(command) => Grant::Command(command.text.clone()),
-        CallAccess::Read(path) => Grant::Read(lexical(path)),
-        CallAccess::Write(path) => Grant::Write(lexical(path)),
-        CallAccess::Url(url) => Grant::Domain(match Url::parse(url) {
-            Some(parsed) => parsed.host,
+        CallAccess::Command(command) => Action::Command(command.text.clone()),
+        CallAccess::Read(path) => Action::Read(lexical(path)),
+        CallAccess::Write(path) => Action::Write(lexical(path)),
+        CallAccess::Url(url) => Action::Origin(match Url::parse(url) {
+            Some(parsed) => parsed.origin(),
             None => url.clone(),
         }),
-        CallAccess::Agent(name) => Grant::Agent(name.clone()),
+        CallAccess::Agent(name) => Action::Agent(name.clone()),
     });
 
-    call_grant.into_iter().chain(parts)
+    whole_call.into_iter().chain(parts).map(|action| Grant {
+        tool: call.tool.to_owned(),
+        action,
+    })
 }

@@ -276,6 +276,22 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
     (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
 
+/// The pattern of paths with the folder that it begins with where links lead to.
+pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Option<String> {
+    let is_literal = |name: &&str| !name.contains(['*', '?']);
+    let names = pattern.split('/').take_while(is_literal);
+    let length = names.map(|name| name.len() + 1).sum::<usize>();
+    let (folder, suffix) = pattern.split_at(length.min(pattern.len()));
+    if !context.follows_links || !folder.contains('/') {
+        return None;
+    }
+    let target = destination(folder, context)?;
+    Some(match suffix {
+        "" => target,
+        suffix => format!("{target}/{suffix}"),
+    })
+}
+
 /// The path without links. What cannot be looked up counts as missing, and a write would create it.
 fn resolve(path: &Path) -> Option<PathBuf> {
     if let Ok(real_path) = fs::canonicalize(path) {

@@ -2,21 +2,20 @@
 
 use std::cell::OnceCell;
 
-use serde_json::Value;
-
 use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::command_paths::{CommandPaths, CommandWord, PathWord};
 use super::disk::Disk;
-use super::glob::{Match, matches, tokens};
+use super::glob::Match;
 use super::parse::{Family, family};
 use super::path_words::is_unknown;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Files, SimpleCommand, Use, Word};
+use super::shell::{Analysis, Files, SimpleCommand, Use};
 use super::trees::Walk;
 use super::url::{Url, UrlPattern};
+use super::values::{fits, may_fit, name_arguments, words_of};
 
 /// A rule, and the call that it is compared with.
 #[derive(Clone, Copy)]
@@ -60,8 +59,13 @@ impl<'a> Matcher<'a> {
                     return Match::No;
                 }
 
+                let others = pattern.other_names();
                 let mut matches = commands
-                    .flat_map(|command| command_matches(pattern, &command.analysis))
+                    .flat_map(|command| {
+                        let patterns = std::iter::once(pattern).chain(&others);
+                        patterns
+                            .flat_map(move |pattern| command_matches(pattern, &command.analysis))
+                    })
                     .peekable();
                 match matches.peek() {
                     Some(_) => best(matches),
@@ -72,7 +76,7 @@ impl<'a> Matcher<'a> {
             RuleKind::Url(pattern) => self.catches_url(pattern),
             RuleKind::Named(pattern) => self.catches_name(pattern),
             RuleKind::Argument(argument, value) if by_name => match call.args.get(argument) {
-                Some(given) => fits(value, given).into(),
+                Some(given) => may_fit(value, given).into(),
                 // A rule to ask is about the value; without one there may be a default.
                 None if rule.behavior() == Behavior::Ask => Match::Maybe,
                 None => Match::Yes,
@@ -94,11 +98,13 @@ impl<'a> Matcher<'a> {
             };
         }
 
-        match name_argument(self.call.args) {
-            _ if !self.names_tool() => Match::No,
-            Some(name) => pattern.catches(&words_of(name)),
-            None => Match::Yes,
+        if !self.names_tool() {
+            return Match::No;
         }
+
+        let names = name_arguments(self.call.args);
+        let matches = names.map(|name| pattern.catches(&words_of(name)));
+        matches.max().unwrap_or(Match::Yes)
     }
 
     fn catches_path(self, pattern: &PathPattern) -> Match {
@@ -333,7 +339,8 @@ impl<'a> Matcher<'a> {
             // Each agent that the call starts is allowed separately.
             RuleKind::Named(_) if self.call.agents().next().is_some() => false,
             RuleKind::Named(pattern) => {
-                name_argument(self.call.args).is_some_and(|name| pattern.allows(&words_of(name)))
+                let mut names = name_arguments(self.call.args).peekable();
+                names.peek().is_some() && names.all(|name| pattern.allows(&words_of(name)))
             }
             RuleKind::Argument(argument, value) => self
                 .call
@@ -478,25 +485,4 @@ fn governs(rule: &Rule, access: &CallAccess) -> bool {
         CallAccess::Url(_) => has_tool(Family::Url, "WebFetch"),
         CallAccess::Agent(_) => governs_agents(rule),
     }
-}
-
-fn name_argument(args: &Value) -> Option<&str> {
-    ["subagent_type", "agent", "skill", "name", "command"]
-        .iter()
-        .find_map(|key| args.get(key)?.as_str())
-}
-
-fn words_of(text: &str) -> SimpleCommand {
-    SimpleCommand {
-        argv: text.split_whitespace().map(Word::from_text).collect(),
-        ..SimpleCommand::default()
-    }
-}
-
-fn fits(pattern: &str, given: &Value) -> bool {
-    let text = match given {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
 }

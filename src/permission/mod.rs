@@ -86,6 +86,7 @@ mod suggest;
 mod trees;
 mod unmatched;
 mod url;
+mod values;
 #[cfg(feature = "yaml")]
 mod yaml;
 

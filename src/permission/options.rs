@@ -75,6 +75,14 @@ fn has_short(flag: &str, same: &[&str]) -> bool {
 /// The words as given but for the program's directory, and without options before the first
 /// operand.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
+    let mut argvs = named_variants(argv);
+    if argv[0].literal_prefix().contains('/') {
+        argvs.push(argv.to_vec());
+    }
+    argvs
+}
+
+fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
     let mut plain_argv = argv.to_vec();
     if let Some(name) = argv[0].basename() {
         plain_argv[0] = Word::from_text(name.clone());
@@ -120,6 +128,11 @@ fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
 /// The words with each other name of the subcommand, which may be two words.
 fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
     let mut renamed_argvs = Vec::new();
+    let is_run = |word: &Word| word.literal().is_some_and(|text| text.starts_with("run"));
+    if matches!(name, "npm" | "pnpm" | "yarn" | "bun") && argv.get(1).is_some_and(is_run) {
+        renamed_argvs.push([&argv[..1], &argv[2..]].concat());
+    }
+
     for end in 2..=argv.len().min(3) {
         let words = argv[1..end].iter().map(Word::literal);
         let Some(words) = words.collect::<Option<Vec<_>>>() else {
@@ -137,6 +150,9 @@ fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
     renamed_argvs
 }
 
+/// Programs that build each target that their words name.
+const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew ant sbt";
+
 /// The words and the flags of a command, each in their order.
 #[derive(Default)]
 pub(super) struct WordsAndFlags {
@@ -144,6 +160,8 @@ pub(super) struct WordsAndFlags {
     pub(super) flags: Vec<String>,
     /// The indices of words that may be values of the option before them.
     values: Vec<usize>,
+    /// True if its words are targets, of which each is built.
+    has_targets: bool,
     /// True if a word may be a flag that is only known when the shell runs.
     pub(super) is_partial: bool,
 }
@@ -172,6 +190,15 @@ impl WordsAndFlags {
             }
         }
 
+        if parts
+            .words
+            .first()
+            .is_some_and(|name| TARGETS.split(' ').any(|known| known == name))
+        {
+            // Any of the words is a target, and may stand behind others.
+            parts.values = (1..parts.words.len()).collect();
+            parts.has_targets = true;
+        }
         parts.add_git_flags();
         Some(parts)
     }
@@ -203,7 +230,15 @@ impl WordsAndFlags {
         let mut counts = BTreeSet::from([0]);
         for (at, word) in self.words.iter().enumerate() {
             let is_value = self.values.contains(&at);
-            let is_wanted = |count: &usize| wanted.get(*count) == Some(word);
+            // `:app:publish`, `deploy:deploy`, and names that are cut
+            let is_target = |wanted: &String| {
+                let mut names = word.split(':').filter(|name| name.len() > 1);
+                self.has_targets && at > 0 && names.any(|name| wanted.starts_with(name))
+            };
+            let is_wanted = |count: &usize| {
+                let wanted = wanted.get(*count);
+                wanted.is_some_and(|wanted| wanted == word || is_target(wanted))
+            };
             let next_counts = counts.iter().copied().filter(|_| is_value);
             let wanted_counts = counts.iter().filter(|count| is_wanted(count));
             counts = next_counts

@@ -18,6 +18,8 @@ pub(super) struct CandidateWord {
     pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
+    /// True if the program makes, replaces or removes it.
+    pub(super) is_replaced: bool,
 }
 
 /// The words of a command that may name files.
@@ -55,6 +57,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 word,
                 files: command.files,
                 is_changed: command.files == Files::Changed && !is_kept,
+                is_replaced: command.changes && !is_kept,
                 folders: folders.clone(),
             })
     })
@@ -150,11 +153,12 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.
 fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     let lowercase = prefix.to_ascii_lowercase();
-    let Some(at) = lowercase.find("file:") else {
-        return Vec::new();
-    };
-
-    let Some(url) = word.without_prefix(&prefix[..at + 5]) else {
+    let schemes = ["file:", "fileb:"].into_iter();
+    let mut ends = schemes.filter_map(|scheme| Some(lowercase.find(scheme)? + scheme.len()));
+    let Some(url) = ends
+        .next()
+        .and_then(|end| word.without_prefix(&prefix[..end]))
+    else {
         return Vec::new();
     };
 

@@ -1,6 +1,7 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
 use super::glob::{GlobToken, Match, intersect, segment, tokens};
+use super::links::pattern_destination;
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
 
@@ -65,6 +66,12 @@ impl PathPattern {
         Ok(Self {
             text: text.to_owned(),
         })
+    }
+
+    /// The pattern with the folder that its beginning leads to through links, if it contains any.
+    pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
+        let text = pattern_destination(&self.text, context)?;
+        Some(Self { text })
     }
 
     pub(super) fn text(&self) -> &str {
@@ -385,6 +392,14 @@ fn is_anchored(word: &Word) -> bool {
     }
 }
 
+/// Returns `true` if nothing is joined to `~`: `~{a,b}` names users.
+fn ends_name(next: Option<&Part>) -> bool {
+    match next {
+        Some(Part::Text { text, .. }) => text.is_empty() || text.starts_with('/'),
+        next => next.is_none(),
+    }
+}
+
 fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
@@ -406,7 +421,7 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
             Part::Glob('?') => name.push(GlobToken::One),
             Part::Glob(_) => name.push(GlobToken::Many),
             Part::Brace(c) => name.push(GlobToken::Char(*c)),
-            Part::Home(user) if user.is_empty() && at == 0 => {
+            Part::Home(user) if user.is_empty() && at == 0 && ends_name(word.parts.get(1)) => {
                 path = start(context.home.as_deref(), NO_HOME);
             }
             Part::Value {

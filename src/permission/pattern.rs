@@ -104,7 +104,13 @@ impl CommandPattern {
             Some(text) => {
                 let has_star = tokens.contains(&GlobToken::Many);
                 let up = text.split('/').any(|name| name == "..");
-                if has_star && up && !text.contains("://") {
+                let is_address = text.contains("://");
+                let escaped = text.to_ascii_lowercase().replace("%2e", ".");
+                if has_star && is_address && escaped.contains("..") {
+                    // It may climb out of the folder before the star.
+                    return Match::No;
+                }
+                if has_star && up {
                     return matches(tokens, &chars(&lexical(&text))).into();
                 }
 
@@ -115,12 +121,21 @@ impl CommandPattern {
         words_match == Match::Yes
             && command
                 .unlisted
-                .is_none_or(|known| self.covers(argv, known))
+                .is_none_or(|known| self.spelled() >= known.min(argv.len()) && self.covers(argv, 0))
+            && command.package.is_none_or(|known| self.covers(argv, known))
     }
 
     /// Returns `true` if the pattern names a program and nothing more.
     pub(crate) fn is_program(&self) -> bool {
         self.words.len() == 1
+    }
+
+    /// The same pattern of other words.
+    pub(super) fn with_words(&self, words: Vec<PatternWord>) -> Self {
+        Self {
+            words,
+            ..self.clone()
+        }
     }
 
     /// Matches a command that is, or may be, one the pattern denies or asks about: after wrappers,
@@ -256,7 +271,14 @@ impl CommandPattern {
         }
 
         let program = &command_parts.words[0];
-        let is_given = |flag: &String| has_flag(program, &command_parts.flags, flag);
+        let ends_in_flag = self.words.last().is_some_and(ends_open);
+        let is_open_flag = |flag: &String| ends_in_flag && pattern_parts.flags.last() == Some(flag);
+        let is_given = |flag: &String| {
+            let begins =
+                |given: &String| flag.starts_with("--") && given.starts_with(flag.as_str());
+            has_flag(program, &command_parts.flags, flag)
+                || is_open_flag(flag) && command_parts.flags.iter().any(begins)
+        };
         if !pattern_parts.flags.iter().all(is_given) {
             return if command_parts.is_partial {
                 Match::Maybe

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 use super::glob::NameGlob;
 use super::parse;
-use super::paths::PathPattern;
+use super::paths::{PathContext, PathPattern};
 use super::pattern::CommandPattern;
 use super::url::UrlPattern;
 
@@ -132,6 +132,19 @@ impl Rule {
             name,
             kind,
         }
+    }
+
+    /// The rule about the folder that its path leads to through links, unless it is one to allow.
+    pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
+        let Kind::Path(pattern) = &self.kind else {
+            return None;
+        };
+        let is_allowing = self.behavior == Behavior::Allow;
+        let pattern = pattern.through_links(context).filter(|_| !is_allowing)?;
+        Some(Self {
+            kind: Kind::Path(pattern),
+            ..self.clone()
+        })
     }
 
     /// Sets the text the model reads when the rule denies, instead of the rule's text.

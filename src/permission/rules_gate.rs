@@ -1,5 +1,6 @@
 //! The gate that rules make.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -299,6 +300,17 @@ impl PermissionRules {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
+    /// The rules, and those that deny or ask about a folder that a link leads to.
+    fn with_links(&self) -> Cow<'_, [Rule]> {
+        let rules = self.rules.iter();
+        let linked_rules = rules.filter_map(|rule| rule.through_links(&self.context));
+        let linked_rules = linked_rules.collect::<Vec<_>>();
+        match linked_rules.is_empty() {
+            true => Cow::Borrowed(&self.rules),
+            false => Cow::Owned([&self.rules[..], &linked_rules].concat()),
+        }
+    }
+
     fn later_names(&self) -> impl Iterator<Item = &str> {
         self.later_tools.iter().map(String::as_str)
     }
@@ -330,8 +342,9 @@ impl PermissionRules {
     ) -> Explanation {
         let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
         let disk = Disk::default();
+        let rules = self.with_links();
         let policy = Policy {
-            rules: &self.rules,
+            rules: &rules,
             context: &self.context,
             disk: &disk,
             protected_paths: ProtectedPaths {
@@ -379,7 +392,7 @@ impl PermissionGate for PermissionRules {
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        Readable::of(&self.rules, &self.context, &call)
+        Readable::of(&self.with_links(), &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
 

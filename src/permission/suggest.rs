@@ -8,6 +8,11 @@ use super::url::Url;
 /// Allow rules that would have covered this call and nothing broader. Empty if there are none.
 pub(super) fn suggest(call: &CallAccesses<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
+    if call.is_guessed {
+        // A rule about the access alone would be about other tools.
+        return rules;
+    }
+
     for access in &call.accesses {
         match access {
             CallAccess::Command(command) => match command_rules(&command.analysis) {

@@ -133,6 +133,12 @@ pub(crate) struct Url {
 }
 
 impl Url {
+    /// The scheme, the host and the port.
+    pub(super) fn origin(&self) -> String {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{}{port}", self.scheme, self.host)
+    }
+
     /// `None` for what is not plainly a URL: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -179,7 +185,8 @@ impl Url {
             remainder.split_at(remainder.find(['?', '#']).unwrap_or(remainder.len()));
         let path = normal(path);
         let lowercase = path.to_ascii_lowercase();
-        if lowercase.contains("..%2f") || lowercase.contains("%2f..") {
+        let climbs = ["..%2f", "%2f..", "..%5c", "%5c..", "..;"];
+        if climbs.iter().any(|part| lowercase.contains(part)) {
             // Some servers read it as a path that climbs.
             return None;
         }

@@ -20,6 +20,7 @@ mod model_data;
 mod model_dates;
 mod outside_figures;
 mod permission_agents;
+mod permission_arguments;
 #[cfg(unix)]
 mod permission_bash_diff;
 mod permission_corpus;

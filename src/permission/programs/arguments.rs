@@ -39,11 +39,8 @@ impl<'a> Arguments<'a> {
     /// Reads the words from index `from` on.
     pub(crate) fn read(program: &'static Program, argv: &'a [Word], from: usize) -> Self {
         let mut arguments = Self::default();
-        let ends_at_operand = program.takes("command");
         let leading_words = program.operands.split(' ').count() - 1;
-        let ends_at_script = ["code", "script", "host", "awk"]
-            .iter()
-            .any(|kind| program.takes(kind));
+        let ends_at_script = program.takes_any(&["code", "script", "host", "awk"]);
         let mut only_operands = false;
         let mut index = from;
         while let Some(word) = argv.get(index) {
@@ -87,9 +84,8 @@ impl<'a> Arguments<'a> {
                     index += usize::from(skips_next);
                 }
 
-                only_operands |= ["module", "jar"]
-                    .iter()
-                    .any(|kind| arguments.values_of(kind).next().is_some());
+                let is_program = |(kind, _): &(&str, Word)| matches!(*kind, "module" | "jar");
+                only_operands |= arguments.values.iter().any(is_program);
 
                 continue;
             }
@@ -98,7 +94,12 @@ impl<'a> Arguments<'a> {
                 arguments.uncertain.push(index - 1);
             }
 
-            if ends_at_operand && arguments.operands.len() == leading_words {
+            if let Some(count) = words_before(program, &prefix) {
+                index += count;
+                continue;
+            }
+
+            if program.takes("command") && arguments.operands.len() == leading_words {
                 arguments.command = Some(index - 1);
                 break;
             }
@@ -179,6 +180,11 @@ impl<'a> Arguments<'a> {
             }
 
             self.add(&entry, name, None);
+            let is_joined = |rest: &str| rest.contains(|c: char| !c.is_ascii_digit());
+            if program.takes("single") && is_joined(&prefix[end..]) {
+                self.add_unknown(program, prefix.to_owned(), || next.cloned());
+                return false;
+            }
         }
 
         if word.literal().is_none() {
@@ -232,6 +238,17 @@ impl<'a> Arguments<'a> {
             .iter()
             .filter(move |(known, _)| *known == kind)
             .map(|(_, value)| value)
+    }
+}
+
+/// The number of words after this one if they and this one stand before the command of a builder:
+/// `+nightly` of cargo, `workspace web` of yarn.
+fn words_before(program: &Program, word: &str) -> Option<usize> {
+    let is_toolchain = word.starts_with('+') && !word.contains('/');
+    match word {
+        "workspace" if program.takes("workspace") => Some(1),
+        _ if program.takes("command") && program.builds && is_toolchain => Some(0),
+        _ => None,
     }
 }
 

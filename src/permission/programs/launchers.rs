@@ -5,7 +5,7 @@ use super::model::{has_row, works_inside};
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
 const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn \
- start-stop-daemon numactl prlimit valgrind perf:stat,record,trace gdb lldb hyperfine entr tmux screen \
+ start-stop-daemon numactl prlimit valgrind perf:stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine entr tmux screen \
  expect socat parallel sem watch script proxychains proxychains4 xdotool:exec ip:netns,vrf direnv:exec \
  aws-vault:exec op:run doppler:run dotenv rr:record pee sg run0 machinectl:shell schroot arch softlimit \
  systemd-inhibit libtool nodemon watchexec watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent \
@@ -23,7 +23,7 @@ const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec podman:
 /// project.
 const HERE: &str = "cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run \
  pipenv:run uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run \
- pixi:run devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec rustup:run";
+ pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec,e rustup:run";
 
 /// Returns `true` if a rule about `name` alone does not allow the program that stands in its
 /// arguments, of which these are the first that are no options.
@@ -44,6 +44,25 @@ pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
     is_listed(ELSEWHERE, name, words) || is_listed(HERE, name, words)
 }
 
+/// Returns `true` if programs have a subcommand of this name that runs code, in the words after it
+/// or in the input.
+pub(crate) fn is_console(name: &str) -> bool {
+    matches!(
+        name,
+        "shell" | "console" | "repl" | "tinker" | "runner" | "eval" | "dbshell"
+    )
+}
+
+/// Returns `true` if `name` runs such programs here.
+pub(crate) fn runs_here(name: &str) -> bool {
+    let programs = HERE
+        .split_ascii_whitespace()
+        .chain(["nix", "nix-shell", "uv"]);
+    programs
+        .map(|entry| entry.split(':').next())
+        .any(|known| known == Some(name))
+}
+
 /// Returns `true` if `name` is a program that is known.
 pub(crate) fn is_program(name: &str) -> bool {
     has_row(name) || is_launcher(name, &[]) || runs_elsewhere(name, &[])
@@ -58,7 +77,11 @@ fn is_listed(list: &str, name: &str, words: &[String]) -> bool {
             let begins = |subcommand: &str| {
                 let mut pairs = subcommand.split('+').zip(words);
                 let count = subcommand.split('+').count();
-                words.len() >= count && pairs.all(|(known, word)| known == word)
+                words.len() >= count
+                    && pairs.all(|(known, word)| {
+                        // Some are known by their beginning.
+                        known == word || word.len() > 3 && known.starts_with(word.as_str())
+                    })
             };
             known == name && subcommands.any(begins)
         }

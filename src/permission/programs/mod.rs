@@ -15,5 +15,7 @@ mod writers;
 
 pub(crate) use aliases::aliases;
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use launchers::{is_launcher, is_program, runs_any, runs_elsewhere};
+pub(crate) use launchers::{
+    is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
+};
 pub(crate) use model::{Dash, Model, Program, first_operand, has_subcommands, model};

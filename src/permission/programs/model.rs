@@ -30,6 +30,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |
 /// | `parts` | the words contain files among other texts |
 /// | `danger` | any word may run something |
+/// | `stem`, `prefix` | the name without its ending, what begins with it, is written |
+/// | `/workspace` | `workspace` and a name may stand before the command |
+/// | `single` | letters of options are not joined |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
 /// | `globs` | lists and ranges in addresses are expanded |
 /// | `remote`, `tail` | names and paths elsewhere; words after `--` are for the project's own |
@@ -45,7 +48,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// in the place of the first operand), `link` (links are made), `here`, `whole` (this folder is
 /// changed, read), `create`, `extract`, `list` (the action on an archive), `shell` (a shell is
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
-/// changed), `word` (the letters are one option).
+/// changed), `parents` (the folders of what is copied are made), `word` (the letters are one
+/// option).
 ///
 /// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
 /// code of the languages examine.
@@ -215,10 +219,9 @@ pub(super) fn has_row(name: &str) -> bool {
 pub(super) fn works_inside(name: &str) -> bool {
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
-    let kinds = ["inside", "code", "make"];
     rows.is_some_and(|rows| {
         let mut programs = rows.iter().map(|(_, program)| program);
-        programs.any(|program| kinds.iter().any(|kind| program.takes(kind)))
+        programs.any(|program| program.takes_any(&["inside", "code", "make"]))
     })
 }
 
@@ -255,6 +258,12 @@ impl Program {
             .map(|(_, entry)| *entry)
     }
 
+    /// Returns `true` if the option is none that a rule about the program allows.
+    pub(crate) fn hides(&self, name: &str) -> bool {
+        self.option(name)
+            .is_some_and(|entry| entry.mark == "hidden")
+    }
+
     /// Returns the first option that begins with `name`, which is at least one letter of a long
     /// option.
     pub(super) fn abbreviated(&self, name: &str) -> Option<Entry> {
@@ -273,9 +282,7 @@ impl Program {
 
     /// Returns `true` if it runs code in a language of its own.
     pub(crate) fn runs_code(&self) -> bool {
-        ["code", "script", "sed", "awk"]
-            .iter()
-            .any(|kind| self.takes(kind))
+        self.takes_any(&["code", "script", "sed", "awk"])
     }
 
     /// Returns `true` if it leaves the files that its operands name as they are, except for its
@@ -285,9 +292,14 @@ impl Program {
         kinds.all(|kind| {
             matches!(
                 kind,
-                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin"
+                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin" | "stem"
             )
         })
+    }
+
+    /// Returns `true` if its operands are of one of these kinds, or the last ones are.
+    pub(crate) fn takes_any(&self, kinds: &[&str]) -> bool {
+        kinds.iter().any(|kind| self.takes(kind))
     }
 
     /// Returns `true` if its operands are of this kind, or the last ones are.

@@ -189,6 +189,9 @@ pub(crate) struct SimpleCommand {
     pub(crate) runner: Option<(usize, usize)>,
     /// The number of its first words that are known, if nothing is known of the others.
     pub(crate) unlisted: Option<usize>,
+    /// For the command that starts a program of which nothing is known, the number of words before
+    /// those of that program.
+    pub(crate) package: Option<usize>,
     pub(crate) files: Files,
     /// Values of options that stand in a word with others.
     pub(crate) values: Vec<Word>,

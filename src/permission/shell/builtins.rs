@@ -19,7 +19,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
     }
 
     match name {
-        ":" => {}
+        // The folders that `popd` returns to are those that were left.
+        ":" | "popd" => {}
         "eval" => eval(cx, command, args),
         "trap" => trap(cx, command, args),
         "alias" => {
@@ -51,7 +52,6 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
         "cd" | "pushd" => cx.add_path(Use::Directory, directory(args)),
-        "popd" => cx.add_path(Use::Directory, Word::unknown()),
         "source" | "." => {
             cx.note(Reason::Builtin(name.to_owned()));
             return false;
@@ -64,9 +64,17 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
 }
 
 fn printf(cx: &mut Context, args: &[Word]) {
-    let first = args.first().map(Word::literal_prefix).unwrap_or_default();
-    let is_split = args.first().is_some_and(Word::may_split);
-    if first.starts_with("-v") || (is_split && first.is_empty()) {
+    let Some(format) = args.first() else {
+        return;
+    };
+
+    let prefix = format.literal_prefix();
+    let is_value = prefix.is_empty() && format.is_dynamic();
+    // `%n` sets the variable that the next word names.
+    let text = prefix.replace("%%", "");
+    let is_modifier = |c: char| "-+ #'.*hlLjzt".contains(c) || c.is_ascii_digit();
+    let sets = |conversion: &str| conversion.trim_start_matches(is_modifier).starts_with('n');
+    if prefix.starts_with("-v") || is_value || text.split('%').skip(1).any(sets) {
         cx.any_text = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
@@ -93,7 +101,7 @@ fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
 }
 
 /// Returns `true` if a word of `set` changes nothing but how the shell reports and when it stops.
-fn is_harmless_setting(word: &Word) -> bool {
+pub(super) fn is_harmless_setting(word: &Word) -> bool {
     let Some(text) = word.literal() else {
         return false;
     };
@@ -175,14 +183,8 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         }
 
         if let Some(options) = text.strip_prefix('-') {
-            if name == "read" && options.contains('a') {
-                cx.bash_only("`read -a`");
-            }
-
             match name {
-                "read" if !options.contains('a') => {
-                    skips_value = options.ends_with(['d', 'n', 'N', 'p', 't', 'u', 'i']);
-                }
+                "read" => skips_value = read_option(cx, options),
                 "mapfile" | "readarray" if options.contains(['C', 'c']) => {
                     cx.note(Reason::Builtin(format!("{name} -C")));
                 }
@@ -210,6 +212,28 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
     }
 }
 
+/// Looks at the letters of an option of `read`; returns `true` if the next word is a value that
+/// names no variable.
+fn read_option(cx: &mut Context, letters: &str) -> bool {
+    let Some((at, letter)) = letters
+        .match_indices(|c: char| "adinNptu".contains(c))
+        .next()
+    else {
+        return false;
+    };
+
+    let value = &letters[at + 1..];
+    if letter != "a" {
+        return value.is_empty();
+    }
+
+    cx.bash_only("`read -a`");
+    if !value.is_empty() {
+        cx.assign(value, None, false);
+    }
+    false
+}
+
 /// `test -v 'a[$(..)]'` runs what stands in the subscript, even in quotes.
 fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     for (at, word) in args.iter().enumerate() {
@@ -229,7 +253,10 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
             .all(|w| w.is_dynamic() && w.literal_prefix().is_empty())
     });
 
-    if unknown_operator {
+    let runs = |text: String| text.contains('[') && text.contains(['$', '`']);
+    let has_subscript = args.iter().filter_map(Word::literal).any(runs);
+    let is_unknown = |word: &Word| word.is_dynamic() && "-".starts_with(&word.literal_prefix());
+    if unknown_operator || has_subscript && args.iter().any(is_unknown) {
         cx.note(Reason::Builtin(format!("{name} -v")));
     }
 }

@@ -1,6 +1,6 @@
 //! Programs that run code: interpreters, `make`, clients of databases, programs of packages.
 
-use crate::permission::programs::{Arguments, Program, model};
+use crate::permission::programs::{Arguments, Program, is_console, model};
 
 use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Context;
@@ -99,6 +99,14 @@ pub(super) fn interpreted(
         return;
     };
 
+    // `manage.py shell -c ..`, `artisan tinker`
+    let is_fed = command.input.is_some() || command.piped.is_some();
+    let subcommand = arguments.operands.get(1).and_then(|word| word.literal());
+    if subcommand.is_some_and(|word| is_console(&word)) && (is_fed || arguments.operands.len() > 2)
+    {
+        cx.note(Reason::InlineCode(name.to_owned()));
+    }
+
     match file.literal() {
         None => cx.note(Reason::InlineCode(name.to_owned())),
         // `node inspect` is its debugger.
@@ -142,7 +150,9 @@ fn is_plain_setting(word: &Word) -> bool {
                 .any(|known| flag.starts_with(known))
     };
     let is_known = NAMES.split_ascii_whitespace().any(|name| name == variable);
+    // `X!=..` runs its value.
     word.literal().is_some()
+        && !variable.ends_with('!')
         && (is_switch(value) && !variable.contains("PATH")
             || is_known && value.chars().all(is_plain)
             || matches!(variable, "CFLAGS" | "CXXFLAGS" | "CPPFLAGS")
@@ -169,10 +179,20 @@ pub(super) fn statements(
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
             None => cx.note(Reason::Script(format!("the input of {name}"))),
         },
-        None if command.piped.is_some() => {
-            cx.note(Reason::Script(format!("the input of {name}")));
+        None => {
+            if let Some(piped) = command.piped {
+                let source = piped.map(|before| &cx.found.commands[before]);
+                let prints = |source: &&SimpleCommand| source.is("echo") || source.is("printf");
+                let words = source.filter(prints).map(|source| &source.argv[1..]);
+                let is_plain = |word: &Word| word.literal().is_some_and(|t| is_plain_sql(&t));
+                match words {
+                    Some(words) if !words.iter().all(is_plain) => {
+                        cx.note(Reason::InlineCode(name.to_owned()));
+                    }
+                    _ => cx.note(Reason::Script(format!("the input of {name}"))),
+                }
+            }
         }
-        None => {}
     }
 }
 
@@ -186,9 +206,8 @@ pub(super) fn inputs(
     arguments: &Arguments<'_>,
 ) {
     let words = &arguments.operands;
-    let kinds = ["sed", "awk", "filter"];
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
-    if kinds.iter().any(|kind| program.takes(kind))
+    if program.takes_any(&["sed", "awk", "filter"])
         && !is_given
         && !cx.found.commands[index].is_code
         && let Some(first) = words.first()
@@ -213,7 +232,9 @@ pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, progra
     let is = |word: &Word, text: &str| word.literal().is_some_and(|word| word == text);
     let mut words = command.argv.iter();
     let is_clippy = name == "cargo" && words.clone().any(|word| is(word, "clippy"));
-    let is_own = program.takes("tail") && !is_clippy;
+    // The words of `dotnet test` are settings of its runner.
+    let is_dotnet_test = name == "dotnet" && words.clone().any(|word| is(word, "test"));
+    let is_own = program.takes("tail") && !is_clippy && !is_dotnet_test;
     if !program.builds || is_own || program.takes("code") || program.takes("host") {
         return;
     }

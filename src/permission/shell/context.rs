@@ -49,8 +49,9 @@ pub(super) struct Context {
     pub(super) constants: BTreeMap<String, Vec<String>>,
     /// Variables whose value may not be in the script.
     pub(super) unknown: BTreeSet<String>,
-    /// Texts that programs run because of a variable or an option, after its name.
-    pub(super) later: Vec<(String, String)>,
+    /// Texts that programs run because of a variable or an option, after its name; true if they
+    /// only may run.
+    pub(super) later: Vec<(String, String, bool)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
     /// Variables that arithmetic looks at.
@@ -64,8 +65,12 @@ impl Context {
         if self.guessing && !matches!(reason, Reason::Limit(_)) {
             return;
         }
-        if self.found.opaque.len() < 64 && !self.found.opaque.contains(&reason) {
-            self.found.opaque.push(reason);
+        let reasons = &mut self.found.opaque;
+        let is_first = reasons
+            .iter()
+            .all(|known| known.weight() != reason.weight());
+        if (is_first || reasons.len() < 64) && !reasons.contains(&reason) {
+            reasons.push(reason);
         }
     }
 
@@ -175,7 +180,7 @@ impl Context {
     /// Notes that `text` is run as a command because of `from`.
     pub(super) fn run_later(&mut self, from: &str, text: String) {
         if self.later.len() < 1024 {
-            self.later.push((from.to_owned(), text));
+            self.later.push((from.to_owned(), text, self.guessing));
         } else {
             self.note(Reason::Limit("number of commands"));
         }

@@ -18,9 +18,7 @@ pub(super) fn describe(command: &mut SimpleCommand, program: &Program) {
     };
     command.has_parts = program.takes("parts");
     command.shows = program.takes("show");
-    command.changes = ["into", "write", "move", "dd"]
-        .iter()
-        .any(|kind| program.takes(kind));
+    command.changes = program.takes_any(&["into", "write", "move", "dd"]);
 }
 
 /// Notes which words are files, and which of them the program may change.
@@ -128,7 +126,7 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
         }
 
         let prefix = word.literal_prefix();
-        let is_url = prefix.contains("file:");
+        let is_url = prefix.contains("file:") || prefix.contains("fileb:");
         if prefix.contains("://") && !is_url {
             continue;
         }
@@ -160,7 +158,7 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
                 Some(Part::Home(_)) => true,
                 Some(Part::Value {
                     name: Some(name), ..
-                }) => matches!(name.as_str(), "HOME" | "PWD" | "OLDPWD"),
+                }) => matches!(name.as_str(), "HOME" | "PWD" | "OLDPWD" | "TMPDIR"),
                 _ => false,
             };
             let is_above = start != 2 && text.split('/').any(|name| name == "..");

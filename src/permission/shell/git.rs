@@ -49,9 +49,7 @@ pub(super) fn git(
         "submodule" => first == "deinit",
         _ => false,
     };
-    let changes = ["cut", "write", "move"]
-        .iter()
-        .any(|kind| program.takes(kind));
+    let changes = program.takes_any(&["cut", "write", "move"]);
     if is_applied || is_any && changes {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }

@@ -156,7 +156,7 @@ impl Parser<'_> {
             path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
         };
 
-        if texts.iter().any(connects) {
+        if texts.iter().any(connects) || self.may_connect(&target) {
             self.opaque(Reason::Network(target_text));
             return;
         }
@@ -180,6 +180,24 @@ impl Parser<'_> {
         } else {
             self.cx.add_path(Use::Write, target);
         }
+    }
+
+    /// Returns `true` for `"$d/host/80"` with a variable that may be `/dev/tcp`.
+    fn may_connect(&self, target: &Word) -> bool {
+        let is_unknown = match target.parts.first() {
+            Some(Part::Value {
+                name: Some(name), ..
+            }) => {
+                let is_folder = matches!(&**name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR");
+                !is_folder && !self.cx.constants.contains_key(name)
+            }
+            Some(Part::Value { .. }) => true,
+            _ => false,
+        };
+        let text = target.to_string();
+        let port = text.rsplit('/').next().unwrap_or_default();
+        let is_port = port.bytes().all(|b| b.is_ascii_digit());
+        is_unknown && is_port && text.matches('/').count() == 2
     }
 
     fn here_document(&mut self, strip_tabs: bool) -> Parse<bool> {

@@ -23,9 +23,11 @@ const SYSTEM: [&str; 8] = [
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
     loop {
-        while let Some((from, text)) = cx.later.pop() {
+        while let Some((from, text, is_guess)) = cx.later.pop() {
             let command = SimpleCommand::default();
+            cx.guessing = is_guess;
             shells::run_text(cx, &command, &from, &text);
+            cx.guessing = false;
         }
 
         let Some(command) = cx.found.commands.get(at).cloned() else {
@@ -62,6 +64,7 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         && path.contains('/')
         && !is_system_program(&path)
     {
+        cx.found.has_project |= !path.starts_with('/');
         cx.note(Reason::Script(path));
     }
 

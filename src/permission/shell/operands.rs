@@ -1,6 +1,6 @@
 //! The use that programs make of their operands, by their rows.
 
-use crate::permission::programs::{Arguments, Model, Program, model, runs_elsewhere};
+use crate::permission::programs::{Arguments, Model, Program, model, runs_elsewhere, runs_here};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
@@ -35,7 +35,10 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             cx.found.commands[index].unlisted = Some(start);
             if !command.guessed {
                 places(cx, argv, Place::Local, &[]);
+                unknown(cx, name, command);
             }
+        } else {
+            launched(cx, name, argv, globals.map(|(row, _)| row));
         }
 
         return;
@@ -43,6 +46,37 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
 
     describe(&mut cx.found.commands[index], program);
     by_row(cx, index, name, command, program, start);
+}
+
+/// Notes what feeds a program that is not known, and the words of one that another starts.
+fn unknown(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    if command.input.is_some() || command.piped.is_some() {
+        shells::input(cx, name, command, false);
+    }
+
+    if let Some((runner, start)) = command.runner {
+        cx.found.commands[runner].package = Some(start + 1);
+    }
+}
+
+/// Notes the options of a program that starts another one: those of the program itself, wherever
+/// they stand, and the folders and files that it works with here.
+fn launched(cx: &mut Context, name: &str, argv: &[Word], globals: Option<&Program>) {
+    let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
+    for option in argv.iter().take_while(|word| !is_end(word)) {
+        let option = option.literal_prefix();
+        let option = option.split('=').next().unwrap_or_default();
+        if option.starts_with("--") && globals.is_some_and(|row| row.hides(option)) {
+            cx.note(Reason::Option(name.to_owned(), option.to_owned()));
+        }
+    }
+
+    if runs_here(name) {
+        // The program is the first word behind the subcommand that is no value of an option.
+        let has_option = |pair: &&[Word]| pair.iter().any(Word::starts_with_dash);
+        let count = argv[1..].windows(2).take_while(has_option).count();
+        places(cx, &argv[..argv.len().min(count + 3)], Place::Local, &[]);
+    }
 }
 
 /// Returns `true` if the program runs elsewhere what stands in its words, from a subcommand on.
@@ -97,7 +131,7 @@ fn by_row(
         places(cx, &command.argv, place, &arguments.patterns);
     }
 
-    trees(cx, command, program, &arguments);
+    trees(cx, command, program, start, &arguments);
     operands(cx, index, name, command, program, &arguments);
     if name == "git" {
         git::git(cx, command, start, program, &arguments);
@@ -107,7 +141,7 @@ fn by_row(
 /// Returns `true` if the program only prints its help or version.
 fn is_about_itself(argv: &[Word]) -> bool {
     let option = argv.get(1).and_then(Word::literal);
-    argv.len() == 2 && option.is_some_and(|o| matches!(o.as_str(), "--version" | "--help" | "-V"))
+    argv.len() == 2 && option.is_some_and(|o| matches!(o.as_str(), "--version" | "--help"))
 }
 
 /// The words of `tar cf archive`, as `tar -cf archive`. Several letters with values are not
@@ -137,29 +171,30 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 }
 
 /// Notes the folders that are read or changed with all that is in them.
-fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
+fn trees(
+    cx: &mut Context,
+    command: &SimpleCommand,
+    program: &Program,
+    start: usize,
+    arguments: &Arguments<'_>,
+) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
     let writes = (program.takes("cut") || program.takes("move")) && !arguments.has_mark("list");
+    if formats(command, program, start) && !arguments.has_mark("list") {
+        cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
+    }
+
     let cuts = writes || arguments.has_mark("cut") || is_all;
     let (read_tree, changed_tree) = tree_uses(program, arguments);
-    for glob in arguments.values_of("glob").filter_map(Word::literal) {
-        let name = glob.rsplit('/').next().unwrap_or_default();
-        if let Some(ending) = name.strip_prefix("*.").filter(|_| !glob.starts_with('!')) {
-            // It finds hidden files as well.
-            let name = format!("**.{}", ending.to_lowercase());
-            cx.add_path(Use::Read, Word::default().followed_by(&name));
-        }
-    }
+    globs(cx, arguments);
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {
             cx.add_path(Use::Tree(tree), Word::from_text("."));
         }
     }
 
-    let reads = ["tree", "links", "visible", "move"]
-        .iter()
-        .any(|kind| program.takes(kind))
+    let reads = program.takes_any(&["tree", "links", "visible", "move"])
         || arguments.has_mark("tree")
         || arguments.has_mark("links")
         || is_all;
@@ -204,6 +239,26 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     if is_missing && spec.contains("=.") && !is_piped {
         add(&Word::from_text("."));
     }
+}
+
+/// Notes the files that a search is limited to.
+fn globs(cx: &mut Context, arguments: &Arguments<'_>) {
+    for glob in arguments.values_of("glob").filter_map(Word::literal) {
+        let name = glob.rsplit('/').next().unwrap_or_default();
+        if let Some(ending) = name.strip_prefix("*.").filter(|_| !glob.starts_with('!')) {
+            // It finds hidden files as well.
+            let name = format!("**.{}", ending.to_lowercase());
+            cx.add_path(Use::Read, Word::default().followed_by(&name));
+        }
+    }
+}
+
+/// Returns `true` for `cargo fmt`, `mix format`, `sqlfluff fix`, `nx format:write`.
+fn formats(command: &SimpleCommand, program: &Program, start: usize) -> bool {
+    let verb = command.argv.get(start.max(2) - 1);
+    let verb = verb.map(Word::literal_prefix).unwrap_or_default();
+    let verb = verb.split(':').next().unwrap_or_default();
+    program.builds && !program.takes("make") && matches!(verb, "fmt" | "format" | "fix")
 }
 
 /// The parts of folders that a program reads, and changes.
@@ -302,12 +357,7 @@ fn operands(
     }
 
     inputs(cx, index, name, command, program, arguments);
-    if program.operands == "read write"
-        && let Some(file) = words.get(1)
-    {
-        cx.add_path(Use::Write, (*file).clone());
-    }
-
+    derived(cx, program, words);
     if program.takes("into") || program.takes("move") {
         targets(cx, program, arguments);
     }
@@ -327,6 +377,24 @@ fn operands(
     }
 }
 
+/// Notes files that are written under names that the operands begin or end with.
+fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
+    if program.operands.starts_with("read write")
+        && let Some(file) = words.get(1)
+    {
+        cx.add_path(Use::Write, (*file).clone());
+        if program.takes("prefix") {
+            cx.add_path(Use::Target, file.followed_by("*"));
+        }
+    }
+
+    if program.takes("stem") {
+        let texts = words.iter().filter_map(|word| word.literal());
+        let stems = texts.filter_map(|text| Some(text.rsplit_once('.')?.0.to_owned()));
+        stems.for_each(|stem| cx.add_path(Use::Target, Word::from_text(stem)));
+    }
+}
+
 /// Notes the targets of a program that copies, moves or links, and the links that it makes.
 fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
     let folder = arguments.values_of("into").next();
@@ -339,7 +407,9 @@ fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
         cx.add_path(Use::Target, target.clone());
     }
 
+    let has_parents = arguments.has_mark("parents");
     let is_certain = folder.is_some()
+        || has_parents
         || words.len() > 2
         || target
             .basename()
@@ -349,13 +419,20 @@ fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
     } else {
         Use::TargetInFolder
     };
-    for source in words {
-        if let Some(name) = source.basename()
-            && !std::ptr::eq(*source, target)
-        {
-            let mut file = target.clone();
-            file.push_text("/", true);
-            file.push_text(&name, true);
+    for source in words
+        .iter()
+        .filter(|source| !std::ptr::eq(**source, target))
+    {
+        let name = if has_parents {
+            (*source).clone()
+        } else {
+            source.last_name()
+        };
+        let mut file = target.clone();
+        file.push_text("/", true);
+        file.parts.extend(name.parts);
+        // A name that is not known is that of a file in the folder.
+        if !file.is_dynamic() {
             cx.add_path(target_use, file);
         }
     }

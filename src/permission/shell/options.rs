@@ -95,6 +95,9 @@ fn option_value(
 
     match kind {
         "names" => cx.add_path(Use::Read, Word::unknown()),
+        "file" if value.literal_prefix().contains("://") => {
+            cx.note(Reason::Option(name.to_owned(), value.to_string()));
+        }
         "setting" => git::setting(cx, command, value),
         "run" => runs(cx, name, kind, command, value),
         "write" if value.literal_prefix().starts_with(['|', '!']) => {
@@ -142,8 +145,9 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         "plugin" => text.starts_with("no:"),
         // `-s -w -X main.version=1`, `all=-N -l`
         "linker" => text.split_ascii_whitespace().all(|word| {
-            let word = word.trim_start_matches("all=");
-            !word.starts_with('-') || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
+            let word = word.trim_matches(['\'', '"']).trim_start_matches("all=");
+            let is_value = !word.starts_with('-') && !word.contains("=-");
+            is_value || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
         }),
         "name" => !text.contains(['/', '.', '=']),
         "format" => !text.contains("-file"),
@@ -160,7 +164,8 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
 /// project has.
 fn is_plain_property(value: &Word) -> bool {
     const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
-         spring.profiles.active Configuration Version revision groups includes excludes";
+         spring.profiles.active Configuration Version revision groups includes excludes \
+         optimize target";
     let Some(text) = value.literal() else {
         return false;
     };

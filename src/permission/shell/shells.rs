@@ -1,6 +1,7 @@
 //! Shells that are given a script: as a word, as input, as a file.
 
 use super::analysis::{Reason, SimpleCommand};
+use super::builtins::is_harmless_setting;
 use super::context::Context;
 use super::parser::Parser;
 use super::word::{Part, Word};
@@ -113,6 +114,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     match word.literal() {
         Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
+            cx.found.has_project = true;
             let (index, start) = command.named_by(index);
             cx.found.commands[index].script = Some(start + options.end);
         }
@@ -170,11 +172,14 @@ impl Options {
 
             options.takes_script |= text.starts_with('-') && text.contains('c');
             options.reads_input |= text.contains('s');
-            if text.contains('i') {
-                cx.note(Reason::Option(name.to_owned(), text.clone()));
+            // Each `o` has a name among the next words.
+            let names = options.end + 1..;
+            options.end += 1 + text.matches(['o', 'O']).count();
+            let names = argv.get(names.start..options.end).unwrap_or_default();
+            let is_letter = |c: char| "-+ceuxvfsnobmhCETP".contains(c);
+            if !text.chars().all(is_letter) || !names.iter().all(is_harmless_setting) {
+                cx.note(Reason::Option(name.to_owned(), text));
             }
-
-            options.end += 1 + usize::from(text.ends_with(['o', 'O']));
         }
 
         Some(options)

@@ -1,6 +1,6 @@
 //! Simple commands: assignments, words, redirections.
 
-use super::analysis::SimpleCommand;
+use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
 use super::parser::{Parser, Stage};
@@ -19,6 +19,16 @@ pub(super) fn exports(argv: &[Word]) -> bool {
         prefix.starts_with('-') && prefix.contains('x')
     };
     argv[0].literal().is_none_or(|name| name == "export") || argv.iter().any(flags)
+}
+
+/// Returns `true` if the value of a declaration may be the text of an array.
+fn is_array(value: &Word, argv: &[Word]) -> bool {
+    let is_option = |word: &Word| {
+        let prefix = word.literal_prefix();
+        prefix.starts_with('-') && prefix.contains(['a', 'A'])
+    };
+    let prefix = value.literal_prefix();
+    prefix.starts_with('(') || prefix.is_empty() && value.is_dynamic() && argv.iter().any(is_option)
 }
 
 impl Parser<'_> {
@@ -107,6 +117,15 @@ impl Parser<'_> {
 
         if value.as_ref().is_some_and(Word::may_split) {
             self.cx.bash_only("an unquoted value of a declaration");
+        }
+
+        if value
+            .as_ref()
+            .is_some_and(|value| is_array(value, &command.argv))
+        {
+            // The text of an array is expanded again.
+            let builtin = command.program().unwrap_or_default();
+            self.cx.note(Reason::Builtin(builtin));
         }
 
         let exported = exports(&command.argv);

@@ -154,6 +154,30 @@ impl Word {
         Some(name)
     }
 
+    /// The part after the last `/`, known or not.
+    pub(crate) fn last_name(&self) -> Self {
+        let last = |part: &Part| match part {
+            Part::Text { text, quoted } => {
+                let (_, name) = text.rsplit_once('/')?;
+                let text = name.to_owned();
+                Some(Part::Text {
+                    text,
+                    quoted: *quoted,
+                })
+            }
+            _ => None,
+        };
+        let mut names = self.parts.iter().enumerate().rev();
+        let name = names.find_map(|(index, part)| Some((index, last(part)?)));
+        match name {
+            Some((index, name)) => {
+                let parts = [&[name][..], &self.parts[index + 1..]].concat();
+                Self { parts }
+            }
+            None => self.clone(),
+        }
+    }
+
     pub(crate) fn starts_with_dash(&self) -> bool {
         self.literal_prefix().starts_with('-')
     }

@@ -1,0 +1,150 @@
+//! Rules, modes and grants about calls whose accesses are not declared, or lead through links.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::permission::{Behavior, PermissionRules, Rule};
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{Access, Asking, Confirmer};
+use agentcore::{
+    AgentBuilder, Answer, FuncTool, PermissionMode, PermissionRequest, ToolCall, async_trait,
+};
+use serde_json::{Value, json};
+
+use crate::kit::any_object;
+
+fn tool(name: &str) -> FuncTool {
+    FuncTool::new(name, "A tool", any_object(), |_cx, _args| async { "done" })
+}
+
+fn decide(rules: &[&str], name: &str, args: Value) -> Behavior {
+    let rules = rules.iter().map(|rule| rule.parse::<Rule>().unwrap());
+    let permissions = PermissionRules::new()
+        .home("/h/me")
+        .workspace("/h/me/project");
+    let permissions = rules.fold(permissions, PermissionRules::rule);
+    let call = ToolCall::new("c", name, args);
+    permissions.explain(&call, &tool(name)).decision
+}
+
+#[test]
+fn deny_rule_and_undeclared_arguments_in_any_spelling_are_not_allowed() {
+    for (rules, name, args) in [
+        (
+            ["allow:copy", "deny:Read(secrets/**)"],
+            "copy",
+            json!({"file_path": "src/a", "path": "secrets/key"}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Read(secrets/**)"],
+            "mcp__x__read",
+            json!({"uri": "file:///h/me/project/secrets/key"}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Bash(rm:*)"],
+            "mcp__x__run",
+            json!({"command": "ls", "cmd": "rm -rf src"}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Bash(rm:*)"],
+            "mcp__x__run",
+            json!({"command": ["rm", "-rf", "src"]}),
+        ),
+        (
+            ["allow:Deploy", "deny:Deploy(target:prod)"],
+            "Deploy",
+            json!({"target": ["prod"]}),
+        ),
+        (
+            ["allow:Pay", "deny:Pay(amount:100)"],
+            "Pay",
+            json!({"amount": 1e2}),
+        ),
+        (
+            ["allow:Skill", "deny:Skill(deploy *)"],
+            "Skill",
+            json!({"agent": "x", "skill": "deploy prod"}),
+        ),
+    ] {
+        let decision = decide(&rules, name, args.clone());
+        assert_ne!(decision, Behavior::Allow, "{rules:?} {args}");
+    }
+}
+
+#[test]
+fn accepted_edit_without_a_known_path_is_a_question() {
+    let permissions = PermissionRules::new().mode(PermissionMode::AcceptEdits);
+    let tool = tool("create_file");
+    let args = json!({"filename": "/etc/cron.d/x", "content": "x"});
+    let call = ToolCall::new("c", "create_file", args);
+    assert_eq!(permissions.explain(&call, &tool).decision, Behavior::Ask);
+}
+
+/// Answers every question with a grant for the session, and stores the arguments of the calls.
+struct Grant(Arc<Mutex<Vec<Value>>>);
+
+#[async_trait]
+impl Confirmer for Grant {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
+        self.0.lock().unwrap().push((*request.input).clone());
+        Answer::AllowForSession
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_grant_covers_neither_another_tool_nor_other_arguments_nor_another_port() {
+    let edit = tool("Edit").accesses(|args| {
+        let path = args["path"].as_str().unwrap_or_default();
+        vec![Access::Write(path.into())]
+    });
+    let fetch = tool("WebFetch").accesses(|args| {
+        let url = args["url"].as_str().unwrap_or_default();
+        vec![Access::Url(url.into())]
+    });
+    let calls = [
+        ("Edit", json!({"path": "src/a"})),
+        ("delete_file", json!({"path": "src/a"})),
+        ("fs", json!({"path": "src/a", "mode": "stat"})),
+        ("fs", json!({"path": "src/a", "mode": "delete"})),
+        ("WebFetch", json!({"url": "https://x.test/a"})),
+        ("WebFetch", json!({"url": "http://x.test:22/b"})),
+    ];
+    let again = [
+        ("Edit", json!({"path": "src/a"})),
+        ("fs", json!({"path": "src/a", "mode": "stat"})),
+        ("WebFetch", json!({"url": "https://x.test/c"})),
+    ];
+    let model = ScriptedModel::new();
+    let model = calls
+        .iter()
+        .chain(&again)
+        .fold(model, |model, (name, args)| model.call(*name, args.clone()));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let agent = AgentBuilder::new(model.say("done"))
+        .tool(edit)
+        .tool(fetch)
+        .tool(tool("delete_file"))
+        .tool(tool("fs"))
+        .permissions(PermissionRules::new())
+        .confirmer(Grant(asked.clone()))
+        .build()
+        .unwrap();
+    agent.run("go").await.unwrap();
+    let args: Vec<_> = calls.into_iter().map(|(_, args)| args).collect();
+    assert_eq!(*asked.lock().unwrap(), args);
+}
+
+#[cfg(unix)]
+#[test]
+fn deny_rule_about_a_link_covers_the_folder_that_it_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| format!("{}/{name}", folder.path().display());
+    std::fs::create_dir(path("real")).unwrap();
+    std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
+    let denied = format!("deny:Read({}/**)", path("link"));
+    let decision = decide(
+        &["allow:Read", &denied],
+        "Read",
+        json!({"path": path("real/key")}),
+    );
+    assert_eq!(decision, Behavior::Deny);
+}
