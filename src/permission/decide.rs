@@ -281,9 +281,12 @@ impl Policy<'_> {
         let mut words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.find(|word| {
             let mut candidates = paths.paths_of(&word.path_word, self.context);
-            candidates.any(|path| match word.is_replaced {
-                true => self.protected_paths.contain_or_are(&path.known()),
-                false => self.protected_paths.contain(&path.known()),
+            candidates.any(|path| {
+                if word.is_replaced {
+                    self.protected_paths.contain_or_are(&path.known())
+                } else {
+                    self.protected_paths.contain(&path.known())
+                }
             })
         });
         let changed_path = changed_path.map(|word| &word.path_word);

@@ -136,13 +136,13 @@ impl Rule {
 
     /// The rule about the folder that its path leads to through links, unless it is one to allow.
     pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
-        let Kind::Path(pattern) = &self.kind else {
+        let RuleKind::Path(pattern) = &self.kind else {
             return None;
         };
         let is_allowing = self.behavior == Behavior::Allow;
         let pattern = pattern.through_links(context).filter(|_| !is_allowing)?;
         Some(Self {
-            kind: Kind::Path(pattern),
+            kind: RuleKind::Path(pattern),
             ..self.clone()
         })
     }

@@ -305,9 +305,10 @@ impl PermissionRules {
         let rules = self.rules.iter();
         let linked_rules = rules.filter_map(|rule| rule.through_links(&self.context));
         let linked_rules = linked_rules.collect::<Vec<_>>();
-        match linked_rules.is_empty() {
-            true => Cow::Borrowed(&self.rules),
-            false => Cow::Owned([&self.rules[..], &linked_rules].concat()),
+        if linked_rules.is_empty() {
+            Cow::Borrowed(&self.rules)
+        } else {
+            Cow::Owned([&self.rules[..], &linked_rules].concat())
         }
     }
 
