@@ -20,9 +20,8 @@ struct Change<'a> {
 /// Returns the warning about a list of changes, with their reasons; `None` without a change.
 pub(super) fn warning(changes: Option<&RawValue>, secrets: &Secrets) -> Option<String> {
     let changes: Vec<&RawValue> = serde_json::from_str(changes?.get()).unwrap_or_default();
-    let changes = changes
-        .into_iter()
-        .map(|raw| serde_json::from_str(raw.get()));
+    let objects = changes.iter().filter(|raw| raw.get().starts_with('{'));
+    let changes = objects.map(|raw| serde_json::from_str(raw.get()));
     let changes: Vec<Change<'_>> = changes.filter_map(Result::ok).collect();
     if changes.is_empty() {
         return None;

@@ -99,7 +99,8 @@ async fn thinking_of_compatible_servers_does_not_reach_claude() {
         let thinking = json!({"type": "thinking", "thinking": "canary", "signature": "s"});
         let none = || json!({"type": "odd_delta"});
         let text = json!({"type": "text", "text": "Hello."});
-        server.reply(blocks([(thinking, none()), (text, none())], "end_turn"));
+        let both = [(thinking, none()), (text, none())];
+        server.reply(blocks(both.into_iter(), "end_turn"));
         let history = continued(&model(writer)).await;
         server.reply(Reply::anthropic_text("ok"));
         let body = sent(&model(reader), &server, &history).await;
