@@ -70,7 +70,7 @@ impl ProviderCache {
         lock(&self.inner.slot).take()?.downcast().ok()
     }
 
-    /// Stores a value for the next request. That of a request which is counted and not sent is
+    /// Stores a value for the next request. The value of a request that is counted and not sent is
     /// dropped.
     pub fn put<T: Send + 'static>(&self, value: Box<T>) {
         if !self.is_read_only {

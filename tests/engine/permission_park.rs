@@ -119,7 +119,7 @@ async fn mismatched_decisions_are_rejected_and_run_nothing() {
         ),
         (
             vec![Decision::allow(&calls[0]), Decision::deny(&calls[0], "")],
-            "twice",
+            "two decisions",
         ),
         (
             vec![Decision::allow(&calls[1]), Decision::allow(&unknown)],
@@ -149,7 +149,7 @@ async fn expired_and_tampered_pending_calls_are_rejected() {
     state.pending[0].expires_at_ms = Some(1);
     state.pending[1].call = state.pending[1].call.clone().with_args(json!({"n": 666}));
     store.save("s", state);
-    for (call, words) in [(&calls[0], "expired"), (&calls[1], "not the one")] {
+    for (call, words) in [(&calls[0], "expired"), (&calls[1], "was changed")] {
         let error = agent
             .session("s")
             .resume(Decision::allow(call))

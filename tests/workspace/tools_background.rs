@@ -25,6 +25,10 @@ async fn background_command_ends_with_its_run() {
         let model = model
             .call("Bash", json!({"command": "cat one"}))
             .say("Done.");
+        if is_dropped {
+            model.allow_unused();
+        }
+
         let bash = coding::bash(workspace.backend.clone());
         let agent = AgentBuilder::new(model).tool(bash).build().unwrap();
         let mut run = agent.run("Go");
@@ -89,7 +93,7 @@ async fn end_of_a_background_command_reaches_the_reader_and_the_model() {
     let json = serde_json::to_string(&messages).unwrap();
     assert!(json.contains("task_started") && json.contains("task_notification"));
     assert_eq!(
-        messages.last().unwrap().text().as_deref(),
+        messages.iter().rev().find_map(SdkMessage::text).as_deref(),
         Some("It failed.")
     );
 }

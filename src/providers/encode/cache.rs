@@ -21,7 +21,7 @@ use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 
 /// The last group of a request, which may change its form once others follow.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Last {
     group: Vec<Arc<Message>>,
     /// The offsets of its end and of its breakpoint, counted from the first message.
@@ -53,17 +53,14 @@ pub(in crate::providers) fn encode<W: Wire>(
     write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<Encoded> {
     let of_run = request.provider_cache();
-    let mut cache = match of_run.take::<Cache<W>>() {
+    // A request that is counted continues the last body, as the next request of the run will.
+    let former = of_run
+        .take::<Cache<W>>()
+        .or_else(|| of_run.read(|former: &Cache<W>| Box::new(former.detached())));
+    let mut cache = match former {
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
     };
-
-    // A request that is counted has the reasoning that the next one of the run will have.
-    let reasoning_start = of_run.read(|former: &Cache<W>| former.reasoning_start(wire));
-    let reasoning_start = reasoning_start.flatten();
-    if let Some(start) = reasoning_start {
-        cache.no_reasoning.store(start, Ordering::Relaxed);
-    }
 
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections.update(wire, request, lifted)?;
@@ -90,10 +87,7 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
-    let warning = match reasoning_start {
-        Some(_) => None,
-        None => cache.unbind(messages, tail.is_some()),
-    };
+    let warning = cache.unbind(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
     request.provider_cache().put(cache);
@@ -117,6 +111,7 @@ impl AsRef<[u8]> for Sent {
     }
 }
 
+#[derive(Clone)]
 struct Cache<W> {
     wire: W,
     sections: SectionCache,
@@ -169,11 +164,13 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// Returns the number of the first message that may be sent with reasoning; `None` for another
-    /// wire.
-    fn reasoning_start(&self, wire: &W) -> Option<usize> {
-        let start = self.no_reasoning.load(Ordering::Relaxed);
-        (self.wire == *wire).then(|| start.max(self.applied))
+    /// Returns a copy that leaves the run's cache as it is.
+    fn detached(&self) -> Self {
+        let no_reasoning = self.no_reasoning.load(Ordering::Relaxed);
+        Self {
+            no_reasoning: Arc::new(AtomicUsize::new(no_reasoning)),
+            ..self.clone()
+        }
     }
 
     fn encoded(

@@ -10,7 +10,7 @@ use crate::model::{ModelRequest, SystemPrompt, ToolDefinition};
 use super::wire::{Sections, Wire};
 
 /// The encoded system prompt and tools, which are encoded again only after they have changed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct SectionCache {
     system: Option<SystemBytes>,
     tools: Option<(Arc<[ToolDefinition]>, Vec<u8>)>,
@@ -18,6 +18,7 @@ pub(super) struct SectionCache {
     has_changes: bool,
 }
 
+#[derive(Clone)]
 struct SystemBytes {
     system: SystemPrompt,
     lifted: Vec<Arc<Message>>,

@@ -88,9 +88,10 @@ fn task_lists_are_read_without_panic() {
     let runtime = { runtime }.enable_all().build().unwrap();
     fuzz("task list", |rng| {
         let list = JSON.text(rng, 16 * 1024);
-        let args = match rng.bool() {
-            true => format!("{{\"todos\": {list}}}"),
-            false => format!("{{\"todos\": [{{\"id\": \"1\", \"title\": {list}}}]}}"),
+        let args = if rng.bool() {
+            format!("{{\"todos\": {list}}}")
+        } else {
+            format!("{{\"todos\": [{{\"id\": \"1\", \"title\": {list}}}]}}")
         };
         let size = args.len();
         let call = ToolCall::from_raw("c", "write_todos", args);

@@ -150,9 +150,10 @@ fn check_type(media_type: &Value) -> Result<(), String> {
         Some(("audio" | "video", _)) => true,
         _ => name == "application/pdf",
     };
-    match is_known {
-        true => Ok(()),
-        false => Err(format!("Unsupported MIME type: {name}")),
+    if is_known {
+        Ok(())
+    } else {
+        Err(format!("Unsupported MIME type: {name}"))
     }
 }
 

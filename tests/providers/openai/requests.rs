@@ -267,7 +267,7 @@ async fn too_long_call_ids_are_cut_equally_in_call_and_result() {
         .tool(&*long, "t", "ok");
     let body = sent(local, history.into()).await.json();
     let id = body["messages"][2]["tool_call_id"].as_str().unwrap();
-    assert_eq!((id.len(), id.ends_with("-unique")), (40, true));
+    assert_eq!((id.len(), id.starts_with("xxxx")), (40, true));
     assert_eq!(body["messages"][1]["tool_calls"][0]["id"], id);
 }
 

@@ -110,7 +110,7 @@ fn reasoning_that_the_server_left_out_is_reported() {
         (json!([]), None),
         (json!("organization_mismatch"), None),
         (json!([change, 7, change]), Some("(organization_mismatch)")),
-        (json!(vec![change; 10_000]), Some("(organization_mismatch)")),
+        (json!(vec![change; 9_000]), Some("(organization_mismatch)")),
     ] {
         let response = json!({"status": "completed", "input_transformations": changes});
         let end = ("response.completed", json!({"response": response}));
