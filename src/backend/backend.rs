@@ -216,8 +216,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
 
     /// Starts a command in the background and returns its id. The command is ended by its time
     /// limit, or else that of [`command_limits`](Self::command_limits), if there is one, by
-    /// [`stop`](Self::stop), and when the backend is dropped. A backend may forget the oldest of the
-    /// commands that have ended and were not polled since.
+    /// [`stop`](Self::stop), and when the backend is dropped. A backend may forget the oldest of
+    /// the commands that have ended and were not polled since.
     ///
     /// The id is known to the caller only: it cannot be guessed from other ids.
     ///

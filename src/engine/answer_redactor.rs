@@ -104,8 +104,7 @@ impl AnswerRedactor {
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 let (id, name) = (self.shared(id), self.shared(name));
-                self.calls
-                    .insert(index, id.clone(), ArgumentRedactor::default());
+                self.calls.insert(index, id.clone(), Default::default());
                 ModelEvent::ToolCallStart { index, id, name }
             }
             ModelEvent::ToolCallDelta { index, json } => {

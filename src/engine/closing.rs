@@ -115,7 +115,8 @@ impl ActiveRun {
             let future = hook.after_agent(&self.cx, state.clone());
             let guarded_future = guard(&self.cx, &**hook, Phases::AFTER_AGENT, future);
 
-            // Once the run is stopped, all hooks together are limited, in addition to the limit of each.
+            // Once the run is stopped, all hooks together are limited, in addition to the limit of
+            // each.
             let shared = self.cx.shared();
             let outcome = shared.within_grace(&mut grace, guarded_future).await;
             let outcome = outcome.unwrap_or_else(|| Err(too_slow(hook.name())));

@@ -12,8 +12,8 @@ const FORMS: [(&str, &str); 5] = [
 ];
 
 impl Error {
-    /// Returns the tokens of a prompt that was too long, and the maximum, if the provider named both
-    /// in its error; `None` for errors other than [`ErrorKind::ContextTooLong`].
+    /// Returns the tokens of a prompt that was too long, and the maximum, if the provider named
+    /// both in its error; `None` for errors other than [`ErrorKind::ContextTooLong`].
     ///
     /// ```
     /// use agentcore::{Error, ErrorKind};

@@ -236,8 +236,8 @@ impl WordsAndFlags {
                 self.has_targets && at > 0 && names.any(|name| wanted.starts_with(name))
             };
             let is_wanted = |count: &usize| {
-                let wanted = wanted.get(*count);
-                wanted.is_some_and(|wanted| wanted == word || is_target(wanted))
+                let pattern_word = wanted.get(*count);
+                pattern_word.is_some_and(|pattern| pattern == word || is_target(pattern))
             };
             let next_counts = counts.iter().copied().filter(|_| is_value);
             let wanted_counts = counts.iter().filter(|count| is_wanted(count));

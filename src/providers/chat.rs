@@ -21,9 +21,9 @@ pub(super) const GAP: &str = "\n\n";
 /// The text of a message without content, which servers would refuse.
 pub(super) const EMPTY: &str = "(empty)";
 
-/// Returns a call's id in `max_bytes`: the id of another provider may be longer than an API accepts.
-/// One that is cut ends in the sixteen digits of a hash of the whole, so that two ids that differ
-/// stay different.
+/// Returns a call's id in `max_bytes`: the id of another provider may be longer than an API
+/// accepts. One that is cut ends in the sixteen digits of a hash of the whole, so that two ids that
+/// differ stay different.
 pub(super) fn short_id(id: &str, max_bytes: usize) -> Cow<'_, str> {
     if id.len() <= max_bytes {
         return id.into();

@@ -30,9 +30,9 @@
 //!
 //! [`OpenAi`] sends each server the fields that it accepts: the prefix in [`resolve`] or the
 //! address selects its [`Dialect`](openai::Dialect). An answer's reasoning and signatures are sent
-//! back only to the server that they came from, with Azure and the self-hosted servers as one server
-//! each. Other servers are distinguished by their [names](OpenAi::provider); those without one share
-//! their reasoning.
+//! back only to the server that they came from, with Azure and the self-hosted servers as one
+//! server each. Other servers are distinguished by their [names](OpenAi::provider); those without
+//! one share their reasoning.
 //!
 //! | server | sent back | adapted | an error before sending | checked by |
 //! |---|---|---|---|---|
@@ -60,12 +60,11 @@
 //! # Requests
 //!
 //! Providers send one request and decode one stream. They never follow a redirect, and retry only
-//! once, without the reasoning or the level of thinking that a server refused, before its stream or at
-//! its beginning. All share one
-//! connection pool. A stream ends with an error if no byte arrives for the idle timeout; its total
-//! time is not limited, its size is limited by [`ResponseLimits`](crate::model::ResponseLimits). An
-//! interrupted answer is an error, never a short answer. Keys never appear in errors, log lines or
-//! `Debug` output.
+//! once, without the reasoning or the level of thinking that a server refused, before its stream or
+//! at its beginning. All share one connection pool. A stream ends with an error if no byte arrives
+//! for the idle timeout; its total time is not limited, its size is limited by
+//! [`ResponseLimits`](crate::model::ResponseLimits). An interrupted answer is an error, never a
+//! short answer. Keys never appear in errors, log lines or `Debug` output.
 
 pub mod anthropic;
 mod buffer;

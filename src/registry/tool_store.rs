@@ -48,8 +48,8 @@ struct UserEntry {
 /// their own user, whether or not their configuration names them. A tool that is registered or
 /// removed has effect in the next turn of every run.
 ///
-/// The tools of all users together have at most 64 MiB, of which each takes 1 KiB in addition to its
-/// description and its parameters. Beyond that, the tools of the users whose agents used theirs
+/// The tools of all users together have at most 64 MiB, of which each takes 1 KiB in addition to
+/// its description and its parameters. Beyond that, the tools of the users whose agents used theirs
 /// longest ago are removed, with a warning in the log.
 ///
 /// ```

@@ -62,7 +62,8 @@ impl<S> WriteTimeout<S> {
         })
     }
 
-    /// Returns the outcome of a write like [`checked`](Self::checked), after its bytes were counted.
+    /// Returns the outcome of a write like [`checked`](Self::checked), after its bytes were
+    /// counted.
     fn counted(
         &mut self,
         cx: &mut Context<'_>,

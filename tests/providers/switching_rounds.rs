@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::faults_kit::blocks;
 use crate::kit::doubles::{gemini, responses};
 
-/// The ids of the calls of a round, with characters that some APIs refuse. Both are longer than some
-/// take, and differ at their beginnings only.
+/// The ids of the calls of a round, with characters that some APIs refuse. Both are longer than
+/// some take, and differ at their beginnings only.
 pub(crate) fn ids(number: usize) -> [String; 2] {
     let long = "with/odd+characters-0123456789-0123456789-0123456789-0123456789";
     ["odd.1:", "call:2."].map(|start| format!("{start}{long}-{number}"))

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn tools_that_run_code_are_known() {
         let tool = |kind: &str| json!({"type": kind});
-        let called =
+        let web_search =
             |callers: &[&str]| json!({"type": "web_search_20260318", "allowed_callers": callers});
         for (tool, expected) in [
             (tool("code_execution_20250825"), true),
@@ -119,8 +119,8 @@ mod tests {
             (tool("web_fetch_20260209"), true),
             (tool("web_search_20250305"), false),
             (tool("tool_search_tool_bm25_20251119"), false),
-            (called(&["direct"]), false),
-            (called(&["direct", "code_execution_20260120"]), true),
+            (web_search(&["direct"]), false),
+            (web_search(&["direct", "code_execution_20260120"]), true),
             (json!({"type": 7}), false),
             (json!(null), false),
         ] {

@@ -179,8 +179,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds the sources and the signature of the text that has ended, if there is one, and then what
-    /// was held back behind it.
+    /// Adds the sources and the signature of the text that has ended, if there is one, and then
+    /// what was held back behind it.
     fn annotate(&mut self, out: &mut Events) -> Result<()> {
         let Some(EndedText {
             signature,

@@ -15,8 +15,8 @@ pub(in crate::providers) const IMAGE_TYPES: &[&str] = &[
 /// The variant of Chat Completions that one server speaks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// The mark of the blocks of its answers, unless an unknown server has a name. A server receives
-    /// its own blocks only.
+    /// The mark of the blocks of its answers, unless an unknown server has a name. A server
+    /// receives its own blocks only.
     pub(super) tag: &'static str,
     /// The hosts of the server; subdomains belong to it, too.
     pub(super) hosts: &'static [&'static str],

@@ -2,8 +2,8 @@
 //!
 //! The server verifies the items of an answer that had reasoning: each must come back as it was,
 //! directly after the reasoning that led to it. If a call had to be given another id, none of the
-//! answer's items has its id, but the encrypted reasoning stays in front of its item. If that cannot
-//! be either, the reasoning is omitted, too.
+//! answer's items has its id, but the encrypted reasoning stays in front of its item. If that
+//! cannot be either, the reasoning is omitted, too.
 
 use serde_json::{Map, Value};
 

@@ -205,7 +205,11 @@ mod tests {
         let places = [1..3, 0..2, 3..4, 2..3];
         let origins = Escape::Percent.origins(text, &places);
         assert_eq!(origins, [1..7, 0..4, 7..8, 4..7]);
-        assert!(Escape::Percent.origins(text, &[3..9]).is_empty());
+        assert!(
+            Escape::Percent
+                .origins(text, std::slice::from_ref(&(3..9)))
+                .is_empty()
+        );
 
         let text = "a\\n\\u00e9b".as_bytes();
         assert_eq!(
