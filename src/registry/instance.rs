@@ -6,10 +6,14 @@ use std::sync::{Arc, RwLock};
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentBuilder, Session};
-use crate::backend::{Backend, MemoryBackend};
+use crate::backend::Backend;
+#[cfg(feature = "server")]
+use crate::backend::MemoryBackend;
+#[cfg(feature = "server")]
+use crate::config::BackendCfg;
 use crate::config::{
-    AgentConfig, BackendCfg, BackendType, HookChoice, PERMISSIONS, Parts, Workspace,
-    available_builtin_names, check_hook,
+    AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, available_builtin_names,
+    check_hook,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Skill;
@@ -369,6 +373,7 @@ pub(super) async fn start_workspace(
 
 /// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
 /// the files are in memory or in a container and not in use, the backend has no files.
+#[cfg(feature = "server")]
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
     backends: &BackendStore,

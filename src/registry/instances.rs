@@ -59,6 +59,7 @@ impl Instances {
     }
 
     /// Returns the instance, if it is made. This is no use of it.
+    #[cfg(feature = "server")]
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Instance>> {
         self.entries.get(key)?.cell.get().cloned()
     }

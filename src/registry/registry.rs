@@ -15,7 +15,9 @@ use crate::util::text::quoted;
 
 use super::backend_store::BackendStore;
 use super::event_bus::EventBus;
-use super::instance::{Current, Instance, build_agent, describing_workspace, start_workspace};
+#[cfg(feature = "server")]
+use super::instance::describing_workspace;
+use super::instance::{Current, Instance, build_agent, start_workspace};
 use super::instances::{Instances, Key};
 use super::overrides::HookOverrides;
 use super::template::{Template, TemplateInfo};
@@ -322,6 +324,7 @@ impl Registry {
 
     /// Returns the agent of a user, to be described: the existing instance, or a temporary instance
     /// that runs nothing and has no files in a container or in memory.
+    #[cfg(feature = "server")]
     pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         let template = self.template(agent)?;
