@@ -111,8 +111,9 @@ impl AgentBuilder {
     }
 
     /// Removes the tools for whose names `allows` returns `false`; its second argument is `true`
-    /// for tools that start agents. `turn_tools` are the tools of the calling run. If `is_list`, no
-    /// other tools are allowed, so sources may add none.
+    /// for tools that start agents. Tools that sources add later are removed by the same rule.
+    /// `turn_tools` are the tools of the calling run. If `is_list`, no other tools are allowed, so
+    /// sources may add none.
     pub(crate) fn retain_tools(
         mut self,
         turn_tools: &TurnTools,

@@ -45,8 +45,8 @@ impl RequestBuilder {
     }
 
     /// Builds the request of this turn to count its tokens, not to send it: without the changes of
-    /// `modify_request` hooks, which run once for each request that is sent, and without the run's
-    /// provider cache, which expects each request to continue the request sent before.
+    /// `modify_request` hooks, which run once for each request that is sent. The run's provider
+    /// cache is only read: it expects each request to continue the request sent before.
     pub(super) fn build_unmodified(
         &mut self,
         config: &Config,

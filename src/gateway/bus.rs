@@ -16,9 +16,9 @@ use super::message::{InboundMessage, OutboundMessage};
 /// [`conformance::message_bus`](crate::testing::conformance::message_bus) tests a bus against these
 /// rules:
 ///
-/// * A message is published [completed](InboundMessage::completed): with an id and a session. A
-///   message whose id was published recently is dropped, so that publishing may be repeated.
-///   Inbound messages, and the outbound messages of each channel, have separate ids.
+/// * A message is published [completed](InboundMessage::completed): with an id, a session
+///   and a time. A message whose id was published recently is dropped, so that publishing may be
+///   repeated. Inbound messages, and the outbound messages of each channel, have separate ids.
 /// * A message is delivered until one [`Delivery`] of it is acknowledged. While a delivery of a
 ///   message exists and is kept alive, the message is not delivered a second time. A message whose
 ///   delivery is given back is delivered again after the delay. A message whose delivery is dropped

@@ -269,8 +269,9 @@ impl Gateway {
     }
 
     /// Ends [`run`](Self::run): no further message is taken, turns that have not begun give their
-    /// messages back to the bus, and turns in progress have ten seconds. Then these are
-    /// interrupted, and their messages are given back. The gateway cannot be started again.
+    /// messages back to the bus, and turns in progress have ten seconds, the turns of direct
+    /// callers as well. Then these are interrupted, and their messages are given back. The gateway
+    /// cannot be started again.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
         self.core.turns.close();

@@ -50,7 +50,11 @@
 //! | others | all of these | later system messages | | streams |
 //!
 //! Strict servers are test servers that refuse what the real server refuses, according to its
-//! documentation or to reports of its users. Later system messages, that is system messages inside
+//! documentation or to reports of its users. The example `agent` was also run by hand, with a text
+//! and a round of tools each, against the scripted server aimock 1.43 with the prefixes `gemini`,
+//! `openai` (both APIs), `anthropic`, `ollama`, `mistral`, `groq`, `xai`, `deepseek`, `openrouter`,
+//! `vllm`, `llamacpp` and `lmstudio`, and with a text against llama.cpp with `llamacpp`, `vllm`,
+//! `lmstudio`, `openai-chat` and `anthropic`. Later system messages, that is system messages inside
 //! a history, become user messages where the templates of models accept none.
 //!
 //! An image, a document or a recording in a new input that the API or the model does not accept is

@@ -69,7 +69,8 @@ impl Registry {
     }
 
     /// Sets the store of the agents whose configuration or builder has none. Defaults to a
-    /// [`ThreadStore`]. Existing instances keep their store.
+    /// [`ThreadStore`] of at most 1,000 sessions and 64 MiB, shared by all agents. Existing
+    /// instances keep their store.
     #[must_use]
     pub fn store(self, store: impl SessionStore) -> Self {
         *write(&self.0.default_store) = Arc::new(store);
@@ -90,7 +91,11 @@ impl Registry {
     }
 
     /// Sets a function that completes the builder of every agent, of configurations and of
-    /// builders: limits and settings of the program. Existing instances are not changed.
+    /// builders: limits and settings of the program. A second call replaces the first function.
+    /// Existing instances are not changed.
+    ///
+    /// A server of this registry sets how questions wait after this function has run: a call
+    /// without an answer is stored for a later decision.
     ///
     /// ```
     /// use agentcore::registry::Registry;
@@ -107,7 +112,7 @@ impl Registry {
         self
     }
 
-    /// Sets the function that applies after that of [`complete_with`](Self::complete_with).
+    /// Sets the function that applies after the function of [`complete_with`](Self::complete_with).
     #[cfg(feature = "server")]
     pub(crate) fn finish_with(
         self,

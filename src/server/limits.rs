@@ -35,7 +35,8 @@ pub struct ServerLimits {
     /// and for each piece of a body. Defaults to 10 seconds. A whole body has 60 seconds, and one
     /// more second for each 64 KiB.
     pub header_timeout: Duration,
-    /// The maximum number of concurrent connections; further connections wait until one ends.
+    /// The maximum number of concurrent connections. A further connection replaces the connection
+    /// that has waited longest without sending the head of a request, or waits until one ends.
     /// Defaults to 4,096.
     pub connections: usize,
     /// The limits of runs, their logs and their readers.

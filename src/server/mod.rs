@@ -66,7 +66,8 @@
 //! Threads belong to a user, not to an agent: agents that share a store ([`Server::store`],
 //! `sessions` of a configuration) share the threads of each user, and the list of each agent
 //! includes all threads. A run of another agent continues the same conversation with its own tools
-//! and permissions. Only the agent that asked about a call can resume it; any other answers 409.
+//! and permissions. A run in progress is shown, streamed and controlled through each of these
+//! agents. Only the agent that asked about a call can resume it; any other answers 409.
 //!
 //! # Stopping and reconnecting
 //!

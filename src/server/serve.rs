@@ -22,7 +22,7 @@ use crate::util::time::NEVER;
 
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
-use super::silent_connections::{Place, Reported, SilentConnections};
+use super::silent_connections::{FirstRequestService, SilentConnection, SilentConnections};
 use super::write_timeout::WriteTimeout;
 
 /// The time that runs have to end in a shutdown; connections have the rest of 10 seconds.
@@ -127,10 +127,10 @@ impl Listening {
             };
             match stream {
                 Ok((stream, _peer)) => {
-                    let place = silent.next();
-                    let connection = connect(stream, &self.router, &self.limits, place.clone());
+                    let entry = silent.next();
+                    let connection = connect(stream, &self.router, &self.limits, entry.clone());
                     let connection = graceful.watch(connection);
-                    place.enter(|| {
+                    entry.enter(|| {
                         connections.spawn(async move {
                             if let Err(error) = connection.await {
                                 tracing::debug!(%error, "a connection failed");
@@ -166,9 +166,14 @@ impl fmt::Debug for Listening {
     }
 }
 
-type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, Reported>;
+type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, FirstRequestService>;
 
-fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits, place: Place) -> Connection {
+fn connect(
+    stream: TcpStream,
+    router: &Router,
+    limits: &ServerLimits,
+    entry: SilentConnection,
+) -> Connection {
     // Events are small and must not wait for each other.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps Nagle's algorithm");
@@ -181,6 +186,6 @@ fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits, place: Pla
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
         .serve_connection(
             TokioIo::new(WriteTimeout::new(stream)),
-            Reported::new(router.clone(), place),
+            FirstRequestService::new(router.clone(), entry),
         )
 }

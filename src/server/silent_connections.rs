@@ -24,9 +24,9 @@ struct Inner {
     tasks: BTreeMap<u64, AbortHandle>,
 }
 
-/// The place of a connection among them, which it leaves with its first request or with its end.
+/// The entry of a connection, which is removed at its first request or at its end.
 #[derive(Clone)]
-pub(super) struct Place(Arc<Entry>);
+pub(super) struct SilentConnection(Arc<Entry>);
 
 struct Entry {
     connections: SilentConnections,
@@ -34,11 +34,11 @@ struct Entry {
 }
 
 impl SilentConnections {
-    /// Returns the place of the next connection.
-    pub(super) fn next(&self) -> Place {
+    /// Creates the entry of the next connection.
+    pub(super) fn next(&self) -> SilentConnection {
         let mut inner = lock(&self.0);
         inner.next_number += 1;
-        Place(Arc::new(Entry {
+        SilentConnection(Arc::new(Entry {
             connections: self.clone(),
             number: inner.next_number,
         }))
@@ -53,10 +53,10 @@ impl SilentConnections {
     }
 }
 
-impl Place {
-    /// Takes the place with the task that `spawn` starts.
+impl SilentConnection {
+    /// Adds the connection, with the task that `spawn` starts.
     pub(super) fn enter(&self, spawn: impl FnOnce() -> AbortHandle) {
-        // Under the lock: the task may run at once, and leaves only what has been entered.
+        // Under the lock: the task may run at once, and removes only an entry that was added.
         let mut inner = lock(&self.0.connections.0);
         inner.tasks.insert(self.0.number, spawn());
     }
@@ -74,28 +74,28 @@ impl Drop for Entry {
     }
 }
 
-/// The routes, as the service of one connection that leaves its place with the first request.
-pub(super) struct Reported {
+/// The routes, as the service of one connection that removes its entry at the first request.
+pub(super) struct FirstRequestService {
     routes: TowerToHyperService<Router>,
-    place: Place,
+    connection: SilentConnection,
 }
 
-impl Reported {
-    pub(super) fn new(router: Router, place: Place) -> Self {
+impl FirstRequestService {
+    pub(super) fn new(router: Router, connection: SilentConnection) -> Self {
         Self {
             routes: TowerToHyperService::new(router),
-            place,
+            connection,
         }
     }
 }
 
-impl Service<Request<Incoming>> for Reported {
+impl Service<Request<Incoming>> for FirstRequestService {
     type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
     type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.place.0.leave();
+        self.connection.0.leave();
         self.routes.call(request)
     }
 }

@@ -55,7 +55,8 @@ impl OwnedSession<'_> {
         self.store.fork_at(self.id, new_id, messages).await
     }
 
-    /// Removes the session and the sessions of its subagents. Returns `false` if it did not exist.
+    /// Removes the session and the sessions of its subagents. Returns the ids of the sessions that
+    /// existed.
     pub(crate) async fn delete(&self) -> Result<Vec<Arc<str>>> {
         let mut removed_ids = Vec::new();
         if self.owner.is_some() && self.state().await?.is_none() {

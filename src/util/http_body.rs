@@ -4,7 +4,7 @@ use reqwest::Response;
 
 use super::large;
 
-/// A body up to this size grows as it arrives; a larger body gets all its memory at once.
+/// A body up to this size grows as it arrives; a larger body moves to a buffer of its own.
 const GROWING: usize = 1024 * 1024;
 
 /// The most memory that a body gets before as much has arrived.

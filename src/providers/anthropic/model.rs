@@ -65,8 +65,9 @@ const COUNTED_FIELDS: &[&str] = &[
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
 /// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
 ///
-/// Names that are not Claude's belong to compatible servers, which get the settings unchanged. A
-/// clone is cheap.
+/// Names that are not Claude's belong to compatible servers, which get the settings unchanged.
+/// Thinking in the answers of compatible servers goes back to such servers only, and the thinking
+/// of Claude to Claude, on all of its platforms. A clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     connection: Connection,

@@ -23,6 +23,9 @@ use super::raw_parts::RawParts;
 /// A text with a signature is never joined with another one: the server checks that it comes back
 /// with the text it came with. Thoughts are joined up to the thought with a signature. A part that
 /// is neither text nor call is a block of its own, and so is an empty text with a signature.
+///
+/// The sources of the last text may arrive after the parts that follow it. These parts are buffered
+/// until the next text begins or the answer ends, so that the sources directly follow their text.
 pub(super) struct Parts {
     /// Marks the blocks that only the backend of this answer accepts.
     tag: Arc<str>,
@@ -120,7 +123,7 @@ impl Parts {
         }
     }
 
-    /// Ends the open part. Sources that arrive later belong to the next text.
+    /// Ends the answer. The sources so far become the sources of its last text.
     pub(super) fn finish(&mut self, out: &mut Events) -> Result<()> {
         self.end(out)?;
         let citations = std::mem::take(&mut self.citations);

@@ -10,7 +10,8 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
 /// sets another one, for a server that is reached through a proxy. Reasoning and other blocks of an
-/// answer go back to the dialect that they came from only.
+/// answer go back to the dialect that they came from only; among servers with the dialect
+/// [`compatible`](Self::compatible), to the server with the same [name](super::OpenAi::provider).
 ///
 /// ```
 /// use agentcore::providers::OpenAi;

@@ -94,7 +94,7 @@ pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
 }
 
 /// Messages without an id are different messages, and a message without a session gets the session
-/// of its chat.
+/// of its chat. Each message has a time.
 pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     for _ in 0..2 {
         let message = InboundMessage::new("telegram", "123", "u1", "hi");
