@@ -35,8 +35,8 @@ enum Phase {
     AfterAgent(PhaseFn<AgentState, AgentState>),
 }
 
-/// A hook made from a closure. One type for all phases, so that hooks of different phases fit in
-/// one array.
+/// A hook made from a closure, for one phase. Hooks of all phases have this type, so that they fit
+/// in one array.
 pub struct FnHook {
     name: String,
     phase: Phase,
@@ -60,7 +60,8 @@ impl fmt::Debug for FnHook {
     }
 }
 
-/// Creates a hook that runs once, before the loop: `|cx, state| async move { Ok(state) }`.
+/// Creates a hook that runs once, before the loop, as [`Hook::before_agent`]:
+/// `|cx, state| async move { Ok(state) }`.
 pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
@@ -70,7 +71,8 @@ where
     FnHook::new(name, Phase::BeforeAgent(Box::new(f)))
 }
 
-/// Creates a hook that runs before each model call, on a copy of the history:
+/// Creates a hook that runs before each model call, on a copy of the history, as
+/// [`Hook::modify_request`]:
 /// `|cx, messages| async move { Ok(messages) }`.
 pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
@@ -81,7 +83,7 @@ where
     FnHook::new(name, Phase::ModifyRequest(Box::new(f)))
 }
 
-/// Creates a hook around each model call:
+/// Creates a hook around each model call, as [`Hook::wrap_model_call`]:
 /// `|request, next| async move { next.run(request).await }`.
 pub fn wrap_model_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
@@ -92,7 +94,7 @@ where
     FnHook::new(name, Phase::WrapModelCall(Box::new(f)))
 }
 
-/// Creates a hook that runs before each tool call:
+/// Creates a hook that runs before each tool call, as [`Hook::pre_tool_use`]:
 /// `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
 ///
 /// ```
@@ -132,7 +134,8 @@ where
     FnHook::new(name, Phase::PreToolUse(Box::new(f)))
 }
 
-/// Creates a hook around each tool call: `|call, next| async move { next.run(call).await }`.
+/// Creates a hook around each tool call, as [`Hook::wrap_tool_call`]:
+/// `|call, next| async move { next.run(call).await }`.
 pub fn wrap_tool_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ToolCall, Next<ToolCall>) -> Fut + Send + Sync + 'static,
@@ -142,7 +145,8 @@ where
     FnHook::new(name, Phase::WrapToolCall(Box::new(f)))
 }
 
-/// Creates a hook that runs after each tool call: `|cx, call, result| async move { Ok(result) }`.
+/// Creates a hook that runs after each tool call, as [`Hook::post_tool_use`]:
+/// `|cx, call, result| async move { Ok(result) }`.
 pub fn post_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,

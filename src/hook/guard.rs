@@ -18,7 +18,8 @@ use super::hook::Hook;
 use super::phases::Phases;
 
 pin_project! {
-    /// A hook's future that fails when the hook itself, not what it wraps, takes too long.
+    /// The future of a hook's phase. It fails if the phase takes too long, not counting the time
+    /// inside `Next::run`.
     struct GuardedHook<'a, F> {
         // `None` only during the drop.
         #[pin]
@@ -65,10 +66,10 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             Poll::Pending => {}
         }
 
-        let is_inside = this
+        let is_in_next = this
             .runs_in_progress
-            .is_some_and(|counter| counter.load(Ordering::Relaxed) > 0);
-        let Some(timeout) = this.timeout.filter(|_| !is_inside) else {
+            .is_some_and(|count| count.load(Ordering::Relaxed) > 0);
+        let Some(timeout) = this.timeout.filter(|_| !is_in_next) else {
             *this.timer = None;
             return Poll::Pending;
         };
@@ -82,7 +83,8 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
     }
 }
 
-/// Awaits one phase of `hook`; its errors name the hook and the phase.
+/// Awaits one phase of `hook`. Errors, panics and an exceeded time limit become errors that name
+/// the hook and the phase.
 pub(crate) fn guard<T>(
     cx: &RunContext,
     hook: &dyn Hook,
@@ -95,7 +97,7 @@ pub(crate) fn guard<T>(
 /// Awaits a wrapping phase of `hook`, as [`guard`]. `runs_in_progress` counts its calls of
 /// [`Next::run`](super::Next::run) in progress.
 ///
-/// An error from `Next::run` that merely passes through keeps its own name.
+/// An error that the hook only passes on from `Next::run` is not attributed to the hook.
 pub(super) async fn guard_wrapping<T>(
     cx: &RunContext,
     hook: &dyn Hook,

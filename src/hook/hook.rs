@@ -18,9 +18,9 @@ use super::stop_decision::StopDecision;
 /// Code that runs at the phases of a run. The [module](crate::hook) describes the phases, their
 /// order, errors and cancellation.
 ///
-/// A phase takes a value and returns it, so the changes of a phase that fails are discarded. A
-/// clone is cheap: states and histories share their contents. One hook serves many runs at the same
-/// time; keep the data of a run in [`RunContext::values`], not in `self`.
+/// Most phases take a value and return it, so the changes of a phase that fails are discarded.
+/// Cloning these values is cheap: states and histories share their contents. One hook serves many
+/// runs at the same time; keep the data of a run in [`RunContext::values`], not in `self`.
 ///
 /// ```
 /// use agentcore::hook::Phases;
@@ -59,28 +59,29 @@ pub trait Hook: Send + Sync + 'static {
     /// Returns the hook's name, for errors and introspection.
     fn name(&self) -> &str;
 
-    /// Returns the description for introspection.
+    /// Returns the description for introspection. Defaults to an empty text.
     fn description(&self) -> &str {
         ""
     }
 
-    /// The phases that the hook takes part in. Its methods for other phases are never called.
-    /// Defaults to all phases.
+    /// Returns the phases that the hook takes part in. Its methods for other phases are never
+    /// called. Defaults to all phases.
     fn phases(&self) -> Phases {
         Phases::ALL
     }
 
     /// Returns the names of the tools that the hook registers: for introspection, for permission
     /// rules ([`check_tools`](Self::check_tools)), and for the
-    /// [`Prompter`](crate::model::Prompter), which runs before they are registered.
+    /// [`Prompter`](crate::model::Prompter), which runs before they are registered. Defaults to
+    /// none.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns the compactor that shortens a long history, if the hook provides one. Asked once,
+    /// Returns the compactor that shortens a long history, if the hook provides one. Called once,
     /// when the agent is built. If several hooks have one, the compactor of the last hook is used;
     /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes precedence over all of
-    /// them.
+    /// them. Defaults to `None`.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         None
     }
@@ -88,14 +89,14 @@ pub trait Hook: Send + Sync + 'static {
     /// Returns the absolute paths of files that the program designated as the agent's memory.
     /// Writing them needs no question, even if permission rules protect files of their names. In a
     /// child run, the rules of the parent runs protect them, unless they are memory there as well.
-    /// Asked once, when the agent is built.
+    /// Called once, when the agent is built. Defaults to none.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Compares the hook with the tools of the agent, when the agent is built; see
-    /// [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools), which is what a
-    /// hook with a gate calls.
+    /// Compares the hook with the tools of the agent, when the agent is built. A hook with a gate
+    /// calls [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools) of that
+    /// gate.
     ///
     /// # Errors
     ///
@@ -105,8 +106,8 @@ pub trait Hook: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Runs once, before the loop: to set up, register tools with [`AgentState::register_tool`], or
-    /// load data.
+    /// Runs once, before the loop. A hook can load data here, or register tools with
+    /// [`AgentState::register_tool`].
     async fn before_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)
     }
@@ -126,7 +127,8 @@ pub trait Hook: Send + Sync + 'static {
         next.run(request).await
     }
 
-    /// Runs before each tool call: to decide about it, or change its arguments.
+    /// Runs before each tool call. Returns a decision about the call, and the arguments that
+    /// replace its arguments, if there are any.
     async fn pre_tool_use(&self, _cx: &RunContext, _call: &ToolCall) -> Result<ToolDecision> {
         Ok(ToolDecision::proceed())
     }
@@ -137,7 +139,8 @@ pub trait Hook: Send + Sync + 'static {
         next.run(call).await
     }
 
-    /// Runs after each tool call: to read, change or [suppress](ToolResult::suppressed) its result.
+    /// Runs after each tool call. Returns the result of the call, unchanged, changed or
+    /// [suppressed](ToolResult::suppressed).
     async fn post_tool_use(
         &self,
         _cx: &RunContext,
@@ -147,9 +150,10 @@ pub trait Hook: Send + Sync + 'static {
         Ok(result)
     }
 
-    /// Runs when an answer has no tool calls and the run would end: returns [`StopDecision::Stop`]
-    /// to end it, or a message to continue with. Not called for an answer that was refused, cut off
-    /// or empty, or that does not match the requested schema.
+    /// Runs when an answer has no tool calls and the run would end. Returns [`StopDecision::Stop`]
+    /// to end it, or a message to continue with. Not called while a message for the model waits,
+    /// nor for an answer that was refused, cut off or empty, or that does not match the requested
+    /// schema.
     async fn before_stop(
         &self,
         _cx: &RunContext,

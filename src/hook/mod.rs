@@ -13,8 +13,8 @@
 //! # let _ = log;
 //! ```
 //!
-//! A closure that shares state with the rest of the program takes it by a `_with` function, which
-//! gives every call a clone:
+//! For a closure that shares state with the rest of the program, each function has a variant that
+//! ends in `_with` and passes a clone of the state to every call:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,10 +41,10 @@
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
 //! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
 //! | [`before_stop`] | when an answer has no tool calls | continue with a message |
-//! | [`after_agent`] | once, after the loop, however it ended; not if it did not begin | change the state |
+//! | [`after_agent`] | once, after the loop, however it ended; not if it never began | change the state |
 //!
-//! The token stream lies below them. A `wrap_model_call` hook reaches it by passing on a request
-//! with [`map_events`](crate::ModelRequest::map_events):
+//! A `wrap_model_call` hook can also read and change the token stream of an answer. It passes on a
+//! request with [`map_events`](crate::ModelRequest::map_events):
 //!
 //! ```
 //! use agentcore::{ModelEvent, hook};

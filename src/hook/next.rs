@@ -1,4 +1,4 @@
-//! The chain of hooks around a call, and its remainder, [`Next`].
+//! The chain of hooks around a call, and [`Next`], which runs the remaining ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::phases::Phases;
 pub trait Step: sealed::Sealed + Sized + Send + 'static {
     /// The result of the step.
     type Output: Send + 'static;
-    /// The phase that wraps it.
+    /// The phase that wraps the step.
     #[doc(hidden)]
     const PHASE: Phases;
 
@@ -67,7 +67,7 @@ pub(crate) struct HookChain<T: Step> {
 }
 
 impl<T: Step> HookChain<T> {
-    /// Runs the hooks and the core once; the core alone without hooks.
+    /// Runs the hooks around the core, or the core alone if there are no hooks.
     pub(crate) fn run(self, step: T) -> BoxFuture<'static, Result<T::Output>> {
         if self.hooks.is_empty() {
             return (self.core)(self.context, step);
@@ -138,7 +138,7 @@ impl<T: Step> Next<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels what it runs.
+    /// Dropping the future cancels the inner hooks and the call.
     pub async fn run(&self, step: T) -> Result<T::Output> {
         let is_repeated = self.hook_use.runs.fetch_add(1, Ordering::Relaxed) > 0;
         if is_repeated && !self.chain.is_repeatable {

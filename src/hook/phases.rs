@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of phases. The loop skips the phases a hook leaves out, at no cost.
+/// A set of phases. A phase that no hook of an agent takes part in costs nothing.
 ///
 /// ```
 /// use agentcore::hook::Phases;
@@ -48,7 +48,7 @@ impl Phases {
         (Self::AFTER_AGENT, "after_agent"),
     ];
 
-    /// Returns `true` if all of `other` is in it.
+    /// Returns `true` if the set has all phases of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -58,7 +58,7 @@ impl Phases {
         self.names().next().unwrap_or_default()
     }
 
-    /// Returns the names of its phases, in the order they run.
+    /// Returns the names of the phases in the set, in the order they run.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .into_iter()

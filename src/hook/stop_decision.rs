@@ -6,7 +6,7 @@ use crate::message::Message;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StopDecision {
-    /// The run may end.
+    /// The run ends, unless another hook continues it.
     Stop,
     /// The run continues with this message for the model.
     Continue(Message),

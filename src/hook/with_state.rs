@@ -13,8 +13,8 @@ use super::fn_hook::{self, FnHook};
 use super::next::Next;
 use super::stop_decision::StopDecision;
 
-/// [`before_agent`](super::before_agent) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`before_agent`](super::before_agent), for a closure that receives a clone of `state` as
+/// its first argument.
 pub fn before_agent_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -26,8 +26,8 @@ where
     })
 }
 
-/// [`modify_request`](super::modify_request) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`modify_request`](super::modify_request), for a closure that receives a clone of `state`
+/// as its first argument.
 pub fn modify_request_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -37,8 +37,8 @@ where
     fn_hook::modify_request(name, move |cx, messages| f(state.clone(), cx, messages))
 }
 
-/// [`wrap_model_call`](super::wrap_model_call) with a clone of `state` as the first argument of
-/// every call.
+/// Like [`wrap_model_call`](super::wrap_model_call), for a closure that receives a clone of `state`
+/// as its first argument.
 pub fn wrap_model_call_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -48,8 +48,8 @@ where
     fn_hook::wrap_model_call(name, move |request, next| f(state.clone(), request, next))
 }
 
-/// [`pre_tool_use`](super::pre_tool_use) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`pre_tool_use`](super::pre_tool_use), for a closure that receives a clone of `state` as
+/// its first argument.
 pub fn pre_tool_use_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -59,8 +59,8 @@ where
     fn_hook::pre_tool_use(name, move |cx, call| f(state.clone(), cx, call))
 }
 
-/// [`wrap_tool_call`](super::wrap_tool_call) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`wrap_tool_call`](super::wrap_tool_call), for a closure that receives a clone of `state`
+/// as its first argument.
 pub fn wrap_tool_call_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -70,8 +70,8 @@ where
     fn_hook::wrap_tool_call(name, move |call, next| f(state.clone(), call, next))
 }
 
-/// [`post_tool_use`](super::post_tool_use) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`post_tool_use`](super::post_tool_use), for a closure that receives a clone of `state` as
+/// its first argument.
 pub fn post_tool_use_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -83,8 +83,8 @@ where
     })
 }
 
-/// [`before_stop`](super::before_stop) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`before_stop`](super::before_stop), for a closure that receives a clone of `state` as its
+/// first argument.
 pub fn before_stop_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
@@ -94,8 +94,8 @@ where
     fn_hook::before_stop(name, move |cx, response| f(state.clone(), cx, response))
 }
 
-/// [`after_agent`](super::after_agent) with a clone of `state` as the first argument of every
-/// call.
+/// Like [`after_agent`](super::after_agent), for a closure that receives a clone of `state` as its
+/// first argument.
 pub fn after_agent_with<S, F, Fut>(name: impl Into<String>, state: S, f: F) -> FnHook
 where
     S: Clone + Send + Sync + 'static,
