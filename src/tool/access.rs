@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The kind of effect a tool has on the world. Only [`None`](Self::None) and
-/// [`ReadOnly`](Self::ReadOnly) are allowed in plan mode; calls of the others are stored when they
-/// begin, because they may have had an effect if their run ends before their result is stored.
+/// The kind of effect that calls of a tool have.
+///
+/// Only [`None`](Self::None) and [`ReadOnly`](Self::ReadOnly) are allowed in plan mode. For all
+/// other kinds, the start of a call is stored before the tool runs: if the run ends before the
+/// result is stored, the call may have had an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SideEffect {
-    /// None: a pure computation.
+    /// The tool computes and has no effect.
     None,
     /// The tool reads files or other local data.
     ReadOnly,
@@ -32,7 +34,7 @@ impl SideEffect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Concurrency {
-    /// The call runs in parallel with its neighbors.
+    /// The call runs in parallel with the calls before and after it that allow this.
     #[default]
     Parallel,
     /// The call never runs in parallel with other calls of the turn.

@@ -29,14 +29,15 @@ pub(crate) enum AnswerForm {
     Permission,
     /// A text.
     Text,
-    /// One of these, or a text.
+    /// One or several of these choices, or a text.
     Choice(Choices),
 }
 
-/// The run as seen from one tool call. Runs implement it, and the context outside of any run.
+/// The run of a tool call, as its context uses it. Implemented by calls in a run and by contexts
+/// outside any run.
 ///
-/// It is `Any`, so that a run can recognize its own context: a child run needs more of its parent
-/// than a trait in this folder can name.
+/// It is `Any`, so that a child run can downcast it to the call of its parent run: this folder
+/// cannot name that type.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;
@@ -44,10 +45,10 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn forward(&self, message: SdkMessage);
     /// Sends a warning to the reader, unless the run has sent it before.
     fn warn_once(&self, text: &str);
-    /// Ready when the reader has taken everything emitted so far.
+    /// Completes when the reader has taken all messages emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
     fn ask(&self, question: String, form: AnswerForm) -> BoxFuture<'_, Answer>;
-    /// Calls `f` on the state, or, when not `live`, on a copy that is discarded.
+    /// Calls `f` on the state, or, if `live` is false, on a copy that is discarded.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn user_id(&self) -> Option<Arc<str>>;
@@ -64,18 +65,20 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn readable(&self) -> PathFilter;
     fn denied_paths(&self) -> Vec<DeniedPath>;
     fn tasks(&self) -> BackgroundTasks;
-    /// Returns the limit of the call's result.
+    /// Returns the limit of the call's result in bytes.
     fn max_result_bytes(&self) -> usize;
-    /// Ready when the call may list or search a whole folder; the wait counts against no timeout.
+    /// Completes when the call may list or search a whole folder. The wait does not count against
+    /// the call's timeout.
     fn load_permit(&self) -> BoxFuture<'_, LoadPermit>;
     /// Restarts the timeout of the call.
     fn restart_timeout(&self);
 }
 
-/// The context of a tool call: its run's data, and its connection to the reader and the user.
+/// The context of a tool call: the data of its run, and the connection to the reader and the user.
 ///
-/// Cheap to clone and `'static`: a tool may move one into tasks of its own. After the call has
-/// ended such a clone still works, but no longer changes anything.
+/// It is cheap to clone and `'static`, so that a tool can move a clone into a task. After the call
+/// has ended, a clone reports no progress, its questions stay unanswered, and its changes of the
+/// state are discarded.
 #[derive(Clone)]
 pub struct ToolContext {
     host: Arc<dyn ToolHost>,
@@ -135,7 +138,7 @@ impl ToolContext {
         &self.call.id
     }
 
-    /// Returns the name the tool was called by.
+    /// Returns the name by which the tool was called.
     pub fn tool_name(&self) -> &str {
         &self.call.name
     }
@@ -150,9 +153,8 @@ impl ToolContext {
         self.host.run_id()
     }
 
-    /// Reports progress: a `tool_progress` message with this `data`, and the call's timeout
-    /// starts over. Waits until the reader has taken what was sent, so that a tool cannot run
-    /// ahead of it.
+    /// Emits a `tool_progress` message with `data` and restarts the call's timeout. Waits until the
+    /// reader has taken all messages emitted so far, so that a tool cannot run ahead of its reader.
     pub async fn progress(&self, data: impl Into<Value> + Send) {
         if self.is_live() {
             self.host.restart_timeout();
@@ -163,9 +165,10 @@ impl ToolContext {
         }
     }
 
-    /// Passes on a message of a run inside this call, such as a subagent's, with
+    /// Forwards a message of a run inside this call, such as a subagent's, with
     /// `parent_tool_use_id` set, and waits until the reader has taken it. An `init` becomes a
-    /// `task_started` and a `result` a `task_notification`, because a stream has one of each.
+    /// `task_started` and a `result` a `task_notification`, because a stream has only one `init`
+    /// and one `result`.
     pub async fn forward(&self, message: SdkMessage) {
         if self.is_live() {
             self.host.restart_timeout();
@@ -208,7 +211,7 @@ impl ToolContext {
 
     /// Runs `f` on the run's state. Not async, so the lock is never held across an await.
     ///
-    /// After the call has ended `f` gets a copy that is discarded.
+    /// After the call has ended, `f` receives a copy that is discarded.
     ///
     /// # Panics
     ///
@@ -218,7 +221,8 @@ impl ToolContext {
         view_once(f, |f| self.host.with_state(self.is_live(), f))
     }
 
-    /// Returns the value of type `T` that the caller gave to the run, or a hook put there.
+    /// Returns the value of type `T` that the caller gave to the run, or that a hook or tool
+    /// stored.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.host.values().get()
     }
@@ -233,7 +237,7 @@ impl ToolContext {
         self.host.depth()
     }
 
-    /// Sends a warning to the reader of the run, unless it has sent it before.
+    /// Sends a warning to the reader of the run, unless the run has sent it before.
     pub(crate) fn warn_once(&self, text: &str) {
         self.host.warn_once(text);
     }
@@ -253,7 +257,7 @@ impl ToolContext {
         self.host.tools()
     }
 
-    /// Returns the current permission mode; outside any run the default one.
+    /// Returns the current permission mode; [`PermissionMode::Default`] outside any run.
     pub fn permission_mode(&self) -> PermissionMode {
         self.host.permission_mode()
     }
@@ -283,9 +287,10 @@ impl ToolContext {
         self.host.tasks()
     }
 
-    /// Returns the limit of the call's result in bytes, beyond which it is cut: its part of what
-    /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes) allows the calls of an answer.
-    /// [`usize::MAX`] outside any run. A tool need not load more than that.
+    /// Returns the limit of the call's result in bytes; a longer result is cut. It is the share of
+    /// this call in the limit for all calls of an answer
+    /// ([`max_result_bytes`](crate::AgentBuilder::max_result_bytes)), and [`usize::MAX`] outside
+    /// any run. A tool need not load more bytes than this.
     pub fn max_result_bytes(&self) -> usize {
         self.host.max_result_bytes()
     }
@@ -296,14 +301,14 @@ impl ToolContext {
         self.host.load_permit().await
     }
 
-    /// Restarts the call's timeout, for a call that works without progress to report.
+    /// Restarts the call's timeout. Use it while a call works and has no progress to report.
     pub fn keep_alive(&self) {
         if self.is_live() {
             self.host.restart_timeout();
         }
     }
 
-    /// Returns a token that is cancelled when the call ends. Give it to background work.
+    /// Returns a token that is cancelled when the call ends. Pass it to work that the tool spawns.
     pub fn cancellation(&self) -> &Cancellation {
         &self.cancellation
     }

@@ -6,11 +6,11 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// No decision. The call runs unless another hook or gate decides otherwise.
+    /// No decision. Other hooks, gates and the permission mode decide.
     #[default]
     Continue,
-    /// The call needs no question. From a hook it answers the question of a mode, never one of a
-    /// rule or of another hook.
+    /// The call needs no question. The verdict of a hook answers a question of the mode, but no
+    /// question of a rule or of another hook.
     Allow,
     /// A person has to answer this question first.
     Ask {
@@ -22,27 +22,27 @@ pub enum Verdict {
     /// The call does not run, and the model reads the reason.
     Deny(String),
     /// The call does not run, and the run ends: with
-    /// [`HookStopped`](crate::ExitReason::HookStopped) when a hook decides so, with
-    /// [`Interrupted`](crate::ExitReason::Interrupted) when a gate does.
+    /// [`HookStopped`](crate::ExitReason::HookStopped) if a hook returns the verdict, with
+    /// [`Interrupted`](crate::ExitReason::Interrupted) if a gate does.
     Stop(String),
 }
 
-/// The origin of a question about a call, weakest first: of several questions the strongest is
-/// asked, and its answer is the answer to all.
+/// The origin of a question about a call, weakest first. If a call has several questions, only the
+/// strongest is asked, and its answer applies to all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AskOrigin {
     /// A gate asks because nothing allows the call. A hook's [`Verdict::Allow`] answers it.
     #[default]
     Mode,
-    /// A hook asks. A question of the mode that a hook returns counts as one of the hook.
+    /// A hook asks. A hook that returns the origin `Mode` counts as `Hook`.
     Hook,
     /// A rule asks.
     Rule,
 }
 
 impl Verdict {
-    /// Returns the stronger of two; the first when they are equally strong.
+    /// Returns the stronger of two verdicts, or `self` if they are equally strong.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         if other.strength() > self.strength() {
@@ -78,9 +78,9 @@ impl Verdict {
 pub struct ToolDecision {
     /// The verdict on the call.
     pub verdict: Verdict,
-    /// Arguments instead of the model's.
+    /// The arguments that replace the arguments of the call, if there are any.
     pub args: Option<Value>,
-    /// Text added to the result for the model.
+    /// A text for the model that is added to the result of the call, if there is one.
     pub context: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl ToolDecision {
         Self::ask_from(question.into(), AskOrigin::Rule)
     }
 
-    /// Denies the call and ends the run with this reason.
+    /// Denies the call with this reason and ends the run.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self::of(Verdict::Stop(reason.into()))
     }

@@ -23,10 +23,10 @@ use super::tool::Tool;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum PermissionMode {
-    /// Ask for what no rule allows.
+    /// Calls that no rule allows need a question.
     #[default]
     Default,
-    /// Only tools that read are allowed.
+    /// Only tools that are [read-only](super::SideEffect::is_read_only) are allowed.
     Plan,
     /// Edits inside the workspace need no question.
     AcceptEdits,
@@ -89,11 +89,11 @@ impl FromStr for PermissionMode {
 pub struct GateRequest {
     /// The call with its final arguments.
     pub call: ToolCall,
-    /// The tool it would run.
+    /// The tool that the call would run.
     pub tool: Arc<dyn Tool>,
     /// The current permission mode.
     pub mode: PermissionMode,
-    /// The session, for grants that last as long as it.
+    /// The session, for grants that last as long as the session.
     pub session_id: Arc<str>,
     /// The absolute paths of files that the agent may write although such files are protected,
     /// because the program made them its memory
@@ -129,8 +129,8 @@ impl fmt::Debug for GateRequest {
     }
 }
 
-/// Decides whether a call may run. It is the last check before the call runs, on its final
-/// arguments.
+/// A gate that decides whether a call may run. It is the last check before the call runs, on its
+/// final arguments.
 ///
 /// ```
 /// use agentcore::tool::{GateRequest, PermissionGate};
@@ -150,16 +150,16 @@ impl fmt::Debug for GateRequest {
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Checks a call. A call whose arguments the decision changes is checked against its schema
-    /// again, and shown to the other gates.
+    /// Checks a call. If the decision changes the arguments, they are checked against the schema
+    /// again, and the other gates check the changed call.
     ///
     /// # Errors
     ///
-    /// An error denies the call, with its text as the reason. So does a panic.
+    /// An error or a panic denies the call, with its text as the reason.
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
-    /// Returns the filter for files that a permitted call may show in searches and listings. It
-    /// excludes files whose reading is denied or needs a question. Defaults to all files.
+    /// Returns the filter for files that a permitted call may show in searches and listings. The
+    /// filter excludes files whose reading is denied or needs a question. Defaults to all files.
     fn readable(&self, _request: &GateRequest) -> PathFilter {
         PathFilter::all()
     }
@@ -172,8 +172,8 @@ pub trait PermissionGate: Send + Sync + 'static {
     }
 
     /// Returns the reason why [`check`](Self::check) does not allow a call, in more detail than in
-    /// the message for the model: the deciding rule and its source. For programs and people; `None`
-    /// unless a gate implements it.
+    /// the message for the model: the deciding rule and its source. It is for programs and people.
+    /// Defaults to `None`.
     fn explain(&self, _request: &GateRequest) -> Option<String> {
         None
     }
@@ -190,7 +190,8 @@ pub trait PermissionGate: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Remembers the answer [`Answer::AllowForSession`] to a question about this call.
+    /// Stores the answer [`Answer::AllowForSession`] to a question about this call, so that calls
+    /// like it need no question in this session. The provided method stores nothing.
     ///
     /// # Errors
     ///
@@ -200,7 +201,7 @@ pub trait PermissionGate: Send + Sync + 'static {
     }
 }
 
-/// Allows every call: the default of an agent whose tools are all its own.
+/// A gate that allows every call. It is the default gate of an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowAll;
 
@@ -217,17 +218,19 @@ impl PermissionGate for AllowAll {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// Yes, this once.
+    /// The call is allowed once.
     Allow,
-    /// Yes, and the same again in this session.
+    /// The call is allowed, and calls like it for the rest of the session: those that the
+    /// [gate](PermissionGate::grant) considers like it, or, for the question of a hook, calls with
+    /// the same question and the same arguments.
     AllowForSession,
-    /// Yes, this once, with these arguments instead. The arguments are checked like the arguments
-    /// of any call: the schema, the hooks, the mode and the gate may refuse them, but ask no
-    /// further question. The history still has the arguments that the model wrote. If this answers
+    /// The call is allowed once, with these arguments instead of its own. They are checked like the
+    /// arguments of any call: the schema, the hooks, the mode and the gate may refuse them, but ask
+    /// no further question. The history still has the arguments that the model wrote. In answer to
     /// a question of a tool ([`ToolContext::ask`](crate::ToolContext::ask)), the tool interprets
     /// the arguments.
     Edit(Value),
-    /// No, and the model reads why, up to 10,000 characters.
+    /// The call is denied. The model reads the reason, up to 10,000 characters.
     Deny(String),
     /// A reply in the person's own words, which is the result of the call: the tool does not run.
     /// In answer to a question of a tool ([`ToolContext::ask`](crate::ToolContext::ask)), the tool
@@ -253,7 +256,7 @@ impl Answer {
     }
 }
 
-/// Answers questions by a callback: a dialog, a chat, a policy service.
+/// A callback that answers questions, for example by a dialog, a chat or a policy service.
 ///
 /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the time of an answer.
 /// The future is dropped when that time is up and when the run is stopped or dropped. A panic

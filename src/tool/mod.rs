@@ -23,28 +23,27 @@
 //!
 //! # Execution
 //!
-//! Arguments are parsed, passed to the `pre_tool_use` hooks, checked against the schema, passed to
-//! the permission gate and only then, inside the `wrap_tool_call` hooks, to [`Tool::execute`]. A
-//! call that fails, panics or outlives its timeout becomes an error result the model reads; the run
-//! continues.
+//! Arguments are parsed, passed to the `pre_tool_use` hooks, checked against the schema and passed
+//! to the permission gate. If no question is left to ask, [`Tool::execute`] then runs inside the
+//! `wrap_tool_call` hooks. A call that fails, panics or exceeds its timeout has an error result,
+//! which the model reads; the run continues.
 //!
 //! # Argument schemas
 //!
-//! Arguments are checked against a subset of JSON Schema draft 2020-12, read straight from the
-//! tool's schema:
+//! Arguments are checked against the tool's schema by a subset of JSON Schema draft 2020-12:
 //!
-//! | about | keywords |
+//! | value | keywords |
 //! |---|---|
-//! | any value | `type` (one or many; `integer` takes `1.0`), `nullable`, `enum`, `const` |
+//! | any | `type` (one or a list; `integer` accepts `1.0`), `nullable`, `enum`, `const` |
 //! | objects | `properties`, `required`, `additionalProperties`, `minProperties`, `maxProperties`, `dependentRequired` |
 //! | arrays | `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` |
 //! | strings | `minLength`, `maxLength`, in characters |
 //! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` |
 //! | schemas | `anyOf`, `oneOf`, `allOf`, `not`, `$ref` within the document, `true`, `false` |
 //!
-//! Everything else is ignored, `pattern` and `format` among it: a tool whose arguments must have a
-//! certain spelling checks that itself. Next to `patternProperties`, `additionalProperties` is
-//! ignored too, since no pattern is matched.
+//! All other keywords are ignored, including `pattern` and `format`: a tool whose arguments must
+//! match a pattern checks them itself. `additionalProperties` is ignored in a schema that has
+//! `patternProperties`, because patterns are not matched.
 
 mod access;
 mod asking;

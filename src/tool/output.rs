@@ -20,7 +20,7 @@ pub struct ToolOutput {
     pub details: Option<Value>,
     /// Text for the user instead of `content`.
     pub display: Option<String>,
-    /// True if none of it should be shown to the user.
+    /// True if the output should not be shown to the user.
     pub silent: bool,
     /// True if the work continues and its outcome will arrive later.
     pub is_async: bool,
@@ -35,8 +35,9 @@ impl ToolOutput {
         }
     }
 
-    /// Creates the output of a failed call, for a failure with a display text or with content other
-    /// than text. Otherwise return an `Err`; [`ToolError`] has details as well.
+    /// Creates the output of a failed call. Use it for a failure with a display text or with
+    /// content other than text. For any other failure return an `Err`: a [`ToolError`] if there are
+    /// details.
     pub fn error(content: impl Into<Content>) -> Self {
         Self {
             is_error: true,
@@ -86,7 +87,8 @@ impl ToolOutput {
     }
 }
 
-/// An error result keeps content that is more than text as it is; text begins with `Error: `.
+/// Creates the result of a failed call. Content with parts other than text stays as it is; text
+/// begins with `Error: `.
 fn failed(call: &ToolCall, content: Content) -> ToolResult {
     if content.parts().iter().all(|part| part.as_text().is_some()) {
         return ToolResult::failed(call, content.text());
@@ -205,18 +207,18 @@ pub struct ToolError {
     question: Option<UnansweredQuestion>,
 }
 
-/// A question of a tool that got no answer.
+/// A question of a tool that was not answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnansweredQuestion {
     pub(crate) text: String,
     /// `true` if the answer is a text, `false` if it allows or denies the call.
     pub(crate) expects_text: bool,
-    /// Texts for the model that are added to the late answer.
+    /// Texts for the model that are added to the later answer.
     pub(crate) context: Vec<String>,
 }
 
 impl UnansweredQuestion {
-    /// A question whose answer allows or denies the call.
+    /// Creates a question whose answer allows or denies the call.
     pub(crate) fn permission(text: String) -> Self {
         Self {
             text,
@@ -225,7 +227,7 @@ impl UnansweredQuestion {
         }
     }
 
-    /// The bytes of its texts.
+    /// Returns the size of the texts in bytes.
     pub(crate) fn text_len(&self) -> usize {
         self.text.len() + self.context.iter().map(String::len).sum::<usize>()
     }
@@ -248,13 +250,17 @@ impl ToolError {
         self
     }
 
-    /// Sets the question that the tool could not get an answer to. With
+    /// Sets the question that was not answered. With
     /// [`OnUnanswered::Park`](crate::OnUnanswered::Park), the call waits for the answer instead of
-    /// failing: [`Decision::reply`](crate::Decision::reply) is its result, and if the call is
-    /// allowed, the tool runs again from its beginning, and
-    /// [`ToolContext::ask`](crate::ToolContext::ask) answers the same question with yes, once.
-    /// Hooks of [`post_tool_use`](crate::Hook::post_tool_use) do not receive the failure of a call
-    /// that waits. The question is redacted and limited as a result is.
+    /// failing, and `post_tool_use` hooks do not receive its failure. A later decision is applied
+    /// as follows:
+    ///
+    /// * [`Decision::reply`](crate::Decision::reply): the reply is the result of the call.
+    /// * [`Decision::allow`](crate::Decision::allow): the tool runs again from its beginning, and
+    ///   [`ToolContext::ask`](crate::ToolContext::ask) returns
+    ///   [`Answer::Allow`](crate::Answer::Allow) for the same question, once.
+    ///
+    /// The question is redacted and limited like a result.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
         self.question = Some(UnansweredQuestion::permission(question.into()));
@@ -272,7 +278,7 @@ impl ToolError {
         self
     }
 
-    /// Adds a text for the model to the late answer to the question, if there is a question.
+    /// Adds a text for the model to the later answer to the question, if there is a question.
     #[cfg(feature = "tools")]
     pub(crate) fn with_question_context(mut self, text: String) -> Self {
         if let Some(question) = &mut self.question {
@@ -281,17 +287,17 @@ impl ToolError {
         self
     }
 
-    /// Returns the question without an answer.
+    /// Returns the question that was not answered, if there is one.
     pub fn question(&self) -> Option<&str> {
         self.question.as_ref().map(|question| &*question.text)
     }
 
-    /// Returns the text.
+    /// Returns the text for the model.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the data.
+    /// Returns the data for programs.
     pub fn details(&self) -> Option<&Value> {
         self.details.as_ref()
     }

@@ -8,8 +8,8 @@ use crate::error::Result;
 
 use super::tool::Tool;
 
-/// A source of tools that may change them during a run: a server that others register tools with,
-/// or a peer that offers its own.
+/// A source of tools that may change during a run: a server that other programs register tools
+/// with, or a peer that offers its own tools, such as an MCP server.
 ///
 /// The loop reads the tools before each turn, so a new tool is callable in the next turn and a
 /// removed tool is no longer offered. A call in progress still runs its tool to the end.
@@ -43,21 +43,23 @@ use super::tool::Tool;
 /// ```
 #[async_trait]
 pub trait ToolSource: Send + Sync + 'static {
-    /// Returns the source's name in warnings.
+    /// Returns the source's name, for warnings.
     fn name(&self) -> &str;
 
-    /// Returns the tools it offers now.
+    /// Returns the tools that the source offers now.
     ///
     /// # Errors
     ///
     /// Returns an error if the source cannot be reached. The run continues: the error is emitted as
-    /// a warning, the earlier tools of the source stay, and it is asked again before the next turn.
+    /// a warning, the earlier tools of the source stay, and the source is asked again before the
+    /// next turn.
     /// A panic and a call that exceeds
     /// [`tool_source_timeout`](crate::AgentBuilder::tool_source_timeout) count as errors.
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
 
-    /// Returns a number that changes with the tools, which are read again only when it differs. It
-    /// must be cheap. `None` means that the source is asked every turn.
+    /// Returns a number that changes whenever the tools change: they are read again only if it
+    /// differs from the last one. It is called before each turn and must be quick. Defaults to
+    /// `None`: the tools are read before each turn.
     fn version(&self) -> Option<u64> {
         None
     }

@@ -15,8 +15,8 @@ use super::output::ToolOutput;
 
 /// A tool that the model can call.
 ///
-/// One instance serves many calls and many runs at once. It receives its dependencies when it is
-/// made; the data of one run is in the [`ToolContext`].
+/// One instance serves many calls and many runs at once. A tool holds its own dependencies, such
+/// as a client; the data of one run is in the [`ToolContext`].
 ///
 /// ```
 /// use agentcore::{BoxError, Tool, ToolContext, ToolOutput, async_trait};
@@ -66,50 +66,53 @@ use super::output::ToolOutput;
     note = "a hand-written `impl Tool for ..` needs `#[agentcore::async_trait]` above it"
 )]
 pub trait Tool: Send + Sync + 'static {
-    /// Returns the name the model calls: `[A-Za-z0-9_-]{1,64}`.
+    /// Returns the name by which the model calls the tool: `[A-Za-z0-9_-]{1,64}`.
     fn name(&self) -> &str;
 
     /// Returns the description for the model: what the tool does and when to use it.
     fn description(&self) -> &str;
 
-    /// Returns the JSON Schema of its arguments: an object schema.
+    /// Returns the JSON Schema of the arguments, an object schema.
     fn parameters(&self) -> &Value;
 
-    /// The kind of effect the tool has. Defaults to [`SideEffect::Mutating`]; plan mode permits
-    /// only tools that are read-only.
+    /// Returns the kind of effect that a call has. Defaults to [`SideEffect::Mutating`]. Plan mode
+    /// permits only tools that are read-only.
     fn side_effect(&self) -> SideEffect {
         SideEffect::Mutating
     }
 
-    /// Returns the concurrency with other calls of the same turn. Defaults to
-    /// [`Concurrency::Parallel`].
+    /// Returns [`Concurrency::Exclusive`] if a call must not run at the same time as other calls of
+    /// its turn. Defaults to [`Concurrency::Parallel`].
     fn concurrency(&self) -> Concurrency {
         Concurrency::Parallel
     }
 
-    /// The time a call may run without progress; `None` means the agent's default.
+    /// Returns the time that a call may run without progress. Defaults to `None`, which is
+    /// [`AgentBuilder::tool_timeout`](crate::AgentBuilder::tool_timeout).
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
     /// Returns `true` if a call may be executed twice without harm. Defaults to `false`.
     ///
-    /// Only a call of an idempotent tool may be repeated by a hook, and only such a call is
-    /// executed again when its session continues after a run that ended before the call's result
-    /// was stored. A call that had not begun is not executed then, unless its tool is read-only,
-    /// because the start of such a call is not stored.
+    /// Calls of an idempotent tool may be executed again in two cases:
+    ///
+    /// * A hook calls [`Next::run`](crate::Next::run) a second time.
+    /// * The run ended before the call's result was stored, and the session continues. A call that
+    ///   had not begun is not executed then. The start of a read-only call is not stored, so such a
+    ///   call is executed in any case.
     fn is_idempotent(&self) -> bool {
         false
     }
 
-    /// Returns `true` if its calls start or control agents. Subagents do not have such tools,
-    /// unless their definition lists them. Defaults to `false`.
+    /// Returns `true` if calls of the tool start or control agents. Subagents do not have such
+    /// tools, unless their definition lists them. Defaults to `false`.
     fn starts_agents(&self) -> bool {
         false
     }
 
-    /// Returns the names of the agents that its calls can start, for the `system/init` message of a
-    /// run. Defaults to none.
+    /// Returns the names of the agents that calls of the tool can start, for the `system/init`
+    /// message of a run. Defaults to none.
     fn agents(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
@@ -120,13 +123,13 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns the shell that runs the commands among the accesses, for permission rules, which
-    /// read them as this shell does. Defaults to [`Shell::Posix`].
+    /// Returns the shell that runs the commands among the accesses. Permission rules parse the
+    /// commands by the grammar of this shell. Defaults to [`Shell::Posix`].
     fn shell(&self) -> Shell {
         Shell::default()
     }
 
-    /// Runs the call. `args` has been checked against [`parameters`](Tool::parameters).
+    /// Executes a call. The loop has checked `args` against [`parameters`](Tool::parameters).
     ///
     /// # Errors
     ///
