@@ -1,4 +1,4 @@
-//! The agent itself.
+//! [`Agent`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::builder::AgentBuilder;
 use super::info::{AgentInfo, HookInfo};
 use super::session::Session;
 
-/// A model with tools, hooks and limits. It serves any number of runs at once. Cheap to clone;
-/// clones are the same agent.
+/// A model with tools, hooks and limits. It serves any number of runs at once. It is cheap to
+/// clone: clones share one agent.
 #[derive(Clone)]
 pub struct Agent(Arc<Config>);
 
@@ -38,7 +38,7 @@ impl Agent {
         self.0.settings.budget.duration
     }
 
-    /// Creates a builder for an agent of `model`, as [`AgentBuilder::new`].
+    /// Creates a builder for an agent that calls `model`, as [`AgentBuilder::new`].
     ///
     /// ```
     /// use agentcore::Agent;
@@ -82,8 +82,8 @@ impl Agent {
         self.new_session().unkept().run(input)
     }
 
-    /// Returns the session with this id, to start it or to continue it. If the id is empty, the
-    /// session gets a random one.
+    /// Returns a handle of the session with this id, to start the session or to continue it. An
+    /// empty id is replaced by a random one.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -106,8 +106,8 @@ impl Agent {
         Session::new(self.clone(), id)
     }
 
-    /// Returns a new session with a random id. Unlike the session of [`run`](Self::run) it is
-    /// stored, so that it can be continued.
+    /// Returns a handle of a new session with a random id. Unlike the session of
+    /// [`run`](Self::run), it is stored, so that it can be continued.
     ///
     /// ```
     /// use agentcore::Agent;
@@ -127,7 +127,7 @@ impl Agent {
     }
 
     /// Returns the sessions of the agent's store, the most recently written first. Sessions of
-    /// subagents are omitted; use [`SessionStore::list`] to get them too.
+    /// subagents are omitted; [`SessionStore::list`] returns them as well.
     ///
     /// # Errors
     ///
@@ -152,7 +152,8 @@ impl Agent {
         Ok(latest_info.map(|info| self.session(info.id)))
     }
 
-    /// Returns the handle of the run in progress in a session, or `None` if there is none.
+    /// Returns the handle of the run in progress in a session, or `None` if there is none. Runs of
+    /// other agents and of other processes are not included.
     pub fn handle(&self, session_id: &str) -> Option<RunHandle> {
         self.config().live.handle(session_id)
     }

@@ -43,9 +43,10 @@ use super::agent::Agent;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// A clone builds another agent of the same parts: the gates, hooks and stores that were added are
-/// shared. An answer for the rest of a session applies to the agent that asked. An answer that a
-/// gate stores applies to all agents that share the gate.
+/// A clone builds another agent with the same parts: both agents share the gates, hooks and stores
+/// that were added. An answer for the rest of a session
+/// ([`Answer::AllowForSession`](crate::Answer::AllowForSession)) applies only to the agent that
+/// asked, unless a gate stores it: then it applies to all agents that share the gate.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
@@ -67,7 +68,8 @@ pub struct AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// Creates a builder for an agent of `model`: a model, or an `Arc` or `Box` of one.
+    /// Creates a builder for an agent that calls `model`, which may also be an `Arc` or a `Box` of
+    /// a model.
     pub fn new(model: impl Model) -> Self {
         Self {
             settings: RunSettings::new(model::erase(model)),
@@ -119,7 +121,7 @@ impl AgentBuilder {
     }
 
     /// Adds the tools of a registry. Calls of its disabled tools are refused. Calls of its allowed
-    /// tools run without a question where only the permission mode would ask one.
+    /// tools need no question of the permission mode; rules and hooks can still ask or deny.
     pub fn registry(mut self, registry: &ToolRegistry) -> Self {
         self.tools.extend(registry.tools());
         self.disabled_tools
@@ -130,15 +132,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a source of tools that may change during a run.
+    /// Adds a source of tools that may change during a run. It is asked before each turn.
     pub fn tool_source(mut self, source: impl ToolSource) -> Self {
         self.sources.push(Arc::new(source));
         self
     }
 
-    /// Adds a hook, inside the ones added before. At most 96 hooks may take part in the phases that
-    /// wrap a model call, and at most 96 in the phases that wrap a tool call; for a subagent, the
-    /// hooks of its parent runs count as well.
+    /// Adds a hook, inside the hooks added before. At most 96 hooks may wrap a model call, and at
+    /// most 96 a tool call; for a subagent, the hooks of its parent runs count as well.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self
@@ -154,13 +155,15 @@ impl AgentBuilder {
     }
 
     /// Sets the backend that stores files and runs commands, for hooks and for tools that use
-    /// [`ToolContext::backend`](crate::ToolContext::backend). The tool presets have their own.
+    /// [`ToolContext::backend`](crate::ToolContext::backend). The tools of a preset use the backend
+    /// that the preset was created with. Defaults to none.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.settings.backend = Some(Arc::new(backend));
         self
     }
 
-    /// Sets the working directory that messages and prompts name.
+    /// Sets the working directory that messages and prompts name, and that new sessions store for
+    /// [`Agent::latest_session`]. Defaults to none.
     pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
         self.settings.cwd = Some(cwd.into());
         self
@@ -182,13 +185,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the confirmer, which answers questions before any responder is asked.
+    /// Sets the confirmer, which answers questions before any responder is asked. Defaults to none.
     pub fn confirmer(mut self, confirmer: impl Confirmer) -> Self {
         self.settings.confirmer = Some(Arc::new(confirmer));
         self
     }
 
-    /// Sets the permission mode: how many calls are allowed without a question. Defaults to
+    /// Sets the permission mode, which determines the calls that need no question. Defaults to
     /// [`PermissionMode::Default`].
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.settings.mode = mode;
@@ -208,14 +211,15 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time within which a question that was parked ([`OnUnanswered::Park`]) can be
-    /// answered. Defaults to no limit.
+    /// Sets the time within which a parked question ([`OnUnanswered::Park`]) can be answered. After
+    /// it, the call can only be denied. Defaults to no limit.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
     }
 
-    /// Sets the time a question waits for its answer. Defaults to no limit.
+    /// Sets the time that a run waits for the answer to a question. After it, the question counts
+    /// as [unanswered](Self::unanswered). Defaults to no limit.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
         self.settings.ask_timeout = Some(timeout);
         self
@@ -239,7 +243,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the settings that not every model supports.
+    /// Sets the settings that not every model supports. Defaults to the provider's.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
         self.request.settings = settings;
         self
@@ -260,15 +264,15 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the model is asked to finish in the last two turns before
-    /// [`max_turns`](Self::max_turns). Defaults to `false`.
+    /// Sets whether the system prompt of the last two turns before [`max_turns`](Self::max_turns)
+    /// asks the model to finish. Defaults to `false`.
     pub fn wrap_up(mut self, enabled: bool) -> Self {
         self.request.wrap_up = enabled;
         self
     }
 
-    /// Sets whether a refused input and its answer stay in the history. Defaults to `false`: sent
-    /// again, it would be refused again.
+    /// Sets whether an input that the model refused stays in the history, with the answer. Defaults
+    /// to `false`, because the provider would refuse the input again in the next request.
     pub fn keep_refused(mut self, keep: bool) -> Self {
         self.request.keep_refused = keep;
         self
@@ -288,24 +292,25 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the recorder that hooks such as [`TracingHook`](crate::hooks::TracingHook) send their
-    /// spans to. The loop itself records none. Defaults to none.
+    /// Sets the recorder of the spans of hooks such as [`TracingHook`](crate::hooks::TracingHook).
+    /// The loop itself records no spans. Defaults to none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.settings.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
-    /// Sets the token counter, which estimates counts that the provider has not reported: for a
-    /// compactor, a hook that shortens requests, or a limit of tokens or money. Histories of more
-    /// than 256 KiB are counted on the runtime's threads for blocking work. Defaults to
+    /// Sets the token counter, which estimates counts that the provider has not reported. A
+    /// compactor, hooks that shorten requests, and limits on tokens or money use it. Histories of
+    /// more than 256 KiB are counted on the runtime's threads for blocking work. Defaults to
     /// [`EstimateCounter`](crate::message::EstimateCounter).
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.settings.counter = Arc::new(counter);
         self
     }
 
-    /// Sets the compactor, which shortens a long history. If unset, a compactor provided by a hook
-    /// is used; without one, histories are not shortened.
+    /// Sets the compactor, which summarizes the beginning of a long history. Defaults to the
+    /// compactor of the last hook that provides one. Without a compactor, histories are not
+    /// shortened.
     ///
     /// Near its limit, a model that can count tokens is asked for the exact number; see
     /// [`Compactor`](crate::model::Compactor#exact-counts).

@@ -1,4 +1,4 @@
-//! The limits that a builder sets on the runs of its agent.
+//! The setters of the builder for the limits of runs.
 
 use std::time::Duration;
 
@@ -60,16 +60,17 @@ impl AgentBuilder {
         self
     }
 
-    /// Allows a money budget with a model whose price is not known: such a model counts as
-    /// free.
+    /// Allows [`max_budget_usd`](Self::max_budget_usd) together with models whose prices are not
+    /// known: their calls count as free. By default, [`build`](Self::build) or the call fails with
+    /// [`Config`](crate::ErrorKind::Config).
     pub fn allow_unpriced(mut self) -> Self {
         self.settings.budget.allow_unpriced = true;
         self
     }
 
     /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 16 MiB,
-    /// 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. A run whose model exceeds one
-    /// ends with an error.
+    /// 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. If an answer exceeds one of
+    /// them, the run ends with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge).
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.settings.response_limits = limits;
         self
@@ -82,57 +83,63 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
-    /// each on its own. Defaults to 8 MiB, and is at least 1 KiB.
+    /// Sets the limit of a tool result in bytes. It applies to the content, the display text and
+    /// the details separately. Defaults to 8 MiB, and is at least 1 KiB.
     ///
     /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the
     /// limit is cut with a note, media that does not fit is replaced by an error text, and details
-    /// are removed, before hooks see the result and again after them.
+    /// are removed. This happens before hooks receive the result, and again after each of them.
     ///
-    /// The results of one answer's calls are in memory until the last call ends: together they may
+    /// The results of one answer's calls stay in memory until the last call ends: together they may
     /// have twice the limit, divided equally among the calls.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
         self
     }
 
-    /// Sets the limit of a history in bytes: of inputs, answers and results together. Defaults to
+    /// Sets the limit of a history in bytes, for inputs, answers and results together. Defaults to
     /// 24 MiB.
     ///
-    /// A text counts with its size in the JSON of a request, where a quote takes two bytes and a
-    /// control character up to six. JSON values in calls and details, and the structures around a
-    /// text, count with their size in memory: a number takes 36 bytes, an object with one field
-    /// 700. Outcomes of background tasks count toward the limit that is shared until the model is
-    /// given them, and then as inputs. Messages from before the run that a summary covers have a
-    /// limit of their own, of twice as many bytes.
+    /// Bytes are counted as follows:
     ///
-    /// An answer that exceeds the limit ends the run with
-    /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
-    /// text stays, up to three quarters of the remaining bytes. Results are cut before that, as by
-    /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
-    /// compactor is asked for a summary when more than three quarters are used and messages from
-    /// before the run use more than one quarter.
+    /// * A text counts with its size in the JSON of a request, where a quote takes two bytes and a
+    ///   control character up to six.
+    /// * JSON values in calls and details, and the structures around a text, count with their size
+    ///   in memory: a number takes 36 bytes, an object with one field 700.
+    /// * The child runs of a run share its limit, including their answers in progress. The limit of
+    ///   a child's own agent applies to the child as well.
+    /// * The outcome of a background task counts toward this shared limit until the model receives
+    ///   it, and as an input from then on.
+    /// * Messages from before the run that a summary covers have a separate limit, of twice as many
+    ///   bytes.
     ///
-    /// An input that alone exceeds the limit is refused with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. An input that
-    /// exceeds it only together with the messages before it, which no compactor has shortened, is
-    /// removed again, and the run ends with `ResponseTooLarge`.
+    /// Near the limit and above it:
     ///
-    /// The child runs of this run share its limit, with their answers in progress. The limit of the
-    /// child's own agent applies to each of them as well.
+    /// * A compactor is asked for a summary when more than three quarters are used and messages
+    ///   from before the run use more than one quarter.
+    /// * Results are cut, as by [`max_result_bytes`](Self::max_result_bytes), so that one quarter
+    ///   is left for answers.
+    /// * An answer that exceeds the limit ends the run with
+    ///   [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
+    ///   text is stored, up to three quarters of the remaining bytes.
+    /// * An input that alone exceeds the limit is refused with
+    ///   [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored.
+    /// * An input that exceeds the limit together with the messages before it is removed again if
+    ///   no compactor has shortened these messages, and the run ends with `ResponseTooLarge`.
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_history_bytes = bytes;
         self
     }
 
-    /// Sets the time a tool call may run without progress. Defaults to 120 seconds; a tool may set
-    /// its own.
+    /// Sets the time that a tool call may run without progress. After it, the call is cancelled and
+    /// has an error result. Defaults to 120 seconds; [`Tool::timeout`](crate::Tool::timeout) takes
+    /// precedence.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.limits.tool_timeout = timeout;
         self
     }
 
-    /// Sets the time in which the tool sources must answer, all together, each time they are asked.
+    /// Sets the time within which each tool source must answer; sources are asked concurrently.
     /// Defaults to 30 seconds. If a source does not answer in time, its last tools are used, with a
     /// warning, and the source is asked again before the next turn.
     pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
@@ -149,24 +156,25 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time limit of one phase of a hook, not counting the steps it wraps. Defaults to 60
-    /// seconds; `None` is no limit. With any limit, the `after_agent` hooks of a run that was
-    /// interrupted, or reached its time limit, have 10 seconds together.
+    /// Sets the time limit of one phase of a hook, not counting the time inside
+    /// [`Next::run`](crate::Next::run). Defaults to 60 seconds; `None` is no limit. In a run that
+    /// was interrupted or reached its time limit, all `after_agent` hooks together have 10 seconds,
+    /// even with `None`.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.hook_timeout = timeout.into();
         self
     }
 
     /// Sets the maximum number of times that an answer is sent back because it does not match the
-    /// requested schema. Defaults to 2.
+    /// schema of [`Run::output_schema`](crate::Run::output_schema). Defaults to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self
     }
 
-    /// Sets the maximum depth of subagents below a run of the agent: with 0 there are none, with 1
-    /// they have none of their own. Defaults to 2, and is at most 8. The limits of the parent runs
-    /// apply as well.
+    /// Sets the maximum depth of subagents below a run of the agent: with 0, the run has no
+    /// subagents; with 1, its subagents have none. Defaults to 2, and is at most 8. The limits of
+    /// the parent runs apply as well.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
@@ -180,8 +188,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls in progress of a run and its subagents, at least 1.
-    /// Defaults to 16.
+    /// Sets the maximum number of model calls that a run and its subagents make at the same time,
+    /// at least 1. Defaults to 16.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
         self.settings.parallel_model_calls = calls.max(1);
         self

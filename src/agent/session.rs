@@ -1,4 +1,4 @@
-//! One session of an agent.
+//! [`Session`].
 
 use std::fmt;
 use std::pin::pin;
@@ -25,8 +25,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
-/// A cheap handle. [`run`](Self::run) takes it by value, because its values and its input id are
-/// used by one run. For another run, clone it before, or get it again by its id.
+/// This is a handle, and cheap to clone. [`run`](Self::run) takes it by value, because its values
+/// and its input id are for one run. For another run, clone the handle before, or get a new one
+/// from [`Agent::session`] with the same id.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -76,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Marks the session of a run without a named session: it is not kept.
+    /// Makes the default store drop the session when its run ends.
     pub(super) fn unkept(mut self) -> Self {
         self.is_kept = false;
         self
@@ -93,14 +94,15 @@ impl Session {
         &self.id
     }
 
-    /// Adds a value that the hooks and tools of the next run can read by its type.
+    /// Adds a value that hooks and tools of the next run can read by its type. It replaces an
+    /// earlier value of this type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.values.insert(value);
         self
     }
 
-    /// Sets the id of the next input, so that it is stored once even if it is sent twice. A session
-    /// stores at least the newest 1,000 ids.
+    /// Sets the id of the next input, so that the input is stored once even if it is sent twice. A
+    /// session stores at least the newest 1,000 ids.
     ///
     /// An input that is sent a second time is not processed again:
     ///
@@ -185,15 +187,17 @@ impl Session {
         self
     }
 
-    /// Makes the next run a child of the run that `cx` belongs to: its messages carry the call's
-    /// id as `parent_tool_use_id`, it spends the parent's budget, counts in its limits, and ends
-    /// with it. Outside a run (a detached context) it changes nothing.
+    /// Makes the next run a child of the run that `cx` belongs to: its messages have the call's id
+    /// as their `parent_tool_use_id`, it spends from the parent's budget, counts toward the
+    /// parent's limits, and ends with the parent. A [detached](ToolContext::detached) context
+    /// changes nothing.
     ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
-    /// mode in addition to its own. They combine as
-    /// [`RunContext::add_gate`](crate::RunContext::add_gate) describes; a question of the parent is
-    /// asked once, through the child's confirmer or responder. The parent's permission alone allows
-    /// nothing. The parent's hooks do not see the child's calls.
+    /// mode, and its own gates in its own mode. The gates combine as
+    /// [`RunContext::add_gate`](crate::RunContext::add_gate) describes. A question of the parent's
+    /// gates is asked once, through the child's confirmer or responder. A call that the parent's
+    /// gates allow still needs the permission of the child's. The parent's hooks do not run for the
+    /// child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
         self.parent = RunningCall::of(cx);
         self
@@ -260,7 +264,7 @@ impl Session {
     /// reader of that run. There, a `task_started` with the id of the child's session replaces the
     /// child's `init`, and a `task_notification` replaces its `result`.
     ///
-    /// The call's timeout does not count while the child runs: the child has limits of its own.
+    /// The call does not time out while the child runs; the limits of the child's agent apply.
     ///
     /// # Errors
     ///
@@ -303,12 +307,12 @@ impl Session {
     }
 
     /// Runs the session to its end as a [child](Self::child_of) of the run of `cx`, in the
-    /// background task of `task`: the call may return before. The time limit of the call does not
-    /// apply.
+    /// background task of `task`. The call may return before the child ends, and its time limit
+    /// does not apply to the child.
     ///
     /// Every message is [forwarded](TaskContext::forward), with the task's own messages instead of
     /// `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the task
-    /// steer the child; a message that arrives after its last turn stays unread.
+    /// steer the child; a message that arrives after the child's last turn stays unread.
     ///
     /// ```
     /// use agentcore::model::ModelEvent;
@@ -406,7 +410,7 @@ impl Session {
     }
 
     /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
-    /// `None` if there is nothing to gain. The history stays as it is.
+    /// `None` if there is nothing to shorten. The stored messages stay as they are.
     ///
     /// The session is not leased while the model is called, only while the summary is stored. Each
     /// call of this function has its own limits on money, tokens and time, like a run. Warnings,
