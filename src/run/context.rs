@@ -32,8 +32,8 @@ use super::shared::RunShared;
 use super::state_cell::StateCell;
 use super::system_prompt::SystemPromptHandle;
 
-/// The run as hooks see it. Cheap to clone, `'static`, usable from any thread. A hook that wraps a
-/// call gets it from [`Next::context`](crate::Next::context). Tools have a
+/// The run as hooks see it. It is cheap to clone, `'static`, and usable from any thread. A hook
+/// that wraps a call gets it from [`Next::context`](crate::Next::context). Tools receive a
 /// [`ToolContext`](crate::ToolContext) instead.
 #[derive(Clone)]
 pub struct RunContext(pub(super) Arc<Inner>);
@@ -129,8 +129,8 @@ impl RunContext {
         self.0.settings.cwd.as_deref()
     }
 
-    /// Returns the current turn: 1 during the first model call and the tool calls it asks for, 0
-    /// before.
+    /// Returns the number of the current turn: 1 during the first model call and the tool calls of
+    /// its answer, 0 before.
     pub fn turn(&self) -> u32 {
         self.0.turn.load(Ordering::Relaxed)
     }
@@ -170,7 +170,7 @@ impl RunContext {
         lock(&self.0.tools).clone()
     }
 
-    /// Returns a tool of this turn.
+    /// Returns the tool of this turn with this name.
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         lock(&self.0.tools).get(name)
     }
@@ -209,7 +209,7 @@ impl RunContext {
         self.0.state.with(|state| state.values.clone())
     }
 
-    /// Runs `f` on the run's state: the history read-only, todos, files and values to change.
+    /// Runs `f` on the run's state: `f` can read the history, and change todos, files and values.
     ///
     /// # Panics
     ///
@@ -219,10 +219,9 @@ impl RunContext {
         view_once(f, |f| self.view_state(true, f))
     }
 
-    /// Describes the run in its `system/init` message, which is emitted after the `before_agent`
-    /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have.
-    /// Its own fields, such as the model and the tools, are set by the loop. A call after that
-    /// message has no effect.
+    /// Adds descriptions to the run's `system/init` message, such as the names of skills and MCP
+    /// servers. The loop itself sets the fields that it has the data for, such as the model and the
+    /// tools. The message is emitted after the `before_agent` hooks; a later call has no effect.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -256,12 +255,12 @@ impl RunContext {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     ///
-    /// Do not call it inside `f`: the inner call would wait for the outer one forever.
+    /// Do not call `describe` inside `f`: the inner call would wait for the outer one forever.
     pub fn describe(&self, f: impl FnOnce(&mut Init)) {
         f(&mut lock(&self.0.description));
     }
 
-    /// Returns the recorder of the run, or else of the agent, if there is one.
+    /// Returns the recorder of spans: the run's, else the agent's, else `None`.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
         self.0.settings.trace.as_ref()
     }
@@ -284,14 +283,14 @@ impl RunContext {
         });
     }
 
-    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and
-    /// at most 32 texts.
+    /// Sends a warning that may be repeated, such as a model's, to the reader: each text once in a
+    /// run, and at most 32 texts.
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;
         let text = head(text, MAX_CHARS).0.to_owned();
         let is_new = {
-            let mut warnings = lock(&self.shared().model_warnings);
+            let mut warnings = lock(&self.shared().unique_warnings);
             warnings.len() < MAX_WARNINGS && warnings.insert(text.clone())
         };
         if is_new {
@@ -299,14 +298,14 @@ impl RunContext {
         }
     }
 
-    /// Returns the cancellation for background work, which the end of the run triggers.
+    /// Returns a token that is cancelled when the run ends. Pass it to background work.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
     }
 
     /// Ends the run before its next model call with
-    /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). If it is called again, the
-    /// first reason stays. A run that waits for background tasks waits no longer.
+    /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). If `stop` is called again, the
+    /// first reason stays. A run that waits for background tasks stops waiting.
     pub fn stop(&self, reason: impl Into<String>) {
         lock(&self.0.hook_stop).get_or_insert(reason.into().into());
         self.shared().end_wait();

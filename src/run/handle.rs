@@ -42,9 +42,9 @@ impl RunHandle {
         Self(shared)
     }
 
-    /// Stops the run at once: the model's stream and the running tools are dropped, open calls are
-    /// answered as cancelled, and the result message has [`ExitReason::Interrupted`]. Does nothing
-    /// after the end.
+    /// Stops the run at once: the model's stream and the running tools are dropped, calls without a
+    /// result are answered as cancelled, and the run ends with [`ExitReason::Interrupted`]. Does
+    /// nothing after the run has ended.
     pub fn interrupt(&self) {
         self.0.request_stop(Stop::Interrupt);
     }
@@ -54,8 +54,9 @@ impl RunHandle {
         self.0.request_stop(Stop::Abort);
     }
 
-    /// Sends a message to the model during the run: taken up after the tool calls in progress,
-    /// before the next model call. Returns `false` when the run has ended and the message will not
+    /// Sends a message to the model during the run. It is added to the history after the tool calls
+    /// in progress, before the next model call. Only user and system messages with content are
+    /// added; others cause a warning. Returns `false` if the run has ended and the message will not
     /// be read.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         let message: Message = message.into();
@@ -107,17 +108,18 @@ impl RunHandle {
         is_in_progress
     }
 
-    /// Requests a compaction before the next model call.
+    /// Requests a compaction before the next model call. If the agent has no compactor, the run
+    /// emits a warning instead.
     pub fn compact(&self) {
         lock(&self.0.control).should_compact = true;
     }
 
-    /// Sets the model, from the next turn on.
+    /// Sets the model from the next turn on, until the run ends.
     pub fn set_model(&self, model: impl Model) {
         lock(&self.0.control).model = Some(model::erase(model));
     }
 
-    /// Sets the permission mode, from the next tool call on.
+    /// Sets the permission mode from the next tool call on, until the run ends.
     pub fn set_permission_mode(&self, mode: PermissionMode) {
         lock(&self.0.control).mode = Some(mode);
     }
@@ -133,12 +135,13 @@ impl RunHandle {
         self.0.session_id()
     }
 
-    /// Returns the run's id, which its spans have as well.
+    /// Returns the run's id, which is also in its spans.
     pub fn run_id(&self) -> &Arc<str> {
         self.0.run_id()
     }
 
-    /// Waits until the run has ended or was dropped; `None` when it was dropped.
+    /// Waits until the run has ended or was dropped. Returns the exit reason, or `None` if it was
+    /// dropped.
     pub async fn wait(&self) -> Option<ExitReason> {
         self.0.wait().await;
         self.exit_reason()

@@ -20,16 +20,17 @@ pub struct RunOutput {
     pub text: String,
     /// The session's state after the run.
     pub state: AgentState,
-    /// The whole history, without an input that was removed because it was refused or too long.
+    /// The whole history. An input that was removed, because it was refused or too long, is not
+    /// part of it.
     pub messages: Messages,
-    /// The tokens of this run, without subagents, as the providers reported them. Most report the
-    /// usage of an answer at its end, so an interrupted one counts too little, unless money or
-    /// tokens are limited: then the unreported usage is estimated.
+    /// The tokens of this run, without subagents, as the providers reported them. Most providers
+    /// report the usage of an answer at its end, so the usage of an interrupted answer is too low.
+    /// If money or tokens are limited, the unreported usage is estimated.
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
-    /// The number of model calls, not counting those repeated because the answer was empty or the
-    /// context was too long.
+    /// The number of model calls. A call that was repeated, because its answer was empty or the
+    /// context was too long, counts once.
     pub turns: u32,
     /// The reason the run ended.
     pub end: ExitReason,
@@ -50,8 +51,8 @@ impl RunOutput {
 }
 
 impl Error {
-    /// Returns the result, so far, of the run that ended with this error: its history is valid, and
-    /// the session can be continued. `None` for errors from elsewhere.
+    /// Returns the partial output of the run that ended with this error. Its history is valid, and
+    /// its session can be continued. Returns `None` if the error is not from a run.
     pub fn partial(&self) -> Option<&RunOutput> {
         self.attachment()
     }

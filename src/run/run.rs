@@ -1,4 +1,4 @@
-//! The stream a reader polls.
+//! [`Run`], the stream that a reader polls.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -32,10 +32,10 @@ const TASKS_AT_ONCE: usize = 64;
 /// with the task woken.
 const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 
-/// A run: a stream of messages, or, awaited, its output.
+/// A run: a stream of messages or, when awaited, the final output.
 ///
-/// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
-/// with `system/init`, ends with exactly one `result`, and then yields `None`.
+/// A run is lazy: it advances only while it is polled. The stream begins with `system/init`, ends
+/// with exactly one `result`, and then yields `None`.
 ///
 /// A `Run` can be awaited but is not a `Future`: pass [`finish`](Self::finish) to functions that
 /// require one, such as `tokio::spawn` and `futures::join!`. [`next`](Self::next) needs no import;
@@ -44,8 +44,8 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 /// # Cancel safety
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
-/// cancels everything in it: the request, the tools, the subagents. Everything appended to the
-/// session before stays, and the next run on it answers the calls without a result.
+/// cancels everything in it: the request, the tools, the subagents. Everything that was stored in
+/// the session before stays, and the next run of the session answers the calls without a result.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -93,7 +93,8 @@ impl Run {
         }
     }
 
-    /// The next message; `None` when the run has ended. The same as `futures::StreamExt::next`.
+    /// Returns the next message, or `None` after the run has ended, like
+    /// `futures::StreamExt::next`.
     ///
     /// # Cancel safety
     ///
@@ -147,8 +148,8 @@ impl Run {
 
     /// Requests an answer that matches a JSON Schema. The last text is parsed into
     /// [`RunOutput::structured`]. An answer that does not match is sent back with its errors, as
-    /// often as [`output_retries`](crate::AgentBuilder::output_retries) allows; then the run ends
-    /// with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
+    /// often as [`output_retries`](crate::AgentBuilder::output_retries) allows; after that, the run
+    /// ends with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
     ///
     /// Call it before the first poll; later it has no effect. If `name` is not
     /// `[A-Za-z0-9_-]{1,64}`, the run fails with [`ErrorKind::Tool`].
@@ -160,8 +161,8 @@ impl Run {
         self
     }
 
-    /// Polls the run to its end and returns its output: the same as `.await`, as a future that can
-    /// be spawned or joined with others.
+    /// Polls the run to its end and returns its output, like `.await`. The returned future can be
+    /// spawned or joined with others.
     ///
     /// ```
     /// use std::pin::pin;
@@ -198,8 +199,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if it has
-    /// not ended.
+    /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if the
+    /// stream has not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
         if let Some(output) = self.output.take() {
             return *output;
@@ -213,7 +214,8 @@ impl Run {
         Err(Error::new(ErrorKind::Cancelled, text))
     }
 
-    /// Like `.await`; inherent, so that it takes precedence over `StreamExt::into_future`.
+    /// Converts the run into a future of its output. This method is inherent, so that it takes
+    /// precedence over `StreamExt::into_future`.
     pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
         Box::pin(self.finish())
     }
@@ -244,8 +246,8 @@ impl Run {
         Poll::Ready(())
     }
 
-    /// Advances the loop, unless nothing has woken it since it was polled last: a reader polls
-    /// after each message that it takes.
+    /// Advances the loop if it was woken since the last poll: a reader also polls after each
+    /// message that it takes.
     fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
         if !self.is_waiting || self.shared.clock.register(cx) {
             self.poll_loop(cx);
@@ -292,10 +294,8 @@ impl Stream for Run {
             return Poll::Ready(Some(message));
         }
 
-        // Then, background tasks; the loop last.
-        let is_paused = self.poll_tasks(cx).is_pending();
-
-        if !is_paused {
+        // No message waits: announce finished tasks, then advance the loop.
+        if self.poll_tasks(cx).is_ready() {
             self.poll_woken_loop(cx);
         }
 

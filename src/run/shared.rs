@@ -65,8 +65,8 @@ pub(crate) struct RunShared {
     pub(crate) stats: Mutex<RunStats>,
     /// The usage of the child runs, by model.
     pub(crate) child_models: Mutex<BTreeMap<Arc<str>, ModelStats>>,
-    /// The warnings of models that were emitted.
-    pub(crate) model_warnings: Mutex<BTreeSet<String>>,
+    /// The warnings that were emitted once and are not repeated.
+    pub(crate) unique_warnings: Mutex<BTreeSet<String>>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     has_ended: AtomicBool,
     end_notify: Notify,
@@ -94,7 +94,7 @@ impl RunShared {
             questions: Mutex::default(),
             stats: Mutex::default(),
             child_models: Mutex::default(),
-            model_warnings: Mutex::default(),
+            unique_warnings: Mutex::default(),
             end: Mutex::default(),
             has_ended: AtomicBool::new(false),
             end_notify: Notify::new(),
@@ -203,14 +203,14 @@ impl RunShared {
         self.stop_signal.is_due()
     }
 
-    /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
-    /// awaits in one place at a time, so one waker is enough.
+    /// Awaits `future`. Returns `None` if the run is stopped first; the future is then dropped. The
+    /// loop awaits in one place at a time, so one waker is enough.
     pub(crate) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
         self.stop_signal.unless_stopped(future)
     }
 
-    /// Awaits `future`, a step of closing the run, also after a stop. Returns `None` if it takes
-    /// longer than `grace`, a timer that the steps share and that starts when the run is stopped.
+    /// Awaits `future`, a step of closing the run, even after a stop. Returns `None` if `grace`
+    /// ends first, a timer that these steps share and that starts when the run is stopped.
     pub(crate) fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,

@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
 
-/// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
-/// their own, and that the session store has for one write.
+/// The time after a stop that all hooks at the run's end have together, in addition to the limit of
+/// each, and that the session store has for one write.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// The reason for stopping the loop wherever it is, strongest last.
@@ -31,7 +31,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// The exit reason of a run that was stopped so.
+    /// Returns the exit reason of a run that was stopped for this reason.
     pub(crate) fn exit_reason(self) -> ExitReason {
         match self {
             Self::Abort => ExitReason::Aborted,
@@ -79,8 +79,8 @@ impl StopSignal {
         }
     }
 
-    /// Returns `true` if a stop was requested or the time limit is over, also while the loop is not
-    /// polled.
+    /// Returns `true` if a stop was requested or the time limit has passed, even if the loop has
+    /// not been polled since.
     pub(super) fn is_due(&self) -> bool {
         let is_late = |timer: &Pin<Box<Sleep>>| timer.deadline() <= Instant::now();
         self.get() != Stop::None || lock(&self.timer).as_ref().is_some_and(is_late)
@@ -108,8 +108,8 @@ impl StopSignal {
         }
     }
 
-    /// Awaits `future`; `None` if it takes longer than until the end of `grace`, which begins when
-    /// a stop is requested.
+    /// Awaits `future`. Returns `None` if `grace` ends first, a timer of [`CLOSING_TIME`] that
+    /// starts when a stop is requested.
     pub(super) async fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,
