@@ -15,7 +15,8 @@ use super::profile::ModelProfile;
 use super::request::ModelRequest;
 use super::response::ModelResponse;
 
-/// A history's beginning as a summary. Requests are built from it; the history itself stays.
+/// A summary of the beginning of a history. Requests have the summary in place of the messages that
+/// it covers; the history itself stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
@@ -40,9 +41,9 @@ impl Compaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
-    /// The context is filling up, or the model ran out of room.
+    /// The context window fills up, a request was too long, or an answer was cut off.
     Auto,
-    /// It was requested by the caller.
+    /// The caller requested it.
     Manual,
 }
 
@@ -57,13 +58,13 @@ pub(crate) type Caller = Arc<
 pub struct CompactionRequest {
     /// The whole history.
     pub messages: Messages,
-    /// The current compaction: a new one replaces it and must cover at least as much.
+    /// The current compaction. A new one replaces it, and must cover at least as many messages.
     pub current: Option<Compaction>,
     /// The reason for the compaction.
     pub trigger: CompactionTrigger,
-    /// The model that reads what the compaction leaves.
+    /// The model of the run, whose requests will have the summary.
     pub model: Arc<dyn Model>,
-    /// The counter of tokens.
+    /// The token counter of the run.
     pub counter: Arc<dyn TokenCounter>,
     caller: Option<Caller>,
 }
@@ -118,12 +119,12 @@ impl fmt::Debug for CompactionRequest {
     }
 }
 
-/// Shortens what is sent to the model.
+/// Shortens the requests of a long conversation by a summary of the beginning of the history.
 ///
-/// The loop asks before every model call, when a provider reports that the prompt is too long, when
-/// an answer reached the output limit, and when the caller asks. An agent has one compactor: you
-/// set it with [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or a
-/// [hook](crate::Hook::compactor) has it.
+/// The loop calls the compactor before every model call, when a provider reports that the prompt is
+/// too long, when an answer reached the output limit, and when the caller requests a compaction. An
+/// agent has one compactor, from [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) or
+/// from a [hook](crate::Hook::compactor).
 ///
 /// # Exact counts
 ///
@@ -188,7 +189,7 @@ impl<C: Compactor + ?Sized> Compactor for Arc<C> {
     }
 }
 
-/// Never compacts, and takes precedence over the compactors of hooks.
+/// A compactor that never compacts. Set it on a builder to disable the compactors of hooks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompaction;
 

@@ -10,11 +10,12 @@ use super::stop_reason::StopReason;
 
 /// One event of a model's stream.
 ///
-/// A well-formed stream is `Start`, then any other events, then `Stop` as the last event; a stream
-/// that ends without `Stop` counts as truncated. `Text` is both shown and stored. `Thinking` and
-/// the two `ToolCall` deltas are only shown; the version to store arrives as one whole `Part` or
-/// `ToolCall` when the piece is complete, so an incomplete call never reaches the history.
-/// `Warning` may stand anywhere after `Start`.
+/// A well-formed stream begins with `Start` and ends with `Stop`; a stream that ends without `Stop`
+/// counts as truncated. `Warning` may occur anywhere after `Start`.
+///
+/// `Text` is both emitted to readers and stored in the history. `Thinking`, `ToolCallStart` and
+/// `ToolCallDelta` are only emitted. A complete `Part` or `ToolCall` follows them and is stored, so
+/// an incomplete call never reaches the history.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
@@ -22,9 +23,9 @@ pub enum ModelEvent {
     Start(Box<ResponseHead>),
     /// A piece of text; adjacent pieces form one part.
     Text(String),
-    /// A piece of the model's reasoning, to show.
+    /// A piece of the model's reasoning, for readers.
     Thinking(String),
-    /// A tool call begins, to show.
+    /// The beginning of a tool call, for readers.
     ToolCallStart {
         /// The index of the call within the response, for parallel streams.
         index: u32,
@@ -33,25 +34,26 @@ pub enum ModelEvent {
         /// The tool's name.
         name: Arc<str>,
     },
-    /// A piece of a call's arguments, to show.
+    /// A piece of a call's arguments, for readers.
     ToolCallDelta {
         /// The index of the call.
         index: u32,
         /// The next piece of JSON text.
         json: String,
     },
-    /// A whole call, to be stored.
+    /// A complete call, for the history.
     ToolCall(ToolCall),
-    /// A whole part, to be stored: thinking with its signature, a provider's own block. A whole
-    /// text replaces the pieces of text directly before it.
+    /// A complete part for the history, such as thinking with its signature or a block in the
+    /// provider's own format. A text part replaces the pieces of text directly before it.
     Part(Part),
-    /// The part before is complete; the next text starts a part of its own.
+    /// The end of the previous part: the next text starts a new part.
     PartEnd,
-    /// Usage so far. Each event replaces the previous usage.
+    /// The usage so far. Each event replaces the previous usage.
     Usage(Usage),
-    /// The output so far is superseded and the response begins again: a fallback took over.
+    /// The response begins again and supersedes the output so far, because another model has taken
+    /// over.
     Restart,
-    /// A notice for the user of the run. Not part of the answer.
+    /// A warning for readers of the run, which is not part of the answer.
     Warning(String),
     /// The response is complete.
     Stop {
@@ -76,14 +78,14 @@ impl ModelEvent {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ResponseHead {
-    /// The provider's id of the response; empty when it gives none.
+    /// The provider's id of the response; empty if it has none.
     pub id: Arc<str>,
-    /// The model that answers, as the provider names it; empty when it was not reported.
+    /// The model that answers, as the provider names it; empty if it was not reported.
     pub model: Arc<str>,
     /// The provider's id of the request, from its headers.
     pub request_id: Option<Arc<str>>,
-    /// The model that answers, if it is another than the requested model, such as the next model of
-    /// a fallback. The usage is recorded under its name.
+    /// The model that answers, if it is not the requested model but, for example, the next model of
+    /// a fallback. The usage is recorded for this model.
     pub answered_by: Option<Box<ModelCard>>,
 }
 

@@ -1,8 +1,8 @@
 //! The [`Model`] trait, its requests and its responses.
 //!
-//! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s, and
-//!   [`ModelResponse`] is those events folded.
-//! * A provider implements [`Model::stream`] alone. Retries, budgets and hooks are the loop's.
+//! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s. A
+//!   [`ModelResponse`] has the folded events.
+//! * A provider implements only [`Model::stream`]. The loop adds retries, budgets and hooks.
 //!
 //! ```
 //! use agentcore::testing::FunctionModel;

@@ -73,15 +73,15 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent>>;
     note = "models, `Arc<M>`, `Box<M>` and `Arc<dyn Model>` are accepted; `providers::resolve(\"ollama:llama3.1:8b\")?` makes one from a string"
 )]
 pub trait Model: Send + Sync + 'static {
-    /// Provider and name, such as `anthropic:claude-sonnet-5`.
+    /// Returns the provider and the name of the model, such as `anthropic:claude-sonnet-5`.
     fn id(&self) -> &str;
 
-    /// Limits, prices and abilities.
+    /// Returns the limits, prices and abilities of the model.
     fn profile(&self) -> &ModelProfile;
 
-    /// Returns the id and the profile of the model that answers `request`, whose prices apply: this
-    /// model, or the model that [`ModelRequest::model`] names, which is looked up in
-    /// [`Catalog::builtin`](super::Catalog::builtin).
+    /// Returns the id and the profile of the model that answers `request`; the prices of this
+    /// profile apply. It is this model, or the model that [`ModelRequest::model`] names, which is
+    /// looked up in [`Catalog::builtin`](super::Catalog::builtin).
     ///
     /// A model that may pass a request to other models returns all of them from
     /// [`cards`](Self::cards), and names the model that answered in
@@ -90,8 +90,8 @@ pub trait Model: Send + Sync + 'static {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
     }
 
-    /// Returns all models that may answer `request`: a budget reserves the cost of the most
-    /// expensive one.
+    /// Returns all models that may answer `request`. A budget reserves the cost of the most
+    /// expensive of them. Defaults to [`card`](Self::card).
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
         vec![self.card(request)]
     }
@@ -110,13 +110,18 @@ pub trait Model: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the request.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
 
-    /// Sends `request` and waits for the whole answer: [`stream`](Model::stream), folded.
+    /// Sends `request` and waits for the whole answer, the folded events of
+    /// [`stream`](Model::stream).
     ///
     /// # Errors
     ///
     /// Returns the errors of the stream, and
     /// [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) beyond
     /// [`ModelRequest::response_limits`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request.
     async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
         let mut meter = ResponseMeter::new(request.response_limits());
         let mut pace = Pace::default();
@@ -137,21 +142,24 @@ pub trait Model: Send + Sync + 'static {
         fold.finish()
     }
 
-    /// Returns the number of tokens of the request's prompt, as the provider counts them; `None` if
-    /// it has no endpoint that counts. Defaults to `None`.
+    /// Returns the number of tokens of the request's prompt, as the provider counts them, or `None`
+    /// if the provider has no endpoint for this. Defaults to `None`.
     ///
-    /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint;
-    /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel` as
-    /// its first model. `OpenAi` and `Ollama` do not count. A wrapper forwards this method to the
-    /// model inside, as `StrictModel` does; a `Cassette` records no counts and has none.
+    /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint.
+    /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel`
+    /// asks its first model. `OpenAi` and `Ollama` do not count, and a `Cassette` records no
+    /// counts. A wrapper around a model forwards this method, as `StrictModel` does.
     ///
-    /// Runs ask near the limit of their [`Compactor`](super::Compactor), at most once in a turn.
-    ///
-    /// Costs a request, but no tokens. Cancel safe.
+    /// A run calls this method near the limit of its [`Compactor`](super::Compactor), at most once
+    /// in a turn. A call costs a request, but no tokens.
     ///
     /// # Errors
     ///
     /// Returns an error if the request is invalid or refused, or if the connection fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request.
     async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
         Ok(None)
     }
@@ -195,13 +203,13 @@ macro_rules! forward {
 forward!(Arc);
 forward!(Box);
 
-/// Converts a model to an `Arc<dyn Model>`, without a second `Arc` when it is one already.
+/// Converts a model to an `Arc<dyn Model>`. A model that is one already is returned as it is.
 pub(crate) fn erase<M: Model>(model: M) -> Arc<dyn Model> {
     let mut slot = Some(model);
-    if let Some(shared) = (&mut slot as &mut dyn Any).downcast_mut::<Option<Arc<dyn Model>>>()
-        && let Some(shared) = shared.take()
+    if let Some(shared_slot) = (&mut slot as &mut dyn Any).downcast_mut::<Option<Arc<dyn Model>>>()
+        && let Some(shared_model) = shared_slot.take()
     {
-        return shared;
+        return shared_model;
     }
     match slot {
         Some(model) => Arc::new(model),

@@ -57,15 +57,20 @@ impl<'a> PromptContext<'a> {
 /// ```
 #[async_trait]
 pub trait Prompter: Send + Sync + 'static {
-    /// Returns the system prompt for this run. An error ends the run before any model call.
+    /// Returns the system prompt for this run.
     ///
-    /// Called once a run, and again when hooks register tools that they do not
-    /// [announce](crate::Hook::tools): then with the names of all tools, and sections that hooks
-    /// have changed meanwhile stay.
+    /// Called once in a run, and a second time if hooks register tools that they do not
+    /// [announce](crate::Hook::tools). The second call has the names of all tools; sections that
+    /// hooks have changed since the first call stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the run before any model call.
     async fn assemble(&self, cx: PromptContext<'_>) -> Result<SystemPrompt>;
 }
 
-/// The same text for every run: what [`system_prompt`](crate::AgentBuilder::system_prompt) uses.
+/// A prompter that returns the same prompt for every run, as
+/// [`AgentBuilder::system_prompt`](crate::AgentBuilder::system_prompt) sets it.
 #[derive(Clone, Debug, Default)]
 pub struct StaticPrompt(SystemPrompt);
 

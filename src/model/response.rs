@@ -1,4 +1,4 @@
-//! A whole answer.
+//! A complete answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::stop_reason::StopReason;
 pub struct ModelResponse {
     /// Text, thinking and calls, in the model's order.
     pub content: Content,
-    /// The reason the model stopped; `None` when it was not reported.
+    /// The reason the model stopped; `None` if it was not reported.
     pub stop_reason: Option<StopReason>,
     /// The stop sequence that was generated.
     pub stop_sequence: Option<Arc<str>>,
-    /// Tokens, as the provider counted them; zero when it did not.
+    /// The tokens, as the provider reported them; zero if it reported none.
     pub usage: Usage,
     /// The provider's id of the response; may be empty.
     pub id: Arc<str>,
@@ -27,16 +27,16 @@ pub struct ModelResponse {
     pub model: Arc<str>,
     /// The provider's id of the request.
     pub request_id: Option<Arc<str>>,
-    /// The model that answered, if it is another than the requested model.
+    /// The model that answered, if it is not the requested model.
     pub answered_by: Option<Box<ModelCard>>,
-    /// The names of the tools whose calls the output limit cut off. These calls are not part of the
-    /// content. Set by runs.
+    /// The tool names of the calls that were cut off at the output limit. These calls are not part
+    /// of the content. Runs set this field.
     pub cut_calls: Vec<Arc<str>>,
 }
 
 impl ModelResponse {
-    /// A response of this content that ends the turn: what a hook returns instead of asking the
-    /// model.
+    /// Creates a response with this content that ends the turn, such as a response that a hook
+    /// returns instead of calling the model.
     pub fn new(content: impl Into<Content>) -> Self {
         Self {
             content: content.into(),
@@ -45,7 +45,7 @@ impl ModelResponse {
         }
     }
 
-    /// Returns a response like this one, but of other content.
+    /// Returns this response with other content.
     pub(crate) fn with_content(&self, content: Content) -> Self {
         Self {
             content,

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The reason the model stopped generating. A label only: whether there are tool calls decides what
-/// the loop does next.
+/// The reason the model stopped generating. The loop runs the tool calls of an answer regardless of
+/// this reason.
 ///
-/// | here | Anthropic | OpenAI and compatible | Ollama |
+/// | `StopReason` | Anthropic | OpenAI and compatible | Ollama |
 /// |---|---|---|---|
 /// | `EndTurn` | `end_turn` | `stop`, `eos` | `stop` |
 /// | `ToolUse` | `tool_use` | `tool_calls`, `function_call` | |
