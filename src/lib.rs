@@ -1,5 +1,5 @@
 //! agentcore is a library for running LLM agents inside a program. An agent is a model with tools,
-//! hooks and limits. A run of it is a stream of messages that advances while it is polled.
+//! hooks and limits. Each run of an agent is a stream of messages that advances while it is polled.
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;
@@ -49,8 +49,8 @@
 //! # Errors
 //!
 //! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run returns an `Err` only if
-//! it ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output; after a
-//! limit, an interrupt or a refusal it returns an `Ok` with that [`RunOutput::end`]. A
+//! it ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output. After a
+//! limit, an interrupt or a refusal it returns an `Ok` whose [`RunOutput::end`] is the reason. A
 //! [`TypedRun`](run::TypedRun) returns an `Err` whenever there is no value. A tool that fails,
 //! panics or times out does not end the run: the model receives an error result. Secrets
 //! ([`Secret`]) are redacted in errors and log lines.
@@ -58,7 +58,7 @@
 //! # Cancel safety
 //!
 //! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. What was
-//! stored before stays, and calls without a result get one when the session is loaded again.
+//! stored before stays, and calls without a result receive one when the session is loaded again.
 //! Dropping the future of `run.next()` loses no message. Code in a hook after `next.run(..).await`
 //! does not run if the run is dropped.
 //!
@@ -74,13 +74,12 @@
 //!
 //! * `http` (default): `providers` and `HttpTool`.
 //! * `tls` (default): https with rustls, ring and the system's certificates. It turns on reqwest's
-//!   feature `rustls-no-provider`, which counts for the whole program: a reqwest client of your own
-//!   panics when it is made, unless you turn on a provider for it. Either depend on reqwest with
-//!   its feature `rustls`, or call
+//!   feature `rustls-no-provider` for the whole program, with which a reqwest client of your own
+//!   panics when it is created. To create one, depend on reqwest with its feature `rustls`, or call
 //!   `rustls::crypto::ring::default_provider().install_default()` at the start of the program. The
 //!   clients of this crate need neither.
 //! * `schema` (default): typed tools and typed output, with schemas derived by schemars.
-//! * `tokens`: an exact token counter, its vocabularies inside the binary.
+//! * `tokens`: an exact token counter, with its vocabularies compiled in.
 //! * `fs`: `backend::LocalBackend`, the files below one folder (Unix).
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
@@ -95,7 +94,7 @@
 //! * `time`: the tool `current_datetime`, and the module `prompt`: an agent's memory in files and,
 //!   with `yaml`, `prompt::ContextBuilder`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
-//! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
+//! * `sqlite`: `session::SqliteStore`, such sessions in one database file (Unix).
 //! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
 //!   which any machine can continue; over TLS with `tls`.
 //! * `session-log`: `session::LogStore`, a durable store on top of your own storage.
@@ -107,8 +106,8 @@
 //!   instance of each agent per user; it turns on `tools`, `yaml`, `schema` and `http`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `server`: the module `server`, agents over HTTP with a page; it turns on `config` and `web`.
-//! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
-//!   server with faults. For `[dev-dependencies]`.
+//! * `testing`: more of [`testing`], for `[dev-dependencies]`: recorded models, conformance suites
+//!   and, with `http`, a server that injects faults.
 //!
 //! # Stability
 //!

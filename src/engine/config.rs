@@ -21,8 +21,8 @@ pub enum OnUnanswered {
     #[default]
     Deny,
     /// The run ends with `AwaitingApproval`; [`Session::resume`](crate::Session::resume) continues
-    /// it. A subagent has its own setting, `Deny` by default, because the call that it runs in
-    /// does not wait for the answer to a question of another run.
+    /// it. A subagent has its own setting, `Deny` by default, because the call that runs the
+    /// subagent does not wait for answers to questions of other runs.
     Park,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The tools of a turn to which neither hooks nor sources add any, and the warnings about them.
+    /// Returns the tools of a turn without tools of hooks or sources, and the warnings about them.
     pub(crate) fn own_tools(&self) -> &(TurnTools, Vec<String>) {
         self.own_tools
             .get_or_init(|| TurnTools::build(&self.tools, &[], Vec::new(), &self.disabled_tools))
@@ -85,24 +85,29 @@ pub(crate) fn store_or_default(
     }
 }
 
-/// Numbers that bound a run.
+/// The limits of a run, and the handling of what is left open at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// 0 is no limit.
+    /// The maximum number of model calls; 0 is no limit.
     pub(crate) max_turns: u32,
+    /// The maximum number of calls of a turn that run at the same time.
     pub(crate) parallel_tools: usize,
+    /// The limit of a tool result in bytes.
     pub(crate) max_result_bytes: usize,
     /// The limit for the histories of a run and its child runs together, in bytes.
     pub(crate) max_history_bytes: usize,
+    /// The time that a tool call may run without progress.
     pub(crate) tool_timeout: Duration,
-    /// For all sources of tools together, each time they are asked.
+    /// The time within which each source of tools must answer.
     pub(crate) source_timeout: Duration,
     pub(crate) unanswered: OnUnanswered,
     pub(crate) unfinished_tasks: UnfinishedTasks,
     /// The time in which a parked question can be answered; `None` is no limit.
     pub(crate) approval_expiry: Option<Duration>,
+    /// The maximum depth of child runs below the run.
     pub(crate) max_depth: u32,
     pub(crate) loop_detection: bool,
+    /// The interval of the progress messages of a call that reports none itself.
     pub(crate) heartbeat: Duration,
     pub(crate) output_retries: u32,
 }
@@ -127,7 +132,7 @@ impl Default for Limits {
     }
 }
 
-/// The options of every request of the agent, and of the treatment of its answers.
+/// The options of the agent's requests, and of the handling of answers.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestOptions {
     pub(crate) max_output_tokens: Option<u32>,
@@ -201,7 +206,7 @@ impl Hooks {
         }
     }
 
-    /// The number of hooks that wrap a model call, or a tool call if more wrap it.
+    /// Returns the number of hooks that wrap a model call or a tool call, the larger of the two.
     pub(crate) fn most_wrapping(&self) -> usize {
         self.wrap_model_call.len().max(self.wrap_tool_call.len())
     }

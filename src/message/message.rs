@@ -7,7 +7,7 @@ use super::part::{Part, ToolCall};
 use super::result::ToolResult;
 use super::role::Role;
 
-/// Instructions.
+/// A message with instructions for the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SystemMessage {
@@ -19,11 +19,11 @@ pub struct SystemMessage {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct UserMessage {
-    /// Text, images, documents.
+    /// Text, images, documents and audio.
     pub content: Content,
 }
 
-/// A message of the model: its text and its tool calls.
+/// An answer of the model: text, thinking and tool calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantMessage {
@@ -45,15 +45,15 @@ impl AssistantMessage {
     }
 }
 
-/// One entry of a history.
+/// One message of a history.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Message {
     /// Instructions from the program.
     System(SystemMessage),
-    /// The person, or the program speaking for one.
+    /// A message of the user, or of the program on the user's behalf.
     User(UserMessage),
-    /// The model.
+    /// An answer of the model.
     Assistant(AssistantMessage),
     /// The result of one tool call.
     Tool(ToolResult),
@@ -92,7 +92,7 @@ impl Message {
         Self::ai(content)
     }
 
-    /// Creates the result of the call `id` of the tool `name`.
+    /// Creates a tool message: the result of the call `id` of the tool `name`.
     pub fn tool(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -131,17 +131,17 @@ impl Message {
         }
     }
 
-    /// Its text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         self.content().text()
     }
 
-    /// Returns the calls among its parts. Only an assistant message may have any.
+    /// Returns the tool calls, in order. Only assistant messages of a valid history have any.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content().tool_calls()
     }
 
-    /// Returns the result, when this is a tool message.
+    /// Returns the tool result, or `None` for other messages.
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Self::Tool(result) => Some(result),

@@ -10,8 +10,8 @@ use super::role::Role;
 
 /// A history: shared messages in order.
 ///
-/// A clone copies one pointer. A change copies the list of pointers if it is shared, and only the
-/// message that it changes.
+/// A clone copies one pointer. A change to a shared history copies the list of pointers, and of the
+/// messages only the one that changes.
 ///
 /// ```
 /// use agentcore::Messages;
@@ -24,7 +24,7 @@ use super::role::Role;
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
 impl Default for Messages {
-    /// Returns an empty history. All empty ones share one list.
+    /// Returns an empty history. All empty histories share one list.
     fn default() -> Self {
         static EMPTY: LazyLock<Messages> = LazyLock::new(|| Messages(Arc::default()));
         EMPTY.clone()
@@ -105,7 +105,7 @@ impl Messages {
         self.as_mut_vec()[index] = message;
     }
 
-    /// Returns the message at `index`, to change.
+    /// Returns the message at `index`, mutably. A shared message is copied first.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Message> {
         Arc::make_mut(&mut self.0).get_mut(index).map(Arc::make_mut)
     }
@@ -115,12 +115,12 @@ impl Messages {
         self.0.get(index).map(|message| &**message)
     }
 
-    /// Returns the shared messages.
+    /// Returns the shared messages as a slice.
     pub fn as_slice(&self) -> &[Arc<Message>] {
         &self.0
     }
 
-    /// Returns the shared messages, copied pointer by pointer.
+    /// Returns a copy of the list of shared messages.
     pub fn to_vec(&self) -> Vec<Arc<Message>> {
         self.0.to_vec()
     }
@@ -135,7 +135,7 @@ impl Messages {
         self.0.last().map(|message| &**message)
     }
 
-    /// Returns the text of the last message; empty when there is none.
+    /// Returns the text of the last message, or an empty text if there is none.
     pub fn last_content(&self) -> Cow<'_, str> {
         self.last().map(Message::text).unwrap_or_default()
     }
@@ -145,7 +145,7 @@ impl Messages {
         self.0.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -188,7 +188,7 @@ impl Messages {
     }
 }
 
-/// The number of leading messages that are identical, by pointer.
+/// Returns the number of leading messages that are identical, by pointer.
 pub(crate) fn shared_prefix(a: &[Arc<Message>], b: &[Arc<Message>]) -> usize {
     a.iter()
         .zip(b)

@@ -41,12 +41,12 @@
 //! {"type": "annotations", "citations": [], "provider": "gemini", "block": {}}
 //! ```
 //!
-//! A `block` is preserved byte for byte. Where its provider is not known it is the part itself, so
-//! that any object with an unknown `type` is read and written back unchanged.
+//! A `block` is preserved byte for byte. An object with an unknown `type` is a part without a known
+//! provider: the whole object is its block, and is written back unchanged.
 //!
-//! Blocks are read as raw text, which works from `serde_json`'s readers and from a
-//! [`Value`](serde_json::Value) (which preserves the meaning but not the spelling), not through
-//! `#[serde(flatten)]` or an untagged enum.
+//! Blocks are read as raw text. This works with the readers of `serde_json` and from a
+//! [`Value`](serde_json::Value), which preserves the meaning but not the spelling. It does not work
+//! inside `#[serde(flatten)]` or an untagged enum.
 
 mod annotations;
 #[cfg(feature = "http")]

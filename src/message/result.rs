@@ -33,7 +33,7 @@ pub struct ToolResult {
     pub details: Option<Value>,
     /// Text for the user instead of `content`.
     pub display: Option<String>,
-    /// True if none of it should be shown to the user.
+    /// True if the result should not be shown to the user.
     pub silent: bool,
     /// True if the work continues and its outcome will arrive later.
     pub is_async: bool,
@@ -59,7 +59,8 @@ impl ToolResult {
         Self::new(call.id.clone(), call.name.clone(), content)
     }
 
-    /// Creates a failed result of `call`. Its text begins with `Error: ` once, also if `text` does.
+    /// Creates a failed result of `call`. Its text begins with `Error: ` once, even if `text`
+    /// begins with it.
     pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
         let mut text = text.as_ref();
         // Tools often return the text of another failure, which already has this prefix.
@@ -75,10 +76,10 @@ impl ToolResult {
     /// Returns the same result with `[output suppressed by hook]` as its content and without
     /// details and display; a failed result stays failed.
     ///
-    /// The replacement that a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that
-    /// neither the model, readers, the store nor traces receive the tool's output. Progress that
-    /// the tool reported was sent already, and a [`FilesystemHook`](crate::hooks::FilesystemHook)
-    /// may have written a long result into a file. To suppress a result before it is written, use a
+    /// A [`post_tool_use`](crate::hook::post_tool_use) hook returns it so that the model, readers,
+    /// the store and traces do not receive the tool's output. Progress that the tool reported has
+    /// been emitted before, and a [`FilesystemHook`](crate::hooks::FilesystemHook) may have written
+    /// a long result into a file. To suppress a result before it is written, use a
     /// [`wrap_tool_call`](crate::hook::wrap_tool_call) hook that is added after the
     /// `FilesystemHook`.
     ///
@@ -101,7 +102,7 @@ impl ToolResult {
         self
     }
 
-    /// Returns the text of a successful result. Returns an empty text for a failed result.
+    /// Returns the text of a successful result, or an empty text for a failed result.
     pub fn output(&self) -> String {
         if self.is_error {
             String::new()
@@ -110,7 +111,8 @@ impl ToolResult {
         }
     }
 
-    /// Returns the text of a failed result without its `Error: `; `None` for a successful one.
+    /// Returns the text of a failed result without its prefix `Error: `, or `None` for a successful
+    /// result.
     pub fn error(&self) -> Option<String> {
         if !self.is_error {
             return None;
@@ -119,7 +121,7 @@ impl ToolResult {
         Some(text.strip_prefix("Error: ").unwrap_or(&text).to_owned())
     }
 
-    /// Removes the secrets this process holds.
+    /// Redacts the registered secrets in all texts of the result.
     pub(crate) fn redact(&mut self) {
         for part in self.content.parts_mut() {
             if let Part::Text(text) = part {
@@ -134,7 +136,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns the four-field form, for peers that use it.
+    /// Returns the result in its form with four fields, for peers that use this form.
     pub fn view(&self) -> ToolResultView {
         ToolResultView {
             tool_call_id: self.tool_call_id.clone(),
