@@ -21,7 +21,7 @@ pub(super) struct CallStart {
 }
 
 impl CallStart {
-    /// The start of a call whose record was stored with the answer.
+    /// Creates the start of a call whose record was stored with the answer.
     pub(super) fn stored() -> Self {
         Self {
             has_begun: AtomicBool::new(false),
@@ -29,7 +29,7 @@ impl CallStart {
         }
     }
 
-    /// Marks that the tool may run from now on.
+    /// Records that the tool may run from now on.
     pub(super) fn begin(&self) {
         self.has_begun.store(true, Ordering::Release);
     }
@@ -47,21 +47,21 @@ pub(super) struct CallStarts {
     is_shared: bool,
     /// The starts that are stored with the next write.
     next: Mutex<Arc<StartGroup>>,
-    /// Held while starts are stored.
+    /// Locked while starts are stored.
     write_lock: tokio::sync::Mutex<()>,
 }
 
-/// Starts that are stored with one write, by the first of their calls whose turn it is. If that is
-/// dropped meanwhile, the next one repeats the write.
+/// The starts that are stored with one write. The first of their calls to take the lock writes; if
+/// its future is dropped during the write, the next call writes again.
 #[derive(Default)]
 struct StartGroup {
     call_ids: Mutex<Vec<Arc<str>>>,
-    /// The outcome of the write; an error is its text.
+    /// The outcome of the write, with the text of an error.
     outcome: OnceLock<Result<(), String>>,
 }
 
 impl CallStarts {
-    /// The starts of this many calls.
+    /// Creates the state for the starts of `call_count` calls.
     pub(super) fn new(call_count: usize) -> Self {
         Self {
             is_shared: call_count > 1,
@@ -70,8 +70,13 @@ impl CallStarts {
         }
     }
 
-    /// Stores the start of a call, unless `is_halted` returns `true` once the other calls that are
-    /// ready have been permitted. Then it returns `None`. An error is its text.
+    /// Stores the start of a call. If there are several calls, waits first until the others that
+    /// are ready have been permitted; if `is_halted` then returns `true`, returns `None` and stores
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the text of the store's error.
     pub(super) async fn store(
         &self,
         writer: &SessionWriter,
@@ -79,36 +84,36 @@ impl CallStarts {
         call_id: Arc<str>,
         is_halted: impl Fn() -> bool,
     ) -> Option<Result<(), String>> {
-        let starts = {
+        let group = {
             let next = lock(&self.next);
             lock(&next.call_ids).push(call_id);
             next.clone()
         };
 
         if self.is_shared {
-            let_others_go_first().await;
+            yield_to_ready_calls().await;
             if is_halted() {
                 return None;
             }
         }
 
-        Some(self.store_all(&starts, writer, cx).await)
+        Some(self.store_group(&group, writer, cx).await)
     }
 
-    /// Stores starts, unless that has been done.
-    async fn store_all(
+    /// Stores the starts of a group, unless another call has stored them.
+    async fn store_group(
         &self,
-        starts: &Arc<StartGroup>,
+        group: &Arc<StartGroup>,
         writer: &SessionWriter,
         cx: &RunContext,
     ) -> Result<(), String> {
         let _guard = self.write_lock.lock().await;
-        if let Some(outcome) = starts.outcome.get() {
+        if let Some(outcome) = group.outcome.get() {
             return outcome.clone();
         }
 
-        self.close(starts);
-        let call_ids = lock(&starts.call_ids).clone();
+        self.close(group);
+        let call_ids = lock(&group.call_ids).clone();
         let records = call_ids
             .into_iter()
             .map(|call_id| Record::ToolStarted { call_id });
@@ -116,21 +121,21 @@ impl CallStarts {
             .append(cx, records.collect())
             .await
             .map_err(|error| error.to_string());
-        starts.outcome.get_or_init(|| outcome).clone()
+        group.outcome.get_or_init(|| outcome).clone()
     }
 
-    /// Lets later starts be part of the next write.
-    fn close(&self, starts: &Arc<StartGroup>) {
+    /// Closes a group, so that later starts join the next write.
+    fn close(&self, group: &Arc<StartGroup>) {
         let mut next = lock(&self.next);
-        if Arc::ptr_eq(&next, starts) {
+        if Arc::ptr_eq(&next, group) {
             *next = Arc::default();
         }
     }
 }
 
-/// Yields once to the futures that are ready, in their order. Tokio's `yield_now` wakes the futures
-/// that use it in the reverse order.
-async fn let_others_go_first() {
+/// Yields once, so that the other calls that are ready are polled first, in their order. Tokio's
+/// `yield_now` would wake the calls that use it in the reverse order.
+async fn yield_to_ready_calls() {
     let mut has_yielded = false;
     poll_fn(|cx| {
         if mem::replace(&mut has_yielded, true) {

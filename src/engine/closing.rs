@@ -49,16 +49,16 @@ impl ActiveRun {
         finish(&cx, output, error)
     }
 
-    /// Stores messages that were steered too late for this run, for the next run.
+    /// Stores messages that arrived after the last turn, for the next run.
     async fn store_late_messages(&mut self) {
         let mut late_messages = VecDeque::from(take_late_messages(&self.cx));
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        // Added after calls that wait for approval as well, whose results are inserted before these
-        // messages later.
+        // The history may end with calls that wait for approval. Their results are inserted before
+        // these messages later.
         while let Err(error) = self.history.add_inputs(&mut late_messages).await {
             let is_too_large = error.kind() == ErrorKind::RequestTooLarge;
-            // A store that fails would fail for the others, too.
+            // A failing store would fail for the other messages as well.
             let count = 1 + if is_too_large { 0 } else { late_messages.len() };
             self.cx.warn(format!(
                 "messages that arrived after the last turn were not stored ({count}): {error}"
@@ -170,7 +170,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     finish(cx, output, error)
 }
 
-/// Accepts no more messages, and takes the messages that no turn has read.
+/// Stops accepting messages, and takes the messages that no turn has read.
 fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
     cx.shared().end_steering();
     let mut control = lock(&cx.shared().control);
@@ -183,7 +183,7 @@ fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
     late_messages
 }
 
-/// Ends the background tasks that are left; returns the messages about them for the model.
+/// Ends the background tasks that have not ended. Returns the messages for the model about them.
 fn end_tasks(cx: &RunContext) -> Vec<SteeredMessage> {
     cx.tasks()
         .close()
@@ -192,18 +192,19 @@ fn end_tasks(cx: &RunContext) -> Vec<SteeredMessage> {
         .collect()
 }
 
-/// Makes the end of the run visible.
+/// Makes the end of the run visible to its handles, and returns its output or its error.
 fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<RunOutput> {
     cx.shared().finish(output.end, output.state.clone());
     match error {
         None => Ok(output),
-        // For the caller, which may be a hook, the error belongs to this run.
+        // If the caller is a hook of another run, that run attributes the error to the hook.
         Some(error) => Err(error.unattributed().attach(Arc::new(output))),
     }
 }
 
 impl RunOutcome {
-    /// Splits the end of the run into its exit reason and its error, whose text is noted.
+    /// Splits the end of the run into its exit reason and its error, and adds the text of the error
+    /// to the reasons of the end.
     fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
         match end {
             Ok(exit) => (exit, None),
@@ -283,7 +284,7 @@ impl RunOutcome {
         } else {
             self.end_reasons
                 .iter()
-                .map(|note| redacted(note).into_owned())
+                .map(|reason| redacted(reason).into_owned())
                 .collect()
         }
     }
@@ -323,7 +324,8 @@ pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
     }
 }
 
-/// Returns the exit reason of a run that ends with this error, and adds its text to `notes`.
+/// Returns the exit reason of a run that ends with this error, and adds the text of the error to
+/// `end_reasons`.
 ///
 /// # Errors
 ///

@@ -63,8 +63,8 @@ impl Compacting<'_> {
         }
     }
 
-    /// Returns `true` if the history takes too much room. Near the limit the model is asked for the
-    /// number of tokens.
+    /// Returns `true` if the history should be compacted now. Near the limit, the model is asked
+    /// for the exact number of tokens.
     async fn is_due(&mut self) -> bool {
         if self.config.compactor.is_none() {
             return false;
@@ -101,8 +101,8 @@ impl Compacting<'_> {
         failed_at_tokens.is_some_and(|tokens| self.context_tokens() <= retry_limit(tokens))
     }
 
-    /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
-    /// answer fits, or has more messages than the compactor allows.
+    /// Returns `true` if there is a compactor, and the history is near its limit in bytes or has
+    /// more messages than the compactor allows.
     fn is_full(&self) -> bool {
         let Some(compactor) = &self.config.compactor else {
             return false;
@@ -165,7 +165,7 @@ impl Compacting<'_> {
     /// Asks the model for the tokens of the next request, without the changes of hooks. If it does
     /// not count them, the estimate stays.
     async fn count_tokens(&mut self) {
-        // A history that cannot be sent is the error of the request that follows.
+        // If the history is invalid, the request that follows reports the error.
         let request = self
             .requests
             .build_unmodified(self.config, self.cx, self.format);
@@ -268,7 +268,7 @@ impl Compacting<'_> {
         true
     }
 
-    /// Returns the new compaction, if there is anything to gain and it may be used.
+    /// Returns the new compaction, or `None` if there is nothing to shorten.
     async fn summarize(
         &self,
         compactor: &dyn Compactor,
@@ -310,7 +310,7 @@ impl Compacting<'_> {
         let mut boundary = CompactBoundary::new(trigger, old_tokens);
         boundary.post_tokens = Some(self.context_tokens());
         boundary.duration_ms = u64::try_from(duration.as_millis()).ok();
-        let preserved_ids = self.history.shown.since(end);
+        let preserved_ids = self.history.emitted.since(end);
         if !preserved_ids.is_empty() {
             boundary.preserved_messages =
                 Some(PreservedMessages::new(envelope.uuid, preserved_ids));
@@ -324,11 +324,12 @@ impl Compacting<'_> {
 }
 
 /// Calls the compactor for a history. Its model calls count in the budget of `cx`. Returns `None`
-/// if nothing can be gained.
+/// if there is nothing to shorten.
 ///
 /// # Errors
 ///
-/// Returns the compactor's error, and an error if it panics or if [`check`] refuses its summary.
+/// Returns the compactor's error, and an error if it panics or if [`check_summary`] refuses its
+/// summary.
 pub(super) async fn summarize(
     cx: &RunContext,
     compactor: &dyn Compactor,
@@ -368,7 +369,7 @@ fn check_summary(
     current: Option<&Compaction>,
     new: &Compaction,
 ) -> Result<()> {
-    let refuse = |why: String| Err(Error::new(ErrorKind::InvalidMessages, why));
+    let refuse = |reason: String| Err(Error::new(ErrorKind::InvalidMessages, reason));
     let end = new.through_message;
     if new.summary.trim().is_empty() {
         return refuse("the summary is empty".into());

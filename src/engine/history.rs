@@ -17,11 +17,11 @@ use crate::util::Pace;
 
 use super::call_ids::CallIds;
 use super::context_size::ContextSize;
+use super::emitted_messages::EmittedMessages;
 use super::history_size::{HistorySize, InputSize};
 use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
-use super::shown_messages::ShownMessages;
 
 /// The history of a run, from the moment its session is leased, loaded and prepared.
 pub(super) struct History {
@@ -37,9 +37,11 @@ pub(super) struct History {
     pub(super) context_size: ContextSize,
     /// The size in memory in bytes.
     pub(super) byte_size: HistorySize,
-    pub(super) shown: ShownMessages,
+    /// The ids of the messages that this run has emitted.
+    pub(super) emitted: EmittedMessages,
+    /// The ids of all calls in the history.
     pub(super) call_ids: CallIds,
-    /// The length of the history before this run.
+    /// The number of messages in the history before this run.
     pub(super) initial_len: usize,
 }
 
@@ -82,7 +84,7 @@ impl History {
             input_id: input_id.take(),
         });
         let records = self.take_origin().into_iter().chain(records).collect();
-        self.add(records, messages, None).await
+        self.store_and_add(records, messages, None).await
     }
 
     /// Stores an answer, its metadata and the starts of these calls, then adds it to the history.
@@ -110,18 +112,20 @@ impl History {
             .chain(start_records)
             .collect();
         let messages = [message];
-        self.add(records, &messages, Some(info)).await?;
+        self.store_and_add(records, &messages, Some(info)).await?;
         self.byte_size.add(&messages);
         Ok(())
     }
 
+    /// Returns the record of the session's user, directory and parent, if one of them has changed
+    /// and the record was not taken before.
     fn take_origin(&mut self) -> Option<Record> {
         let is_new = std::mem::take(&mut self.has_new_origin);
         is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
-    /// Stores records and adds their messages to the state. The caller adds their sizes.
-    async fn add(
+    /// Stores records and adds their messages to the state. The caller adds the sizes.
+    async fn store_and_add(
         &self,
         records: Vec<Record>,
         messages: &[Arc<Message>],
@@ -147,13 +151,13 @@ impl History {
             .restart(&state.messages, covered_count, self.initial_len);
     }
 
-    /// Sends a message to the model as user input, and emits it.
+    /// Adds a user message to the history, and emits it.
     pub(super) async fn add_input(&mut self, message: Message) -> Result<()> {
         self.add_inputs(&mut VecDeque::from([message.into()])).await
     }
 
-    /// Sends messages to the model as user input, and emits them. After an error, `messages` has
-    /// the messages after the failed one.
+    /// Adds messages that were sent during the run to the history, and emits them. After an error,
+    /// `messages` has the messages after the failed one.
     pub(super) async fn add_inputs(
         &mut self,
         messages: &mut VecDeque<SteeredMessage>,
@@ -175,7 +179,7 @@ impl History {
             let size = self.byte_size.check_input(&[&message])?;
             self.append_steered(message.clone(), id, size).await?;
             let envelope = self.cx.shared().envelope();
-            self.add_shown(1, envelope.uuid);
+            self.record_emitted(1, envelope.uuid);
             let event = UserEvent::new(envelope, [message]).synthetic();
             self.cx.shared().push(SdkMessage::User(Box::new(event)));
         }
@@ -183,7 +187,7 @@ impl History {
         Ok(())
     }
 
-    /// Reports that a message cannot be sent to the model during the run.
+    /// Emits the warning that a message cannot be sent to the model during the run.
     pub(super) fn warn_of_refused(&self, message: &Message) {
         let role = message.role();
         self.cx.warn(format!(
@@ -192,7 +196,8 @@ impl History {
         ));
     }
 
-    /// Stores a message that was sent during the run, which is an input of its own if it has an id.
+    /// Stores a message that was sent during the run. A message with an id counts as an input of
+    /// the session.
     async fn append_steered(
         &mut self,
         message: Arc<Message>,
@@ -264,7 +269,7 @@ impl History {
             response.clone()
         };
 
-        self.add_shown(1, envelope.uuid);
+        self.record_emitted(1, envelope.uuid);
         let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
         let reason = response.stop_reason.as_ref();
         api.stop_reason = reason.map(|reason| reason.as_str().into());
@@ -325,7 +330,7 @@ impl History {
         Ok(full_answer.map_or_else(|| response.clone(), Arc::new))
     }
 
-    /// Stores results in the order of their calls, then shows them as one user message.
+    /// Stores results in the order of their calls, then emits them as one user message.
     pub(super) async fn append_results(&mut self, results: Vec<ToolResult>) -> Result<()> {
         if results.is_empty() {
             return Ok(());
@@ -346,12 +351,13 @@ impl History {
         }
 
         let count = messages.len();
-        let id = self.show_results(messages, program_data);
-        self.add_shown(count, id);
+        let id = self.emit_results(messages, program_data);
+        self.record_emitted(count, id);
         Ok(())
     }
 
-    fn show_results(&self, messages: Vec<Arc<Message>>, program_data: Option<Value>) -> Uuid {
+    /// Emits results as one user message and returns the id of that message.
+    fn emit_results(&self, messages: Vec<Arc<Message>>, program_data: Option<Value>) -> Uuid {
         let envelope = self.cx.shared().envelope();
         let id = envelope.uuid;
         let mut event = UserEvent::new(envelope, messages);
@@ -360,30 +366,32 @@ impl History {
         id
     }
 
-    /// Shows results of an earlier run's calls, which are in the history already.
-    pub(super) fn show_earlier_results(&mut self, results: Vec<ToolResult>) {
+    /// Emits results of an earlier run's calls, which are in the history already.
+    pub(super) fn emit_earlier_results(&mut self, results: Vec<ToolResult>) {
         if results.is_empty() {
             return;
         }
         let program_data = tool_use_results(results.iter());
         let messages = results.into_iter().map(Message::Tool).map(Arc::new);
-        self.show_results(messages.collect(), program_data);
+        self.emit_results(messages.collect(), program_data);
     }
 
     /// Adds the size of a result that was inserted into the history.
-    pub(super) fn count(&mut self, result: &ToolResult) {
+    pub(super) fn count_result(&mut self, result: &ToolResult) {
         self.byte_size
             .add(&[Arc::new(Message::Tool(result.clone()))]);
     }
 
-    /// Records that the last `count` messages of the history are shown as one message with this id.
-    fn add_shown(&mut self, count: usize, id: Uuid) {
+    /// Records that the last `count` messages of the history were emitted as one message with this
+    /// id.
+    fn record_emitted(&mut self, count: usize, id: Uuid) {
         let len = self.cx.state(|state| state.messages.len());
-        self.shown.note(len, count, id);
+        self.emitted.record(len, count, id);
     }
 }
 
-/// Returns the parts of the results that are for programs, by call; `None` if there are none.
+/// Returns the `tool_use_result` of a user message: the parts of the results that are for programs.
+/// Returns `None` if there are none.
 fn tool_use_results<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> Option<Value> {
     let count = results.len();
     let entries: Vec<Value> = results

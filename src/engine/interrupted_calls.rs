@@ -10,30 +10,30 @@ use super::restore::{MAY_HAVE_RUN, UnansweredCall, result_positions};
 use super::sanitize;
 use super::tool_call::CallOutcome;
 
-/// The results of rerunning calls that had none.
+/// The results of calls that had none.
 #[derive(Default)]
 pub(super) struct RerunResults {
     pub(super) results: Vec<ToolResult>,
-    /// True if the gate requires the run to end.
+    /// True if a gate requires the run to end.
     pub(super) was_interrupted: bool,
 }
 
 impl ActiveRun {
     /// Runs the calls again that may have begun and whose tools are idempotent, in order. They pass
-    /// hooks and the permission gate again. A call that may not run, and one whose tool may not run
-    /// twice, gets the result with the note that it may have run.
+    /// hooks and the permission gate again. A call that is not permitted, or whose tool is not
+    /// idempotent, receives a result with the note that it may have run.
     ///
-    /// The start of a call that changes nothing is not stored, so it may have begun in any case.
+    /// The start of a read-only call is not stored, so such a call counts as begun.
     ///
-    /// Stores nothing before all calls are done, so a run that is dropped meanwhile leaves them
-    /// without a result.
+    /// Nothing is stored before all calls have ended, so a run that is dropped meanwhile leaves
+    /// them without a result.
     pub(super) async fn rerun(&mut self, open_calls: Vec<UnansweredCall>) -> RerunResults {
         let mut rerun = RerunResults::default();
         if open_calls.is_empty() {
             return rerun;
         }
 
-        let places = self.cx.state(|state| result_positions(&state.messages));
+        let positions = self.cx.state(|state| result_positions(&state.messages));
         for unanswered in open_calls {
             let result = self
                 .result_of(&unanswered, &mut rerun.was_interrupted)
@@ -41,9 +41,9 @@ impl ActiveRun {
             self.replace_result(
                 &unanswered,
                 &result,
-                places.get(&unanswered.call.id).copied(),
+                positions.get(&unanswered.call.id).copied(),
             );
-            self.history.count(&result);
+            self.history.count_result(&result);
             rerun.results.push(result);
         }
         rerun
@@ -78,7 +78,7 @@ impl ActiveRun {
         let outcome = runner.run(call.clone(), &start).await;
         *was_interrupted |= runner.halt.is_interrupted();
         match outcome {
-            // Without a start, only the reply of a person succeeds.
+            // A call that has not begun succeeds only by the reply of a person.
             Some(CallOutcome::Done(mut result)) if start.has_begun() || !result.is_error => {
                 sanitize::result(&mut result);
                 Some(result)
@@ -87,21 +87,21 @@ impl ActiveRun {
         }
     }
 
-    /// Replaces the call's preliminary result at `place`, unless a hook has removed that.
+    /// Replaces the call's preliminary result at `position`, unless a hook has removed it.
     fn replace_result(
         &self,
         unanswered: &UnansweredCall,
         result: &ToolResult,
-        place: Option<usize>,
+        position: Option<usize>,
     ) {
-        let answer = unanswered.preliminary_result();
+        let preliminary_result = unanswered.preliminary_result();
         self.cx.state(|state| {
-            let message = place.and_then(|place| state.messages.get(place));
-            if let (Some(place), Some(message)) = (place, message)
-                && message.as_tool_result() == Some(&answer)
+            let message = position.and_then(|position| state.messages.get(position));
+            if let (Some(position), Some(message)) = (position, message)
+                && message.as_tool_result() == Some(&preliminary_result)
             {
                 let message = Message::Tool(result.clone());
-                state.messages.replace(place, Arc::new(message));
+                state.messages.replace(position, Arc::new(message));
             }
         });
     }

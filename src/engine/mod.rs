@@ -2,7 +2,7 @@
 //!
 //! # One run
 //!
-//! 1. `active_run`: makes the run of a request, and drives it through the steps below.
+//! 1. `active_run`: the run is created from its request, and driven through the steps below.
 //! 2. `opening`: the session is leased and loaded, `restore` repairs it, the hooks'
 //!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
 //!    stored. Calls that waited for approval are answered (`parked_calls`).
@@ -11,8 +11,8 @@
 //!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run concurrently
 //!    (`tool_batch`), each checked (`tool_permission`) and executed (`tool_call`,
 //!    `tool_execution`), and their results are stored in the order of the calls.
-//! 4. `closing`: `after_agent` of every hook, the state is saved, the result message is sent, the
-//!    lease is released.
+//! 4. `closing`: `after_agent` of every hook runs, the state is saved, the result message is
+//!    emitted, and the lease is released.
 //!
 //! However a run ends, its stored history is valid input for a provider.
 
@@ -28,6 +28,7 @@ mod compaction;
 mod config;
 mod context_size;
 mod decision;
+mod emitted_messages;
 mod history;
 mod history_size;
 mod hook_opinion;
@@ -50,7 +51,6 @@ mod run_input;
 mod sanitize;
 mod session_compaction;
 mod session_writer;
-mod shown_messages;
 mod structured_output;
 mod system_prompt;
 mod tool_batch;

@@ -12,6 +12,7 @@ use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
 use super::config::Config;
 use super::context_size::ContextSize;
+use super::emitted_messages::EmittedMessages;
 use super::history::History;
 use super::history_size::HistorySize;
 use super::live_runs::Registration;
@@ -21,7 +22,6 @@ use super::request::RequestBuilder;
 use super::restore::{UnansweredCall, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
-use super::shown_messages::ShownMessages;
 use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;
 
@@ -47,7 +47,7 @@ pub(super) async fn open(
             has_new_origin: loaded_state.has_new_origin,
             context_size: prepared.context_size,
             byte_size: prepared.byte_size,
-            shown: ShownMessages::default(),
+            emitted: EmittedMessages::default(),
             call_ids: prepared.call_ids,
             initial_len: 0,
         },
@@ -73,7 +73,7 @@ pub(super) async fn open(
 
     let mut late_results = loaded_state.late_results;
     late_results.extend(rerun.results);
-    run.show_restored(late_results);
+    run.emit_restored(late_results);
     if let Some(id) = input_id.id.as_ref().filter(|_| input_id.was_sent) {
         let exit = run.answer_repeated_input(id).await?;
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
@@ -159,12 +159,12 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
     })
 }
 
-/// A stored session, repaired for a run.
+/// The state of a stored session, repaired for a run.
 struct LoadedState {
     state: AgentState,
     /// True if the state must be saved, because it differs from the stored one.
     must_save: bool,
-    /// True if the session's user, its directory or its parent is new.
+    /// True if the session's user, directory or parent has changed.
     has_new_origin: bool,
     /// Calls that had no result when their run was dropped.
     open_calls: Vec<UnansweredCall>,
@@ -315,9 +315,9 @@ async fn before_agent(
 }
 
 impl ActiveRun {
-    /// Emits the results that calls of an earlier run received in this one, unless a hook has
-    /// removed them.
-    fn show_restored(&mut self, mut results: Vec<ToolResult>) {
+    /// Emits the results that calls of an earlier run have received since then, except those that a
+    /// hook has removed.
+    fn emit_restored(&mut self, mut results: Vec<ToolResult>) {
         if results.is_empty() {
             return;
         }
@@ -331,11 +331,12 @@ impl ActiveRun {
 
         results.retain(|result| find_position(result).is_some());
         results.sort_by_key(|result| positions.get(&result.tool_call_id));
-        self.history.show_earlier_results(results);
+        self.history.emit_earlier_results(results);
     }
 }
 
-/// Restores the run's state when it is dropped, unless the new one is committed.
+/// Restores the old state of the run when it is dropped, unless [`commit`](Self::commit) was
+/// called.
 struct StateRollback {
     cx: RunContext,
     old_state: Option<AgentState>,

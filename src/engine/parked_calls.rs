@@ -1,4 +1,4 @@
-//! Calls that waited for approval, now that they are decided.
+//! Calls that waited for approval and are decided now.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,9 +23,10 @@ use super::tool_call::CallEnd;
 use super::tool_permission::PermissionCheck;
 
 impl ActiveRun {
-    /// Answers the calls that waited for approval. Returns `Some` when the run cannot continue yet.
+    /// Answers the calls that waited for approval. Returns the exit reason if the run ends here,
+    /// for example because other calls are still pending.
     ///
-    /// Once the run is stopped, calls that are not answered yet stay pending.
+    /// If the run is stopped, the calls that have no answer by then stay pending.
     pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
         let pending = self.cx.state(|state| state.pending.clone());
         decisions.check(&pending, now_ms())?;
@@ -40,7 +41,7 @@ impl ActiveRun {
         };
 
         self.history
-            .show_earlier_results(std::mem::take(&mut answers.results));
+            .emit_earlier_results(std::mem::take(&mut answers.results));
         let exit = outcome?;
         let has_pending = self.cx.state(|state| !state.pending.is_empty());
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
@@ -61,7 +62,7 @@ impl ActiveRun {
         let decisions = decisions.by_id();
         let mut pace = Pace::default();
         for call in pending {
-            // Less for each result, for they share the history.
+            // Each result leaves less room for the next, because they share the history.
             let max_bytes = self.history.byte_size.max_result_bytes(1);
             let context = ResultContext::new(call.context.clone());
             let decision = decisions.get(&*call.id).filter(|_| exit.is_none());
@@ -86,7 +87,7 @@ impl ActiveRun {
             context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
             answers.add(call.id, result.clone());
-            self.history.count(&result);
+            self.history.count_result(&result);
             pace.step(0).await;
         }
 
@@ -115,8 +116,8 @@ impl ActiveRun {
         Ok(())
     }
 
-    /// Runs an approved call and returns its result; `None` when it stays pending: it could not
-    /// begin, or waits for the answer to a question of its tool.
+    /// Runs an approved call and returns its result. Returns `None` if the call stays pending,
+    /// because it could not begin or because its tool asked another question.
     async fn run_approved(
         &self,
         pending: &PendingCall,
@@ -206,12 +207,12 @@ impl ActiveRun {
         None
     }
 
-    /// Replaces a pending call by one with another question.
-    fn replace_pending(&self, id: &str, call: PendingCall) {
+    /// Replaces the pending call `id` by `new_call`, which has another question.
+    fn replace_pending(&self, id: &str, new_call: PendingCall) {
         self.cx.state(|state| {
-            let place = state.pending.iter_mut().find(|pending| *pending.id == *id);
-            if let Some(place) = place {
-                *place = call;
+            let mut pending = state.pending.iter_mut();
+            if let Some(call) = pending.find(|call| *call.id == *id) {
+                *call = new_call;
             }
         });
     }
@@ -220,13 +221,14 @@ impl ActiveRun {
 /// The answered calls. Their results are inserted into the history together, because each insertion
 /// moves the messages after it.
 ///
-/// Dropping it inserts them as well, such as after a panic, because the calls have run.
+/// If `Answers` is dropped, for example by a panic, the results are inserted as well, because the
+/// calls have run.
 struct Answers {
     cx: RunContext,
-    /// The calls that are answered, by the ids of their questions.
+    /// The ids of the answered questions.
     ids: HashSet<Arc<str>>,
     results: Vec<ToolResult>,
-    /// The ids of questions that are not stored as answered yet.
+    /// The ids of the answered questions whose answers are not stored yet.
     unstored_ids: Vec<Arc<str>>,
     /// The number of results that are stored.
     stored_count: usize,
@@ -252,7 +254,8 @@ impl Answers {
         }
     }
 
-    /// The records of the answers that are not stored yet, and of the approval of another call.
+    /// Returns the records of the answers that are not stored yet, and of the approval of call
+    /// `id`.
     fn unstored_with(&mut self, id: &Arc<str>) -> Vec<Record> {
         let mut ids = std::mem::take(&mut self.unstored_ids);
         ids.push(id.clone());
@@ -267,7 +270,7 @@ impl Answers {
     }
 
     /// Adds the results to the history and removes the calls from the pending ones. Returns the
-    /// number of results inserted before the message that was at `len` less one.
+    /// number of results that were inserted among the first `len` messages.
     fn join_history(&mut self, len: usize) -> usize {
         if std::mem::replace(&mut self.has_joined, true) {
             return 0;

@@ -30,13 +30,13 @@ struct CallSlot {
     call: ToolCall,
     start: CallStart,
     outcome: Option<CallOutcome>,
-    /// The memory of the result until it joins the history.
+    /// The memory of the result, until the result is part of the history.
     share: Option<PoolShare>,
 }
 
 impl ActiveRun {
-    /// Returns the ids of those calls of an answer that begin as soon as it is stored, for neither
-    /// a hook nor a gate nor a question can intervene. Their starts are stored with the answer.
+    /// Returns the ids of the calls of an answer that begin as soon as the answer is stored,
+    /// because no hook, gate or question can intervene. Their starts are stored with the answer.
     pub(super) async fn calls_certain_to_run(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
         let group_len = runner
@@ -105,7 +105,8 @@ impl ActiveRun {
         Ok(exit.or(loop_exit))
     }
 
-    /// Creates a runner for `call_count` calls, whose results are kept until the last of them ends.
+    /// Creates a runner for `call_count` calls, whose results stay in memory until the last call
+    /// ends.
     pub(super) fn call_runner(&self, call_count: usize) -> CallRunner<'_> {
         CallRunner {
             config: &self.config,
@@ -119,7 +120,8 @@ impl ActiveRun {
         }
     }
 
-    /// Counts equal calls with equal results; the model is warned first, then the run ends.
+    /// Counts equal calls with equal results. Adds a warning for the model to the result of a call
+    /// that repeats, and returns the exit reason if the run ends because of one.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
         if !self.config.limits.loop_detection {
             return None;
@@ -159,13 +161,13 @@ struct FinishedBatch {
     results: Vec<(ToolCall, ToolResult)>,
     parked: Vec<PendingCall>,
     shares: Vec<PoolShare>,
-    /// True if the permission gate requires the run to end.
+    /// True if a permission gate requires the run to end.
     is_interrupted: bool,
 }
 
 impl<'a> ToolBatch<'a> {
     fn new(runner: CallRunner<'a>, calls: Vec<ToolCall>, stored_starts: &[Arc<str>]) -> Self {
-        // These are in the order of the calls.
+        // The ids are in the order of the calls.
         let mut stored_starts = stored_starts.iter().peekable();
         let slots = calls.into_iter().map(|call| {
             let is_stored = stored_starts.next_if(|id| **id == call.id).is_some();
@@ -182,7 +184,7 @@ impl<'a> ToolBatch<'a> {
         }
     }
 
-    /// The outcomes so far. A call without one was cancelled.
+    /// Returns the outcomes of the calls. A call without an outcome was cancelled.
     fn finish(self) -> FinishedBatch {
         let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
@@ -208,7 +210,7 @@ impl<'a> ToolBatch<'a> {
         batch
     }
 
-    /// Runs the slots in order; neighbors that allow it run concurrently.
+    /// Runs the calls in order; consecutive calls run concurrently if they allow it.
     async fn run(&mut self) {
         let Self { runner, slots } = self;
         let runner = &*runner;
@@ -285,12 +287,15 @@ impl CallRunner<'_> {
         }
     }
 
-    /// The records of the results that wait for other calls before they join the history.
+    /// Returns the records of results that are added to the history later, together with those of
+    /// other calls.
     fn ended_records(&self, slots: &[&mut CallSlot]) -> Vec<Record> {
         slots
             .iter()
             .filter_map(|slot| match &slot.outcome {
-                Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
+                Some(CallOutcome::Done(result)) if self.has_stored_start(slot) => {
+                    Some(result.clone())
+                }
                 _ => None,
             })
             .map(|mut result| {
@@ -317,14 +322,15 @@ impl CallRunner<'_> {
     }
 
     /// Returns `true` if the start of this slot's call was stored.
-    fn is_recorded(&self, slot: &CallSlot) -> bool {
-        let changes = |tool: Arc<dyn Tool>| {
+    fn has_stored_start(&self, slot: &CallSlot) -> bool {
+        let has_effect = |tool: Arc<dyn Tool>| {
             panic::catch(|| !tool.side_effect().is_read_only()).unwrap_or(true)
         };
-        slot.start.has_begun() && self.cx.tool(&slot.call.name).is_some_and(changes)
+        slot.start.has_begun() && self.cx.tool(&slot.call.name).is_some_and(has_effect)
     }
 
-    /// The number of the calls that form the first group. A call that has to run alone is one.
+    /// Returns the number of calls in the first group, whose calls run concurrently. A call that
+    /// has to run alone is a group.
     fn group_len<'c>(&self, calls: impl Iterator<Item = &'c ToolCall>) -> usize {
         calls
             .take_while(|call| self.is_parallel(call))
@@ -365,7 +371,7 @@ impl CallSlot {
     }
 }
 
-/// The result of a call that was cancelled.
+/// Returns the result of a call that was cancelled.
 pub(super) fn cancelled_result(call: &ToolCall, has_started: bool) -> ToolResult {
     let text = if has_started {
         "cancelled: the run was stopped while this call was running; it may have had an effect"

@@ -52,10 +52,10 @@ pub(super) struct CallRunner<'a> {
     pub(super) writer: &'a SessionWriter,
     pub(super) starts: CallStarts,
     pub(super) byte_size: &'a HistorySize,
-    /// The limit of each result.
+    /// The limit of each result in bytes.
     pub(super) max_result_bytes: usize,
     pub(super) halt: Halt,
-    /// The pace of the decisions about calls, which may all be made in one poll.
+    /// Paces the permission checks, which may otherwise all run in one poll.
     pub(super) decision_pace: Mutex<Pace>,
 }
 
@@ -85,7 +85,7 @@ impl Halt {
         self.0.is_set.load(Ordering::Acquire)
     }
 
-    /// Returns `true` if the gate ends the run.
+    /// Returns `true` if a gate has ended the run.
     pub(super) fn is_interrupted(&self) -> bool {
         self.0.is_interrupted.load(Ordering::Acquire)
     }
@@ -267,7 +267,7 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Passes a result through the `post_tool_use` hooks.
+    /// Passes a result through the `post_tool_use` hooks. If a hook fails, its error is the result.
     async fn run_post_hooks(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
         let config = self.config;
         for hook in &config.hooks.post_tool_use {
@@ -287,7 +287,7 @@ impl CallRunner<'_> {
     }
 }
 
-/// The innermost step of a tool call: the execution of the call as the hooks have left it.
+/// The innermost step of a tool call: the execution of the call that the hooks pass on.
 struct ToolCore {
     config: Arc<Config>,
     tool: Arc<dyn Tool>,
@@ -341,8 +341,7 @@ impl ToolCore {
         self.execution(cx, &call).run().await
     }
 
-    /// Decides again about a call that a hook has changed since it was permitted: only checked
-    /// calls run.
+    /// Checks a call again that a hook changed after it was permitted.
     async fn permit_changed(&self, cx: &RunContext, call: ToolCall) -> Result<ToolCall, Refusal> {
         let check = PermissionCheck {
             config: &self.config,

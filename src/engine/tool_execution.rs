@@ -23,15 +23,18 @@ use super::result_limits::{limit_content, limit_result};
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
 
-/// The time a call may run without progress, the interval of its heartbeat, and the size of its
-/// result.
+/// The limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
+    /// The time that the call may run without progress.
     pub(super) timeout: Duration,
+    /// The interval of its heartbeats.
     pub(super) heartbeat: Duration,
+    /// The limit of its result in bytes.
     pub(super) max_result_bytes: usize,
 }
 
+/// The end of the execution of a tool.
 enum ExecutionEnd {
     Returned(Result<ToolOutput, BoxError>),
     Panicked(String),
@@ -57,7 +60,7 @@ impl ExecutionEnd {
         }
     }
 
-    /// Takes the question that the tool could not get an answer to.
+    /// Takes the question of the tool that was not answered, if there is one.
     fn take_question(&mut self) -> Option<UnansweredQuestion> {
         match self {
             Self::Returned(Err(error)) => error.downcast_mut::<ToolError>()?.take_question(),
@@ -220,7 +223,7 @@ impl Execution<'_> {
     }
 }
 
-/// Redacts and cuts a question, which is stored and emitted as a result is.
+/// Redacts and cuts a question, which is stored and emitted like a result.
 fn limited_question(mut question: UnansweredQuestion, limits: CallLimits) -> UnansweredQuestion {
     let max_bytes = limits.max_result_bytes;
     for text in std::iter::once(&mut question.text).chain(&mut question.context) {
@@ -230,7 +233,7 @@ fn limited_question(mut question: UnansweredQuestion, limits: CallLimits) -> Una
     question
 }
 
-/// Cuts the content of a failure before it is copied after its prefix.
+/// Cuts the content of a failure, before it is copied with its prefix.
 fn limit_failure(content: &mut Content, max_bytes: usize) {
     limit_content(content, max_bytes.saturating_sub(FAILED.len()), max_bytes);
 }
