@@ -23,8 +23,8 @@ use super::history_size::check_pool;
 use super::sanitize;
 use super::usage::record_partial_usage;
 
-/// An attempt in progress. If it fails or is dropped, its `Drop` keeps the text so far, which the
-/// user may have read already, and records the usage, which is paid for in any case.
+/// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial answer, which
+/// the user may have read already, and records the usage, which has to be paid for.
 struct AttemptRecord<'a> {
     cx: &'a RunContext,
     model: &'a dyn Model,

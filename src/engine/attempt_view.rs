@@ -62,7 +62,7 @@ impl<'a> AttemptView<'a> {
         }
     }
 
-    /// Returns `true` if the reader sees the pieces of the answer.
+    /// Returns `true` if the pieces of the answer are emitted.
     pub(super) fn is_shown(&self) -> bool {
         self.partials.is_some()
     }

@@ -31,8 +31,8 @@ impl ContextSize {
         self.tokens
     }
 
-    /// Forgets what was counted of a history that has changed: what is sent of it begins with the
-    /// summary, if there is one.
+    /// Restarts the count after the history was replaced. The next request begins with the summary,
+    /// if there is one.
     pub(super) fn restart(&mut self, counter: &dyn TokenCounter, compaction: Option<&Compaction>) {
         *self = Self::default();
         if let Some(compaction) = compaction {
@@ -56,14 +56,14 @@ impl ContextSize {
     }
 
     /// Sets the count to the tokens that the model counted in the next request, which has `len`
-    /// messages of the history; `None` if the model counts none, and is not to be asked again for
+    /// messages of the history. With `None`, the model did not count and is not asked again for
     /// this history.
     pub(super) fn count(&mut self, tokens: Option<u64>, len: usize) {
         self.is_uncountable = tokens.is_none();
         self.set(tokens.unwrap_or_default(), len);
     }
 
-    /// Forgets that the model did not count, because another one takes its place.
+    /// Allows counts again, because another model is used from now on.
     pub(super) fn change_model(&mut self) {
         self.is_uncountable = false;
     }
@@ -88,8 +88,9 @@ impl ContextSize {
         !self.is_uncountable && reported_tenths < self.tokens.saturating_mul(9)
     }
 
-    /// Returns the likely minimum and maximum of the exact number of tokens, of which `total` are
-    /// reported and estimated: the estimated ones may be a fifth fewer or a quarter more in truth.
+    /// Returns the likely minimum and maximum of the exact number of tokens. `total` is the
+    /// reported number plus the estimated one; the exact number of the estimated tokens may be a
+    /// fifth lower or a quarter higher.
     pub(super) fn range(&self, total: u64) -> (u64, u64) {
         let estimated_tokens = total.saturating_sub(self.reported_tokens);
         let low = total.saturating_sub(estimated_tokens / 5);

@@ -1,4 +1,4 @@
-//! The answers to calls that waited for approval.
+//! The decisions about calls that wait for approval.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,17 +16,24 @@ use crate::util::time::now_ms;
 
 /// A person's decision about a [`PendingCall`].
 ///
-/// As JSON it is one object with the answer's name: `{"decision": "allow", "id": .., "args_hash":
-/// ..}`, the same with `"allow_for_session"`, with `"edit"` and `args`, with `"reply"`, `text` and
-/// perhaps `picked`, and `{"decision": "deny", "id": .., "message": ..}`.
+/// As JSON, it is one of these objects. `picked` may be absent, and a denial may have `args_hash`:
+///
+/// ```json
+/// {"decision": "allow", "id": "..", "args_hash": ".."}
+/// {"decision": "allow_for_session", "id": "..", "args_hash": ".."}
+/// {"decision": "edit", "id": "..", "args_hash": "..", "args": {}}
+/// {"decision": "reply", "id": "..", "args_hash": "..", "text": "..", "picked": [0]}
+/// {"decision": "deny", "id": "..", "message": ".."}
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
     /// The pending call's id.
     pub id: Arc<str>,
-    /// The hash of the reviewed arguments. Every answer but a denial requires it.
+    /// The hash of the reviewed arguments. All answers except a denial require it.
     pub args_hash: Option<Arc<str>>,
-    /// The answer. [`Answer::Unanswered`] is refused: a call that no decision names waits.
+    /// The answer. [`Answer::Unanswered`] is refused: to leave a call pending, make no decision
+    /// about it.
     pub answer: Answer,
 }
 
@@ -36,18 +43,19 @@ impl Decision {
         Self::reviewed(pending, Answer::Allow)
     }
 
-    /// Allows the call as it is shown in `pending`, and those like it for the rest of the session.
+    /// Allows the call as it is shown in `pending`, and calls like it for the rest of the session
+    /// ([`Answer::AllowForSession`]).
     pub fn allow_for_session(pending: &PendingCall) -> Self {
         Self::reviewed(pending, Answer::AllowForSession)
     }
 
-    /// Allows the call with these arguments in the place of those shown in `pending`.
+    /// Allows the call with `args` instead of the arguments that are shown in `pending`.
     pub fn edit(pending: &PendingCall, args: Value) -> Self {
         Self::reviewed(pending, Answer::Edit(args))
     }
 
     /// Answers the question in `pending` with a text, which is the result of the call: its tool
-    /// does not run. The text is limited as a result is.
+    /// does not run. The text is limited like a result.
     pub fn reply(pending: &PendingCall, text: impl Into<String>) -> Self {
         Self::reviewed(pending, Answer::reply(text))
     }
@@ -70,7 +78,8 @@ impl Decision {
         }
     }
 
-    /// Checks that the decision is about this call, with the arguments it has, and in time.
+    /// Checks that the decision is about the arguments that the call has now, and that the question
+    /// has not expired.
     fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
         if !call.is_intact() {
             return Err("the stored call was changed after the question; deny it".into());
@@ -230,8 +239,8 @@ impl<'de> Deserialize<'de> for Decision {
 pub struct Decisions(Vec<Decision>);
 
 impl Decisions {
-    /// Checks that every decision is about a call that is pending now, with the arguments it
-    /// has, and that none has expired or been made twice.
+    /// Checks that each decision is about a call that is pending, with the arguments that the call
+    /// has, that its question has not expired, and that no call has two decisions.
     pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
         let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
         let mut decided_ids = HashSet::new();
@@ -259,15 +268,16 @@ impl Decisions {
         Ok(())
     }
 
-    /// Checks that none is about a question that was copied with a fork: it is answered where it
-    /// was asked.
+    /// Checks that no decision is about a question that was copied with a fork. Such a question is
+    /// answered in the session that asked it.
     pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
         let foreign_calls: HashMap<_, _> = pending
             .iter()
             .filter(|call| *call.session_id != *session)
             .map(|call| (&call.id, call))
             .collect();
-        match self.0.iter().find_map(|one| foreign_calls.get(&one.id)) {
+        let mut decisions = self.0.iter();
+        match decisions.find_map(|decision| foreign_calls.get(&decision.id)) {
             None => Ok(()),
             Some(call) => {
                 let reason = format!("it waits in session {:?}; answer it there", call.session_id);
@@ -276,10 +286,13 @@ impl Decisions {
         }
     }
 
-    /// The decisions by the ids of the calls they are about. There is one of each once they are
-    /// [checked](Self::check).
+    /// Returns the decisions by the ids of their calls. After a [check](Self::check), each call has
+    /// at most one.
     pub(super) fn by_id(&self) -> HashMap<&str, &Decision> {
-        self.0.iter().map(|one| (&*one.id, one)).collect()
+        let decisions = self.0.iter();
+        decisions
+            .map(|decision| (&*decision.id, decision))
+            .collect()
     }
 }
 
@@ -287,20 +300,20 @@ impl Decisions {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Conflict`] for a call that is not pending, that was asked about with other
-/// arguments, whose question has expired, or that is decided twice.
+/// Returns [`ErrorKind::Conflict`] if a call is not pending, has other arguments, has two
+/// decisions, or if its question has expired.
 #[cfg(feature = "server")]
 pub(crate) fn check_decisions(decisions: &[Decision], pending: &[PendingCall]) -> Result<()> {
     Decisions(decisions.to_vec()).check(pending, now_ms())
 }
 
-fn refuse(id: &str, why: &str) -> Error {
-    let text = format!("{}; nothing was run", refusal(id, why));
+fn refuse(id: &str, reason: &str) -> Error {
+    let text = format!("{}; nothing was run", refusal(id, reason));
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn refusal(id: &str, why: &str) -> String {
-    format!("the decision about call {id:?} was refused: {why}")
+fn refusal(id: &str, reason: &str) -> String {
+    format!("the decision about call {id:?} was refused: {reason}")
 }
 
 impl From<Vec<Decision>> for Decisions {

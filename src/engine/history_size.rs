@@ -10,11 +10,11 @@ use crate::util::byte_pool::{BytePool, PoolShare};
 use super::config::Limits;
 use super::result_limits::{MIN_RESULT_BYTES, limit_result};
 
-/// The results of the calls of one answer may have as many bytes together as this many results.
+/// The limit of all results of one answer together, in multiples of the limit of one result.
 const RESULTS_PER_BATCH: usize = 2;
 
-/// The messages that summaries cover, which stay in memory, may have as many bytes as this many
-/// histories.
+/// The limit of the messages that a summary covers, which stay in memory, in multiples of the limit
+/// of the history.
 const COVERED_HISTORIES: usize = 2;
 
 /// Returns the approximate size of messages in bytes.
@@ -26,7 +26,8 @@ fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
         .fold(0, usize::saturating_add)
 }
 
-/// The size of an input that was checked, which is measured once: it may be a long history.
+/// The size of an input that was checked. It is measured once, because an input may be a long
+/// history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputSize(usize);
 
@@ -38,11 +39,13 @@ pub(super) struct InputSize(usize);
 /// that exceeds them can continue once it is compacted.
 #[derive(Debug)]
 pub(super) struct HistorySize {
-    /// Messages that a summary covers, which are not sent.
+    /// The bytes of loaded messages that a summary covers. They are not sent.
     covered: usize,
+    /// The bytes of the other loaded messages.
     loaded: usize,
+    /// The bytes of messages that this run added.
     added: usize,
-    /// An answer that is being stored.
+    /// The bytes of an answer that was admitted and is not stored yet.
     answer: usize,
     share: PoolShare,
     max_bytes: usize,
@@ -50,12 +53,12 @@ pub(super) struct HistorySize {
 }
 
 impl HistorySize {
-    /// The size of a loaded history, of which a summary covers this many messages.
+    /// Measures a loaded history. A summary covers its first `covered_count` messages.
     pub(super) fn new(
         limits: &Limits,
         pool: &BytePool,
         messages: &Messages,
-        covered: usize,
+        covered_count: usize,
     ) -> Self {
         let mut size = Self {
             covered: 0,
@@ -66,23 +69,28 @@ impl HistorySize {
             max_bytes: limits.max_history_bytes,
             max_result_bytes: limits.max_result_bytes,
         };
-        size.restart(messages, covered, messages.len());
+        size.restart(messages, covered_count, messages.len());
         size
     }
 
-    /// Measures the history again after messages of it were removed or covered. The first
-    /// `loaded` ones were there before the run.
-    pub(super) fn restart(&mut self, messages: &Messages, covered: usize, loaded: usize) {
+    /// Measures the history again after some of its messages were removed or covered by a summary.
+    /// The first `loaded_count` messages were loaded, the others were added by this run.
+    pub(super) fn restart(
+        &mut self,
+        messages: &Messages,
+        covered_count: usize,
+        loaded_count: usize,
+    ) {
         let messages = messages.as_slice();
-        let (loaded, added) = messages.split_at(loaded.min(messages.len()));
-        let (covered, loaded) = loaded.split_at(covered.min(loaded.len()));
+        let (loaded, added) = messages.split_at(loaded_count.min(messages.len()));
+        let (covered, uncovered) = loaded.split_at(covered_count.min(loaded.len()));
         self.covered = size_of_messages(covered);
-        self.loaded = size_of_messages(loaded);
+        self.loaded = size_of_messages(uncovered);
         self.added = size_of_messages(added);
         self.update_share();
     }
 
-    /// Adds messages, of which one may be the answer that was admitted.
+    /// Adds messages. One of them may be the answer that was admitted.
     pub(super) fn add(&mut self, messages: &[impl AsRef<Message>]) {
         self.add_bytes(size_of_messages(messages));
     }
@@ -111,7 +119,7 @@ impl HistorySize {
         self.loaded.saturating_add(self.added)
     }
 
-    /// The bytes that an answer may add.
+    /// Returns the number of bytes that an answer may add.
     pub(super) fn room(&self) -> usize {
         let own_room = self.max_bytes.saturating_sub(self.total());
         own_room.min(self.share.pool().room())
@@ -138,13 +146,13 @@ impl HistorySize {
         Err(Error::new(ErrorKind::RequestTooLarge, text))
     }
 
-    /// Returns `true` if the history is over its limit, so that no model may be called.
-    pub(super) fn is_over(&self) -> bool {
+    /// Returns `true` if the history exceeds its own limit, so that no model may be called.
+    pub(super) fn is_over_limit(&self) -> bool {
         self.total() > self.max_bytes
     }
 
-    /// Checks the history before a model is called. An answer that was admitted and dropped since
-    /// counts no longer.
+    /// Checks the history before a model is called. An answer that was admitted and then dropped no
+    /// longer counts.
     ///
     /// # Errors
     ///
@@ -175,12 +183,12 @@ impl HistorySize {
         ))
     }
 
-    /// Counts an answer, which is then stored.
+    /// Counts an answer that is about to be stored.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::ResponseTooLarge`] if the limit is exceeded; the answer is not counted
-    /// then.
+    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded. The answer is then not
+    /// counted.
     pub(super) fn admit(&mut self, answer: &ModelResponse) -> Result<()> {
         let size = parts_size(answer.content.parts());
         let total = self.total().saturating_add(size);
@@ -194,15 +202,16 @@ impl HistorySize {
         Ok(())
     }
 
-    /// Returns `true` if there is little room left and a summary of loaded messages would make
-    /// some.
+    /// Returns `true` if more than three quarters of the limit are used, and a summary of the
+    /// loaded messages could free more than a quarter.
     pub(super) fn is_crowded(&self) -> bool {
         self.total() > self.max_bytes / 4 * 3 && self.loaded > self.max_bytes / 4
     }
 
-    /// Counts a result until its share is dropped, when it is in the history. If it would leave
-    /// less than a sixth of the pool, it is cut to the least size first: by default there is room
-    /// for results of that size for all calls of an answer.
+    /// Counts a result in the pool until the returned share is dropped, once the result is part of
+    /// the history. A result that would leave less than a sixth of the pool free is cut to
+    /// [`MIN_RESULT_BYTES`] first: with the default limits, that sixth has room for such results of
+    /// all calls of an answer.
     pub(super) fn hold_result(&self, result: &mut ToolResult, call: &ToolCall) -> PoolShare {
         let pool = self.share.pool();
         if result_size(result) > pool.room().saturating_sub(pool.max_bytes() / 6) {
@@ -215,10 +224,10 @@ impl HistorySize {
     }
 
     /// Returns the limit of each result of `calls` calls, whose results stay in memory until the
-    /// last call ends. The limit is the same for all, so that it does not depend on the order in
+    /// last call ends. All calls have the same limit, so that it does not depend on the order in
     /// which they end.
     ///
-    /// A quarter of the history is left for answers, so that a model can always end its work.
+    /// A quarter of the history is left for answers, so that a model can always complete its work.
     pub(super) fn max_result_bytes(&self, calls: usize) -> usize {
         let batch_bytes = self.max_result_bytes.saturating_mul(RESULTS_PER_BATCH);
         let room = (self.max_bytes / 4 * 3)

@@ -1,4 +1,4 @@
-//! The opinion of the `pre_tool_use` hooks about a call.
+//! The combined decision of the `pre_tool_use` hooks about a call.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
@@ -18,8 +18,8 @@ pub(super) struct HookOpinion {
     pub(super) context: Vec<String>,
 }
 
-/// Asks every hook of `pre_tool_use`, in order. Each sees the arguments as the ones before it
-/// left them.
+/// Runs the `pre_tool_use` hooks, in order. Each hook receives the arguments that the hooks before
+/// it have set.
 pub(super) async fn ask_hooks(
     config: &Config,
     cx: &RunContext,
@@ -49,14 +49,14 @@ pub(super) async fn ask_hooks(
         }
 
         opinion.context.extend(decision.context);
-        opinion.verdict = opinion.verdict.combine(of_hook(decision.verdict));
+        opinion.verdict = opinion.verdict.combine(with_hook_origin(decision.verdict));
     }
 
     Ok(opinion)
 }
 
-/// Returns the verdict of a hook: what it asks is a question of a hook, unless a rule asks it.
-fn of_hook(verdict: Verdict) -> Verdict {
+/// Returns the verdict of a hook, with the origin `Hook` for its question unless a rule asks it.
+fn with_hook_origin(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Ask { question, origin } => Verdict::Ask {
             question,

@@ -118,8 +118,8 @@ async fn call_once(
 ) -> Result<ModelResponse> {
     let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
     let start_time = Instant::now();
-    let show = cx.settings().partial_messages;
-    let result = attempt(cx, model, request, reservation, show).await;
+    let is_shown = cx.settings().partial_messages;
+    let result = attempt(cx, model, request, reservation, is_shown).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();
     let mut response = result?;
     record_answer_usage(cx, model, request, &mut response, reservation);

@@ -7,14 +7,14 @@ use crate::model::{Catalog, Date, ModelCard, ModelRequest};
 use crate::run::RunContext;
 use crate::util::panic;
 
-/// The number of days before a model's end in which runs warn of it.
+/// The number of days before a model's end from which on runs warn of it.
 const NOTICE_DAYS: i64 = 30;
 
-/// The request by which models are asked for their cards.
+/// The request with which models return their cards.
 static ANY_REQUEST: LazyLock<ModelRequest> = LazyLock::new(ModelRequest::default);
 
-/// Warns of each model that may answer in a run and has ended, or ends within 30 days, except for
-/// models that the parent run may call, too.
+/// Warns of each model that may answer in a run and has ended, or ends within 30 days. The parent
+/// run warns of models that it may call as well.
 pub(super) fn warn_of_ending_models(cx: &RunContext) {
     let mut ending_cards = cards(cx);
     ending_cards.retain(|card| card.profile.lifecycle.is_some());
@@ -39,7 +39,7 @@ fn cards(cx: &RunContext) -> Vec<ModelCard> {
     panic::catch(|| model.cards(&ANY_REQUEST)).unwrap_or_default()
 }
 
-/// Returns the warning about a model, on a day; `None` if there is no reason for one.
+/// Returns the warning about a model on the day `today`, or `None` if its end is not near.
 fn notice(card: &ModelCard, today: Date) -> Option<String> {
     let ends = card.profile.lifecycle?.ends?;
     let time = match today.days_until(ends) {

@@ -1,5 +1,5 @@
-//! The removal of an input that the model does not accept: sent again with the next one, it would
-//! be rejected again.
+//! The removal of an input that the model rejects, because it would be rejected again together with
+//! the next input.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl History {
             ErrorKind::ContextTooLong | ErrorKind::RequestTooLarge | ErrorKind::InvalidRequest => {
                 true
             }
-            ErrorKind::ResponseTooLarge => self.byte_size.is_over(),
+            ErrorKind::ResponseTooLarge => self.byte_size.is_over_limit(),
             _ => false,
         };
         if !is_rejected {
@@ -55,31 +55,34 @@ impl History {
         }
     }
 
-    /// Removes the inputs of this run from the history, unless the model has answered some of them:
-    /// a refused request would be refused again. Results stay, because approved calls have run.
+    /// Removes the inputs of this run from the history, because the model would refuse them again.
+    /// Does nothing if the model has answered some of them. Results stay, because approved calls
+    /// have run.
     pub(super) fn forget_refused(&mut self) {
         let (own_messages, _) = self.unanswered();
         self.remove_last(own_messages.len());
     }
 
-    /// Returns the inputs of this run without an answer so far, and the unanswered inputs of
-    /// earlier runs; both are at the end of the history.
+    /// Returns the unanswered inputs of this run, and the unanswered inputs of earlier runs before
+    /// them. Both are at the end of the history.
     fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let (old_messages, new) = messages.split_at(self.initial_len.min(messages.len()));
-            if new.iter().any(|message| message.role() == Role::Assistant) {
+            let (old_messages, new_messages) =
+                messages.split_at(self.initial_len.min(messages.len()));
+            let is_answer = |message: &Arc<Message>| message.role() == Role::Assistant;
+            if new_messages.iter().any(is_answer) {
                 return (Vec::new(), Vec::new());
             }
 
-            let own_len = trailing_input_count(new);
-            let earlier_len = if own_len == new.len() {
+            let own_len = trailing_input_count(new_messages);
+            let earlier_len = if own_len == new_messages.len() {
                 trailing_input_count(old_messages)
             } else {
                 0
             };
 
-            let own_messages = new[new.len() - own_len..].to_vec();
+            let own_messages = new_messages[new_messages.len() - own_len..].to_vec();
             (
                 own_messages,
                 old_messages[old_messages.len() - earlier_len..].to_vec(),
@@ -111,7 +114,7 @@ impl History {
         self.recount(&state);
     }
 
-    /// The advice about a history that is too long and stays.
+    /// Returns the advice for a history that is too long and was not shortened.
     fn long_history_hint(&self) -> String {
         let turn = self.cx.state(|state| {
             let messages = state.messages.as_slice();
@@ -131,7 +134,7 @@ impl History {
     }
 }
 
-/// The number of messages at the end that are inputs.
+/// Returns the number of inputs at the end of `messages`.
 fn trailing_input_count(messages: &[Arc<Message>]) -> usize {
     messages
         .iter()
@@ -145,7 +148,7 @@ fn has_media(message: &Message) -> bool {
     parts.any(|part| matches!(part, Part::Image(_) | Part::Document(_) | Part::Audio(_)))
 }
 
-/// The advice about an input that was removed.
+/// Returns the advice for an input that was removed.
 fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
     let action = match count {
         1 => "the input was removed".to_owned(),
@@ -153,7 +156,7 @@ fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
     };
 
     let advice = match kind {
-        // The error has it.
+        // The error itself has the advice.
         ErrorKind::ResponseTooLarge => return action,
         ErrorKind::ContextTooLong => {
             "shorten it, set a compactor, or set the server's actual window with \

@@ -7,31 +7,36 @@ use crate::message::{ToolCall, ToolResult};
 
 /// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
-/// The number of repetitions at which the run ends.
+/// The number of equal calls with equal results at which the run ends.
 pub(super) const STOP: u32 = 5;
 /// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
      Repeating it will not help; try something else or report what is missing.";
 
-/// Counts how often each call gives the same result. Its count starts over when it was left out of
-/// a turn and another call or result was new meanwhile: that was progress. Calls that change in
-/// every turn are none for the call next to them that does not.
+/// Counts how often each call returned the same result.
+///
+/// A turn with a call or result that is new in the run counts as progress. The count of a call
+/// starts over if the call was absent from a turn and there was progress since its last turn. While
+/// the call occurs in every turn, progress of other calls does not reset its count.
 #[derive(Debug, Default)]
 pub(super) struct RepeatDetector {
-    /// The seen calls with their results, by hash.
-    seen: BTreeMap<u64, RepeatCount>,
+    /// The counts of all calls so far, by the hash of a call with its result.
+    counts: BTreeMap<u64, RepeatCount>,
     turn: u32,
-    /// The last turn that was progress.
-    progress: u32,
+    /// The last turn with progress.
+    progress_turn: u32,
 }
 
-/// A call with its result: the last turn that had it, and its count since progress without it.
+/// The count of a call with its result.
 #[derive(Clone, Copy, Debug, Default)]
 struct RepeatCount {
-    turn: u32,
+    /// The last turn in which the call returned the result.
+    last_turn: u32,
+    /// The number of turns in which it did, since the count started over.
     count: u32,
 }
 
+/// The consequence of the count of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
     No,
@@ -40,16 +45,16 @@ pub(super) enum Repeated {
 }
 
 impl RepeatDetector {
-    /// Records the calls of one turn; returns for each whether it repeats. Equal calls of one turn
+    /// Records the calls of one turn, and returns the consequence for each. Equal calls of one turn
     /// count once, because the model received no result between them.
-    pub(super) fn note(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
+    pub(super) fn record(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
         self.turn += 1;
-        let outcomes: Vec<_> = results.iter().map(outcome).collect();
+        let outcomes: Vec<_> = results.iter().map(outcome_hash).collect();
         if outcomes
             .iter()
-            .any(|outcome| !self.seen.contains_key(outcome))
+            .any(|outcome| !self.counts.contains_key(outcome))
         {
-            self.progress = self.turn;
+            self.progress_turn = self.turn;
         }
 
         outcomes
@@ -59,16 +64,16 @@ impl RepeatDetector {
     }
 
     fn count(&mut self, outcome: u64) -> Repeated {
-        let entry = self.seen.entry(outcome).or_default();
-        if entry.turn + 1 < self.turn && entry.turn < self.progress {
+        let entry = self.counts.entry(outcome).or_default();
+        if entry.last_turn + 1 < self.turn && entry.last_turn < self.progress_turn {
             entry.count = 0;
         }
 
-        if entry.turn < self.turn {
+        if entry.last_turn < self.turn {
             entry.count += 1;
         }
 
-        entry.turn = self.turn;
+        entry.last_turn = self.turn;
         match entry.count {
             STOP.. => Repeated::Stop,
             WARN => Repeated::Warn,
@@ -79,7 +84,7 @@ impl RepeatDetector {
 
 /// Hashes a call with its result. The arguments count as the text that the model wrote, if there is
 /// one: repeated calls nearly always have the same text, and nothing has to be serialized.
-fn outcome((call, result): &(ToolCall, ToolResult)) -> u64 {
+fn outcome_hash((call, result): &(ToolCall, ToolResult)) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);
     match &call.raw_args {
@@ -106,7 +111,7 @@ mod tests {
                 (call, result)
             })
             .collect();
-        repeats.note(&results)
+        repeats.record(&results)
     }
 
     #[test]
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_repeats_beside_others_that_vary_is_detected() {
+    fn call_that_repeats_among_calls_that_vary_is_detected() {
         let mut repeats = RepeatDetector::default();
         let verdicts: Vec<_> = (0..5)
             .map(|n| {

@@ -89,8 +89,8 @@ impl RequestBuilder {
         }
     }
 
-    /// The history as it is sent: with a summary instead of the messages that it covers, and
-    /// without leading system messages, which become a section of the system prompt.
+    /// Returns the history as it is sent: with a summary instead of the messages that it covers,
+    /// and without leading system messages, which become a section of the system prompt.
     fn view(&mut self, cx: &RunContext) -> Messages {
         let (messages, compaction) =
             cx.state(|state| (state.messages.clone(), state.compaction.clone()));
@@ -112,10 +112,9 @@ impl RequestBuilder {
 
         // The history may have been repaired since; a cut must not separate results from their
         // call.
-        let is_result = |at| {
-            messages
-                .get(at)
-                .is_some_and(|next| next.as_tool_result().is_some())
+        let is_result = |index| {
+            let message = messages.get(index);
+            message.is_some_and(|message| message.as_tool_result().is_some())
         };
         while start > 0 && is_result(start) {
             start -= 1;
@@ -203,7 +202,7 @@ fn assemble(
     request
 }
 
-/// Near the turn limit, adds a note to the model about the turns that are left.
+/// Adds a note for the model about the remaining turns to the system prompt of the last two turns.
 pub(super) fn add_wrap_up_section(config: &Config, cx: &RunContext) {
     let max_turns = config.limits.max_turns;
     if !config.request.wrap_up || max_turns == 0 {

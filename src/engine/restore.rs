@@ -20,7 +20,7 @@ pub(super) const MAY_HAVE_RUN: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
 
-/// A session with this many messages and ids of inputs, or more, is restored on a thread for
+/// The number of messages and input ids from which on a session is restored on a thread for
 /// blocking work.
 const LONG: usize = 1_000;
 
@@ -99,7 +99,7 @@ fn restore_now(
     }
 }
 
-/// Records the positions of the inputs that a dropped run appended.
+/// Records the positions of the inputs that a dropped run appended, and settles answered inputs.
 fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
     if !ids.is_empty() {
         // Appended by a run that was dropped, so it is the last input.
@@ -110,20 +110,21 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
     // An assistant message without metadata was part of an input, not an answer.
     let messages = &state.messages;
     let infos = &state.infos;
-    state.inputs.extend(ids, messages.len(), |at| {
-        let role = messages.get(at).map(Message::role);
-        role == Some(Role::Assistant) && infos.get(at).is_none()
+    state.inputs.extend(ids, messages.len(), |position| {
+        let role = messages.get(position).map(Message::role);
+        role == Some(Role::Assistant) && infos.get(position).is_none()
     });
     state.settle_inputs();
 }
 
-/// Questions that are no longer open, and the results of their calls.
+/// The outcome of closing questions.
 struct ClosedQuestions {
     must_save: bool,
+    /// The results of the calls whose questions were closed.
     results: Vec<ToolResult>,
 }
 
-/// Closes the questions that nothing will answer.
+/// Closes the questions that cannot be answered any more, with a result for each of their calls.
 fn close_questions(
     state: &mut AgentState,
     id: &str,
@@ -134,7 +135,7 @@ fn close_questions(
     // run twice.
     let stays = |call: &PendingCall| keeps_pending && *call.session_id == *id;
     let open_calls = std::mem::take(&mut state.pending);
-    let answered_ids = answered(&state.messages);
+    let answered_ids = answered_ids(&state.messages);
     let (open_calls, decided_calls): (Vec<_>, Vec<_>) = open_calls
         .into_iter()
         .partition(|pending| !answered_ids.contains(&pending.call.id));
@@ -154,7 +155,7 @@ fn close_questions(
     ClosedQuestions { must_save, results }
 }
 
-/// Calls that had no result in the history.
+/// The outcome of giving calls without a result one.
 #[derive(Default)]
 struct AnsweredCalls {
     must_save: bool,
@@ -179,7 +180,7 @@ fn answer_calls(
         .collect();
     let mut output = AnsweredCalls::default();
     let mut results = Vec::new();
-    for call in unanswered(&state.messages) {
+    for call in unanswered_calls(&state.messages) {
         if waiting_ids.contains(&call.id) {
             continue;
         }
@@ -204,7 +205,7 @@ fn answer_calls(
 
 /// Returns the calls of the last assistant message that have no result. Earlier messages were
 /// repaired before.
-fn unanswered(messages: &Messages) -> Vec<ToolCall> {
+fn unanswered_calls(messages: &Messages) -> Vec<ToolCall> {
     let history = messages.as_slice();
     let Some(last) = history
         .iter()
@@ -225,7 +226,7 @@ fn unanswered(messages: &Messages) -> Vec<ToolCall> {
 }
 
 /// Returns the ids of the answered calls. If several calls have the same id, the last one counts.
-fn answered(messages: &Messages) -> HashSet<Arc<str>> {
+fn answered_ids(messages: &Messages) -> HashSet<Arc<str>> {
     let mut ids = HashSet::new();
     for message in messages {
         for call in message.tool_calls() {
@@ -243,9 +244,9 @@ pub(super) fn result_positions(messages: &Messages) -> HashMap<Arc<str>, usize> 
     messages
         .iter()
         .enumerate()
-        .filter_map(|(place, message)| {
+        .filter_map(|(position, message)| {
             let result = message.as_tool_result()?;
-            Some((result.tool_call_id.clone(), place))
+            Some((result.tool_call_id.clone(), position))
         })
         .collect()
 }
@@ -257,7 +258,7 @@ fn last_input(messages: &Messages) -> Range<usize> {
     let end = history
         .iter()
         .rposition(|message| is_input(&message))
-        .map_or(0, |at| at + 1);
+        .map_or(0, |index| index + 1);
     end - history[..end].iter().rev().take_while(is_input).count()..end
 }
 

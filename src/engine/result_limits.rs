@@ -10,8 +10,8 @@ use crate::util::text::cut_bytes;
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(crate) const MIN_RESULT_BYTES: usize = 1024;
 
-/// Limits a result. `max_bytes` is for its content, its display text and its details, each on its
-/// own: texts as they stand in JSON, details as they are in memory.
+/// Limits a result. `max_bytes` applies separately to the content, the display text and the
+/// details. Texts count with their size in JSON, details with their size in memory.
 pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: usize) {
     if result.details.as_ref().is_some_and(is_too_deep) {
         if let Some(details) = result.details.take() {
@@ -49,8 +49,8 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
     limit_content(&mut result.content, max_bytes, max_bytes);
 }
 
-/// Limits what a model reads of a result to the `room` that is left of `max_bytes`, the note about
-/// a cut included.
+/// Limits the content of a result to `room` bytes, including the note about a cut. `room` is what
+/// is left of `max_bytes`, the limit that the note names.
 pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize) {
     let is_deep = |part: &Part| match part {
         Part::Opaque(block) | Part::Thinking(block) => is_text_too_deep(block.raw.get()),
@@ -58,7 +58,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     };
 
     content.parts_mut().retain(|part| !is_deep(part));
-    // The memory of one part is no part of the limit, so that a text may have all of it.
+    // The memory of one part does not count, so that a single text can have all of the limit.
     let size = parts_size(content.parts()).saturating_sub(PART_SIZE);
     if size <= room {
         return;
@@ -75,7 +75,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
                 is_cut = cut_bytes(text, size, room, max_bytes);
             }
         } else if is_cut || part_size(part) > remaining {
-            *part = Part::Text(left_out(part, max_bytes));
+            *part = Part::Text(replacement_text(part, max_bytes));
         }
 
         remaining = remaining.saturating_sub(part_size(part));
@@ -87,7 +87,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     parts.shrink_to_fit();
 }
 
-/// Cuts texts, without a note, to what there is room for.
+/// Cuts texts to `room` bytes together, without a note.
 pub(super) fn cut_text(content: &mut Content, mut room: usize) {
     for part in content.parts_mut() {
         if let Part::Text(text) = part {
@@ -98,7 +98,8 @@ pub(super) fn cut_text(content: &mut Content, mut room: usize) {
     }
 }
 
-fn left_out(part: &Part, max_bytes: usize) -> String {
+/// Returns the text that replaces a part over the limit.
+fn replacement_text(part: &Part, max_bytes: usize) -> String {
     let kind = match part {
         Part::Image(_) => "image",
         Part::Document(_) => "document",

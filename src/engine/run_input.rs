@@ -13,7 +13,7 @@ use super::call_ids::CallIds;
 use super::closing::exit_for_stop_reason;
 use super::structured_output;
 
-/// The warning about a summary whose messages are no longer there.
+/// The warning about a summary whose messages a hook has changed.
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary replaces; the summary was dropped";
 
@@ -41,7 +41,8 @@ impl ActiveRun {
         Ok(())
     }
 
-    /// Handles an input that was sent before: returns the run's exit if nothing is left to do.
+    /// Handles an input that was sent before. Returns the exit reason if the run has nothing left
+    /// to do.
     pub(super) async fn answer_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
             let has_pending = !state.pending.is_empty();

@@ -11,22 +11,22 @@ use crate::model::{ModelEvent, ModelResponse};
 /// Drops invalid parts: empty texts, citations that are not directly after a text, calls without a
 /// tool name, and JSON that is nested too deep to be stored.
 pub(super) fn answer(response: &mut ModelResponse) {
-    let mut is_behind_text = false;
+    let mut is_after_text = false;
     response.content.parts_mut().retain_mut(|part| {
         let is_text = matches!(part, Part::Text(text) if !text.is_empty());
-        let has_text = std::mem::replace(&mut is_behind_text, is_text);
+        let follows_text = std::mem::replace(&mut is_after_text, is_text);
         limit_depth(part)
             && match part {
                 Part::Text(_) => is_text,
                 Part::ToolCall(call) => !call.name.is_empty(),
-                Part::Annotations(_) => has_text,
+                Part::Annotations(_) => follows_text,
                 _ => true,
             }
     });
 }
 
-/// Removes JSON that is nested too deep from an event. Returns `false` for an event of which
-/// nothing is left.
+/// Removes JSON that is nested too deep from an event. Returns `false` if nothing of the event is
+/// left.
 pub(super) fn event(event: &mut ModelEvent) -> bool {
     match event {
         ModelEvent::ToolCall(call) => {
@@ -38,8 +38,8 @@ pub(super) fn event(event: &mut ModelEvent) -> bool {
     }
 }
 
-/// Removes arguments and further fields of a call, and the fields of a text, that are nested too
-/// deep; false for a part of which nothing is left.
+/// Removes JSON that is nested too deep from a part: from the arguments and further fields of a
+/// call, and from blocks. Returns `false` if nothing of the part is left.
 fn limit_depth(part: &mut Part) -> bool {
     match part {
         Part::ToolCall(call) => call.limit_depth(),
@@ -66,8 +66,8 @@ pub(super) fn result(result: &mut ToolResult) {
     }
 }
 
-/// Returns `true` if a message may be sent to the model during a run: only of the user or the
-/// system, and not empty.
+/// Returns `true` if a message may be sent to the model during a run: a valid user or system
+/// message that is not empty.
 pub(super) fn is_valid_input(message: &Message) -> bool {
     message.role().is_user_input()
         && !message.content().is_blank()

@@ -128,7 +128,7 @@ impl ActiveRun {
         }
 
         let mut exit = None;
-        let repeats = self.repeats.note(results);
+        let repeats = self.repeats.record(results);
         for ((call, result), repeat) in results.iter_mut().zip(repeats) {
             match repeat {
                 Repeated::No => {}

@@ -14,13 +14,14 @@ use crate::util::panic;
 
 use super::config::Config;
 
-/// The tools of a run: the hooks' and the sources', remembered from turn to turn.
+/// The tools of a run that hooks have registered and that sources have returned.
 #[derive(Default)]
 pub(super) struct ToolCatalog {
     hook_tools: Vec<Arc<dyn Tool>>,
     sources: Vec<SourceTools>,
 }
 
+/// The last tools of a source, and its version at that time.
 #[derive(Default)]
 struct SourceTools {
     version: Option<u64>,
@@ -28,7 +29,8 @@ struct SourceTools {
 }
 
 impl ToolCatalog {
-    /// Builds the tools of the turn. If a source fails, its last tools are used, with a warning.
+    /// Asks the sources and builds the tools of the turn again if one of them has answered. If a
+    /// source fails, its last tools are used, with a warning.
     pub(super) async fn refresh(&mut self, config: &Config, cx: &RunContext) {
         if self.ask_sources(config, cx).await {
             self.build(config, cx);
@@ -62,7 +64,7 @@ impl ToolCatalog {
         names.into_iter().collect()
     }
 
-    /// Builds the tools of the turn from the tools that are known.
+    /// Builds the tools of the turn from the tools of the agent, the hooks and the sources.
     pub(super) fn build(&self, config: &Config, cx: &RunContext) {
         let (turn_tools, warnings) = self.turn_tools(config, &self.hook_tools);
         warnings.into_iter().for_each(|warning| cx.warn(warning));
@@ -99,13 +101,13 @@ impl ToolCatalog {
                 .sources
                 .iter()
                 .zip(&mut self.sources)
-                .filter_map(|(source, known)| {
+                .filter_map(|(source, last_tools)| {
                     let version = source.version();
-                    let is_known = version.is_some() && version == known.version;
-                    (!is_known).then_some(async move {
+                    let is_unchanged = version.is_some() && version == last_tools.version;
+                    (!is_unchanged).then_some(async move {
                         match ask(&**source, limit).await {
                             Ok(tools) => {
-                                *known = SourceTools { version, tools };
+                                *last_tools = SourceTools { version, tools };
                                 Ok(())
                             }
                             Err(error) => Err(format!(

@@ -35,7 +35,7 @@ impl Turns<'_> {
         }
 
         let cx = self.run.cx.clone();
-        let hook_future = self.ask_before_stop(response);
+        let hook_future = self.run_before_stop(response);
         match cx.shared().unless_stopped(hook_future).await {
             None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
@@ -138,8 +138,8 @@ impl Turns<'_> {
         Ok(Some(Continue(())))
     }
 
-    /// The message with which a `before_stop` hook continues the run.
-    async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
+    /// Runs the `before_stop` hooks. Returns the message with which one of them continues the run.
+    async fn run_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
         let config = &*self.run.config;
         for hook in &config.hooks.before_stop {
             let future = hook.before_stop(&self.run.cx, response);

@@ -24,8 +24,8 @@ pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
         max_output_tokens: u64::from(profile.max_output_tokens),
     };
 
-    for above in std::iter::successors(cx.parent_run(), |run| run.parent_run()) {
-        let mut models = lock(&above.shared().child_models);
+    for ancestor in std::iter::successors(cx.parent_run(), |run| run.parent_run()) {
+        let mut models = lock(&ancestor.shared().child_models);
         call_stats.clone().add_to(&mut models, &card.id);
     }
 
@@ -34,12 +34,12 @@ pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     call_stats.add_to(&mut stats.by_model, &card.id);
 }
 
-/// Records the usage of an answer for the model that gave it: the requested one, unless another one
-/// answered. A provider that does not report usage must not disable a limit: where there is a
-/// limit, the usage is estimated.
+/// Records the usage of an answer for the model that answered, which may not be the requested
+/// model. If the provider reported no usage and there is a limit, the usage is estimated, so that
+/// the limit stays effective.
 pub(super) fn record_answer_usage(
     cx: &RunContext,
-    asked: &dyn Model,
+    requested_model: &dyn Model,
     request: &ModelRequest,
     answer: &mut ModelResponse,
     reservation: &Reservation,
@@ -50,7 +50,7 @@ pub(super) fn record_answer_usage(
         }
         _ => answer.usage,
     };
-    record_usage_as(cx, asked, request, answer, usage);
+    record_usage_as(cx, requested_model, request, answer, usage);
 }
 
 /// Records the usage of the partial output of an interrupted answer. Most providers report usage at
@@ -58,7 +58,7 @@ pub(super) fn record_answer_usage(
 /// and of calls received that are not in `answer`. Returns `false` if nothing was used.
 pub(super) fn record_partial_usage(
     cx: &RunContext,
-    asked: &dyn Model,
+    requested_model: &dyn Model,
     request: &ModelRequest,
     answer: &mut ModelResponse,
     unfinished: usize,
@@ -77,14 +77,14 @@ pub(super) fn record_partial_usage(
 
     let is_used = !usage.is_zero();
     if is_used {
-        record_usage_as(cx, asked, request, answer, usage);
+        record_usage_as(cx, requested_model, request, answer, usage);
     }
 
     is_used
 }
 
-/// Returns the number of tokens of an answer and of `unfinished` bytes. Usage is recorded even when
-/// the counter panics, and no vocabulary has tokens shorter than a byte.
+/// Estimates the number of tokens of an answer and of `unfinished` bytes. If the token counter
+/// panics, each byte counts as a token, which is the maximum in any vocabulary.
 fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
     // The counter takes messages; the content is moved instead of copied, because an answer may be
     // large.
@@ -117,13 +117,13 @@ impl TokenCounter for Bytes {
 
 fn record_usage_as(
     cx: &RunContext,
-    asked: &dyn Model,
+    requested_model: &dyn Model,
     request: &ModelRequest,
     answer: &ModelResponse,
     usage: Usage,
 ) {
     match &answer.answered_by {
         Some(card) => record_usage(cx, card, usage),
-        None => record_usage(cx, &asked.card(request), usage),
+        None => record_usage(cx, &requested_model.card(request), usage),
     }
 }
