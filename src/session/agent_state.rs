@@ -1,4 +1,4 @@
-//! One conversation.
+//! [`AgentState`], the state of one conversation, and its pending calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::message_info::{Infos, MessageInfo};
 pub(crate) type Files = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Returns the difference between two maps of files: each changed path with its new content, or
-/// none where it was removed.
+/// `None` if the file was removed.
 pub(crate) fn changed_files<'a>(
     before: &'a Files,
     after: &'a Files,
@@ -68,7 +68,7 @@ pub struct AgentState {
     /// The title for lists; without one, they show the user's first input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// The working directory of the agent that began it.
+    /// The working directory of the agent that began the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
     /// The session whose run began this session, if this is the session of a subagent.
@@ -80,7 +80,7 @@ pub struct AgentState {
     /// The task list.
     #[serde(default = "no_todos", skip_serializing_if = "is_empty_list")]
     pub todos: Arc<Vec<Todo>>,
-    /// Files the agent wrote: path to content.
+    /// The files that the agent wrote: paths with their contents.
     #[serde(default = "no_files", skip_serializing_if = "is_empty_map")]
     pub files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The summary that replaces the history's beginning in requests.
@@ -99,7 +99,7 @@ pub struct AgentState {
     /// The system prompt of this run.
     #[serde(skip)]
     pub system_prompt: SystemPrompt,
-    /// Values of this run: the caller's, and what hooks and tools share.
+    /// The values of this run, from the caller and from hooks and tools.
     #[serde(skip)]
     pub values: Values,
     /// The run's last answer; set in `after_agent`.
@@ -149,7 +149,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the part that a store saves: all but the fields of one run.
+    /// Returns the part that a store saves: the state without the fields of one run.
     #[must_use]
     pub fn stored(&self) -> Self {
         Self {
@@ -169,14 +169,15 @@ impl AgentState {
         }
     }
 
-    /// Adds a tool for this run: what hooks do in `before_agent`. It takes precedence over the
-    /// agent's own tool of the same name, and is removed when the run ends or the hook fails.
+    /// Adds a tool for this run. Call it in [`Hook::before_agent`](crate::Hook::before_agent). The
+    /// tool takes precedence over the agent's own tool of the same name, and is removed when the
+    /// run ends or the hook fails.
     pub fn register_tool(&mut self, tool: impl Tool) {
         self.tools.push(Arc::new(tool));
     }
 
-    /// Returns the metadata of the assistant message at this position of the history, if it is
-    /// known: for answers that a run stored and that no hook has moved or changed.
+    /// Returns the metadata of the assistant message at this position of the history. Returns
+    /// `None` if no run has stored the message, or a hook has moved or changed it.
     pub fn message_info(&self, message: usize) -> Option<&MessageInfo> {
         self.infos.get(message).map(|info| &**info)
     }
@@ -218,8 +219,9 @@ impl AgentState {
         }
     }
 
-    /// Takes from `live` the changes made there through a context while a hook worked on `given`.
-    /// The hook's own changes in the state it returned, this one, take precedence.
+    /// Adds the changes that were made through a context while a hook ran: the difference between
+    /// `given`, the state that the hook received, and `live`, the state of the run. Changes of the
+    /// hook itself, in this state, take precedence.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         if Arc::ptr_eq(&self.todos, &given.todos) {
             self.todos = live.todos.clone();
@@ -230,8 +232,8 @@ impl AgentState {
         self.values.adopt(&given.values, &live.values);
     }
 
-    /// Drops the compaction if the messages that it replaces differ from the messages in `before`.
-    /// Returns `true` if it was dropped.
+    /// Drops the compaction if the messages that it covers differ from those in `before`. Returns
+    /// `true` if it was dropped.
     pub(crate) fn drop_stale_compaction(&mut self, before: &Messages) -> bool {
         let covered_count = self
             .compaction
@@ -244,7 +246,7 @@ impl AgentState {
         is_stale
     }
 
-    /// Returns the calls that wait for approval: they have no result yet.
+    /// Returns the ids of the calls that wait for approval and have no result yet.
     pub(crate) fn waiting_ids(&self) -> Vec<Arc<str>> {
         self.pending
             .iter()
@@ -314,36 +316,37 @@ fn is_empty_map(files: &Arc<BTreeMap<Arc<str>, Arc<str>>>) -> bool {
     files.is_empty()
 }
 
-/// A call that waits for approval, to be answered later, in this process or another.
+/// A call that waits for approval. It can be answered later, by this process or another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The id that a decision names. Used once.
+    /// The id that a decision names, unique for each question.
     pub id: Arc<str>,
     /// The session in which the call waits. A fork does not ask about the call, so that the call
     /// cannot run twice.
     pub session_id: Arc<str>,
-    /// The name of the agent that has asked. `None` in sessions of earlier versions.
+    /// The name of the agent that asked. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// The call with its final arguments.
     pub call: ToolCall,
     /// The question.
     pub question: String,
-    /// `true` if the answer is a text, [`Decision::reply`](crate::Decision::reply), rather than a
+    /// True if the answer is a text ([`Decision::reply`](crate::Decision::reply)) instead of a
     /// permission.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_text: bool,
-    /// A hash of tool name and arguments: a decision for other arguments is refused.
+    /// A hash of the tool's name and the arguments. A decision for other arguments is refused.
     pub args_hash: Arc<str>,
-    /// The time the question expires, in milliseconds since the Unix epoch; `None` is never.
+    /// The time at which the question expires, in milliseconds since the Unix epoch; `None` for
+    /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at_ms: Option<u64>,
-    /// The time since which it waits for a later answer, in microseconds since the Unix epoch.
-    /// `None` in sessions of earlier versions.
+    /// The time from which on the call waits for a later answer, in microseconds since the Unix
+    /// epoch. `None` in sessions of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since_us: Option<u64>,
-    /// Text from hooks for the model, added to the call's result.
+    /// The texts of hooks and gates for the model, which are added to the call's result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
 }

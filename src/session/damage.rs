@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-/// A part of a stored session that could not be read.
-///
-/// The data before and after it was read.
+/// A part of a stored session that could not be read. The data before and after it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
@@ -22,13 +20,13 @@ pub struct Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// The last write was never finished, so it was never acknowledged either.
+    /// The last write is incomplete. It was never acknowledged.
     TornTail,
-    /// Bytes that are no record, or a record that is not as it was written.
+    /// Bytes that are not a record, or a record that was changed after it was written.
     Corrupt,
-    /// Records that should be here are not.
+    /// Records that should be at this offset are missing.
     Missing,
-    /// A duplicate record, or one of a writer that had been replaced.
+    /// A duplicate record, or a record of a writer that had been replaced.
     Stale,
 }
 

@@ -13,8 +13,8 @@ pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
     /// The session's title or, without one, the first 80 characters of the user's first input, on
-    /// one line. That text stays when the history is cut, and is removed when the input is taken
-    /// back.
+    /// one line. That text stays when the history is cut. It is removed together with the input if
+    /// the input is removed.
     ///
     /// Stores that keep logs cut a title of more than 4,096 bytes; a `user_id` or a `cwd` of more
     /// than that is `None`.
@@ -31,12 +31,13 @@ pub struct SessionInfo {
     pub size: Option<u64>,
     /// The id of the session's user.
     pub user_id: Option<Arc<str>>,
-    /// The working directory it began in.
+    /// The working directory in which the session began.
     pub cwd: Option<Arc<str>>,
     /// The session whose run began this session, if this is the session of a subagent. Stores with
     /// logs omit an id of more than 4,096 bytes.
     pub parent: Option<Arc<str>>,
-    /// The reason it cannot be read, if it cannot; the other fields are then guesses.
+    /// The reason why the session cannot be read; the other fields are then guesses. `None` if it
+    /// can be read.
     pub problem: Option<Arc<str>>,
 }
 
@@ -58,7 +59,7 @@ impl SessionInfo {
         }
     }
 
-    /// Builds the entry from the session itself: all but its times and its size.
+    /// Creates the entry of a session, without its times and its size.
     pub fn of(session: &StoredSession) -> Self {
         let state = &session.state;
         let first_text = session.first_text.clone();

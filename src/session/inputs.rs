@@ -233,8 +233,8 @@ impl Inputs {
         }
     }
 
-    /// Extends these inputs, of which only the first message was named, over the following messages
-    /// that are parts of inputs. There are `len` messages.
+    /// Extends the inputs `ids`, for which only the first message was recorded, over the following
+    /// messages for which `is_part` returns `true`. The history has `len` messages.
     pub(crate) fn extend(&mut self, ids: &[Arc<str>], len: usize, is_part: impl Fn(usize) -> bool) {
         if ids.is_empty() {
             return;
@@ -306,8 +306,8 @@ impl Inputs {
         self.keep(len, len);
     }
 
-    /// Puts `earlier` first: the inputs of messages that were put before these, of which the first
-    /// `kept` are unchanged.
+    /// Inserts the inputs of messages that were inserted before those of this list. Of these
+    /// messages, the first `kept` are unchanged.
     pub(crate) fn put_before(&mut self, mut earlier: Self, kept: usize) {
         if earlier.is_empty() {
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::util::panic;
 
-/// The right to write a session. Owned by one run at a time, released when dropped.
+/// The right to write a session. One run at a time has it, and releases it by dropping it.
 pub struct Lease {
     session_id: Arc<str>,
     token: u64,

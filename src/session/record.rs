@@ -63,7 +63,8 @@ pub enum Record {
         /// The result, a [`Message::Tool`].
         result: Arc<Message>,
     },
-    /// No call is open any more. Kind `settled`.
+    /// Removes the recorded starts and results of calls, which are not needed any more. Kind
+    /// `settled`.
     ToolsSettled,
     /// The id of an input whose position in the history is not known. Kind `input`.
     Input {
@@ -73,7 +74,7 @@ pub enum Record {
     /// The known inputs and their positions, including inputs that were added with messages. Kind
     /// `inputs`.
     Inputs {
-        /// The difference from those before.
+        /// The difference from the inputs before.
         change: InputsChange,
     },
     /// The session's user, title, working directory and parent, all four. Kind `about`.
@@ -89,7 +90,7 @@ pub enum Record {
     },
     /// Replaces the task list. Kind `todos`.
     Todos {
-        /// All of it.
+        /// The whole task list.
         todos: Arc<Vec<Todo>>,
     },
     /// Writes or removes a file of the state. Kind `file`.
@@ -106,10 +107,10 @@ pub enum Record {
     },
     /// Replaces the calls that wait for approval. Kind `pending`.
     Pending {
-        /// All of them.
+        /// All calls that wait.
         calls: Vec<PendingCall>,
     },
-    /// These calls wait for approval no more. Kind `answered`.
+    /// Removes calls from those that wait for approval. Kind `answered`.
     Answered {
         /// The ids of the calls.
         ids: Vec<Arc<str>>,

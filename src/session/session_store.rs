@@ -37,11 +37,12 @@ use super::stored::StoredSession;
 ///   nothing.
 /// * The tokens of leases grow, even if the session was removed in between or the store was
 ///   reopened.
-/// * Every future may be dropped at any time: a write is then done as a whole or not at all, and a
+/// * Every future may be dropped at any time: a write is then done completely or not at all, and a
 ///   lease is released, at the latest when the session is leased again. A run that was stopped, by
-///   an interrupt or its time, drops a write that takes longer than ten seconds after that.
+///   an interrupt or by its time limit, drops a write that takes longer than ten seconds after the
+///   stop.
 ///
-/// A whole store, which saves the records as texts:
+/// A complete store that stores the records as texts:
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -181,7 +182,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns [`ErrorKind::SessionBusy`] while a run has leased it.
     async fn delete(&self, id: &str) -> Result<bool>;
 
-    /// Takes the right to write the session, which need not exist yet.
+    /// Takes the right to write the session. The session need not exist yet.
     ///
     /// # Errors
     ///
@@ -191,8 +192,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns `true` while a run has leased the session, in this process or in another one. The
     /// session need not exist. The answer may be out of date on arrival.
     ///
-    /// The provided method takes the lease for a moment, in which a run that begins is refused.
-    /// Implement it without a lease if you can, as the stores of this crate do.
+    /// The provided method takes the lease for a moment, and a run that begins in this moment is
+    /// refused. Implement the method without a lease if you can, as the stores of this crate do.
     ///
     /// ```
     /// use agentcore::{SessionStore, ThreadStore};
@@ -222,9 +223,9 @@ pub trait SessionStore: Send + Sync + 'static {
         }
     }
 
-    /// Makes the stored state equal to `state` without the parts that belong to one run
-    /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
-    /// appended.
+    /// Replaces the stored state by `state` without the parts that belong to one run
+    /// ([`AgentState::stored`]), and clears [`StoredSession::started`], [`StoredSession::ended`] and
+    /// [`StoredSession::input_ids`].
     ///
     /// The provided method loads the session and appends the difference.
     ///
@@ -251,7 +252,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Conflict`] if the session exists, and [`ErrorKind::SessionBusy`] while
-    /// a run is about to begin it.
+    /// a run has leased it.
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         let lease = self.lease(id).await?;
         if self.load(id).await?.is_some() {
@@ -272,7 +273,8 @@ pub trait SessionStore: Send + Sync + 'static {
         self.create(to, session).await
     }
 
-    /// Copies the session's first `messages` messages to the new id, to continue from there again.
+    /// Copies the session's first `messages` messages to the new id `to`, to continue the
+    /// conversation from that point in another way.
     ///
     /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are copied, and questions about calls that are not copied, are dropped. In

@@ -15,26 +15,26 @@ use super::tool_state::ToolState;
 
 /// A session as a store returns it.
 ///
-/// As JSON, it is its [`AgentState`] with `started`, `ended`, `input_ids` and the first text of the
-/// user. Its damage is not written. A store can save it as a snapshot of its own: after reading it,
-/// [`apply`](Self::apply) continues as after the session itself.
+/// Its JSON is that of its [`AgentState`] with `started`, `ended`, `input_ids` and the first text
+/// of the user. The damage is not written. A store can save this JSON as a snapshot and, after
+/// reading it, [`apply`](Self::apply) later records.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoredSession {
-    /// The state, as last saved plus everything appended since.
+    /// The state as it was last saved, with all records that were appended since.
     pub state: AgentState,
     /// Ids of calls that had started when the last run ended without a result for them. Long lists
     /// are in no particular order.
     pub started: Vec<Arc<str>>,
-    /// Results of calls that had ended when the last run did, and are not in the history yet. Long
-    /// lists are in no particular order.
+    /// Results of calls that had ended when the last run ended, and that are not in the history
+    /// yet. Long lists are in no particular order.
     pub ended: Vec<Arc<Message>>,
-    /// The caller's ids of the inputs that were appended since the state was last saved, of which
-    /// about 1,000 of the newest are kept. Earlier ids are in the state.
+    /// The caller's ids of the inputs that were appended since the state was last saved, about
+    /// 1,000 at most; older ones are dropped. Ids from before are in the state.
     pub input_ids: Vec<Arc<str>>,
     /// The parts that could not be read. A run reports them once, in a warning.
     pub damage: Vec<Damage>,
-    /// The first text of the user: a title stays when the history is cut.
+    /// The first text of the user, for a title that stays when the history is cut.
     pub(super) first_text: Option<Arc<str>>,
     /// The positions of the calls in `started` and `ended`.
     open_calls: OpenCalls,
@@ -190,7 +190,7 @@ impl StoredSession {
         records
     }
 
-    /// Returns the records that make this session from nothing, of which there is at least one.
+    /// Returns the records that create this session, at least one.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let nothing = Self::default();

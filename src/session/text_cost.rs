@@ -20,8 +20,7 @@ const STRUCT: usize = 160;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The nestings that parts of messages have in records, of which the text is copied before it is
-/// read.
+/// The nestings of message parts in records. Their text is copied before it is parsed.
 const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=5;
 
 /// The nesting at which `serde_json` gives up.

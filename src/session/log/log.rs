@@ -142,11 +142,11 @@ pub trait Log: Send + Sync + 'static {
     /// the right.
     type Writer: Send + 'static;
 
-    /// The ids of all logs, in any order. Logs without bytes may be omitted.
+    /// Returns the ids of all logs, in any order. Logs without bytes may be omitted.
     fn ids(&self) -> Result<Vec<Arc<str>>>;
 
-    /// Reads the end of a log: at least its last `len` bytes, or all of it. `None` for a log
-    /// without bytes. `len` is not zero.
+    /// Reads the end of a log: at least its last `len` bytes, or the whole log if it is shorter.
+    /// Returns `None` for a log without bytes. `len` is not zero.
     ///
     /// A write in progress may be included in part.
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>>;
@@ -220,9 +220,9 @@ pub trait Log: Send + Sync + 'static {
     /// It is repeated when a later step failed, and must then not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
-    /// Removes a log and the parts that were set aside of it; `false` if there was none. With
-    /// `expected_size`, only while it has that size. No writer may be given the log between the
-    /// check and the removal.
+    /// Removes a log and the parts that were set aside from it. Returns `false` if there is no log.
+    /// With `expected_size`, removes it only if it has that size; no writer may open the log
+    /// between the check and the removal.
     ///
     /// # Errors
     ///

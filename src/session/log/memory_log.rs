@@ -11,7 +11,7 @@ use crate::util::sync::lock;
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::repair::Repair;
 
-/// A step of a log, before it is taken. An error that is returned for it is the error of the step.
+/// A step of a log, before it is executed. The callback can make it fail by returning an error.
 pub(super) enum LogStep<'a> {
     Open,
     Close,
@@ -31,7 +31,7 @@ pub(super) enum LogStep<'a> {
 
 pub(super) type OnStep = Arc<dyn Fn(LogStep<'_>) -> Result<()> + Send + Sync>;
 
-/// Logs in memory, of which tests see each step. Clones share them.
+/// Logs in memory that call a function before each step, for tests. Clones share the logs.
 #[derive(Clone)]
 pub(super) struct MemoryLog {
     pub(super) logs: Arc<Mutex<HashMap<Arc<str>, Vec<u8>>>>,

@@ -45,8 +45,8 @@ impl Scan {
         !self.damage.is_empty() || self.tail.is_some()
     }
 
-    /// The repair of the log, of which this is the scan. Damage that is longer than any record
-    /// stays where it is.
+    /// Returns the repair of the scanned log. Damage that is longer than any record stays where it
+    /// is.
     pub(super) fn repair<'a>(&'a self, content: Content<'a>) -> Repair<'a> {
         let parts = self
             .damage
@@ -98,8 +98,8 @@ pub(super) fn scan_until(
     scanner.finish()
 }
 
-/// Like [`scan_until`], of a log that is read piece by piece; `None` when there is none. Takes the
-/// memory of the longest line, [`MAX_LINE`] at most, and of what the lines make.
+/// Like [`scan_until`], for a log that is read piece by piece. Returns `None` if there is no log.
+/// Needs the memory of the longest line, [`MAX_LINE`] at most, and of the session.
 pub(super) fn scan_stored<L: Log>(
     log: &L,
     cancellation: &Cancellation,

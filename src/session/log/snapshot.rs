@@ -43,9 +43,9 @@ pub(super) fn read<L: Log>(
     })
 }
 
-/// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
-/// possible, or where anything after the snapshot is not as it was written: then the whole log is
-/// to be read. It may have grown by `more` bytes.
+/// Reads a log from its newest snapshot on. `end` is the end of the log, which may have grown by
+/// `more` bytes since. Returns `None` if the whole log has to be read, because there is no such
+/// snapshot or because the data after it is damaged.
 pub(super) fn at_snapshot<L: Log>(
     log: &L,
     id: &str,

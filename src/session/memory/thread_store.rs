@@ -24,8 +24,8 @@ const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 const AGENT_SESSIONS: usize = 1_000;
 const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Sessions in memory, dropped when they have not been used for the time to live (an hour by
-/// default). A session with a call that can be decided until a later time
+/// A store of sessions in memory. A session is dropped if it is not used for the time to live, by
+/// default an hour. A session with a call that can be decided until a later time
 /// ([`AgentBuilder::approval_expiry`](crate::AgentBuilder::approval_expiry)) stays until then,
 /// unless the store is over a limit.
 ///
@@ -33,8 +33,9 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// [`sweep`](ThreadStore::sweep); a session that a run has leased is never swept. There is no
 /// global store: clones share one.
 ///
-/// Nothing else bounds the store unless [`max_sessions`](ThreadStore::max_sessions) or
-/// [`max_bytes`](ThreadStore::max_bytes) is set. Over these limits the least recently used sessions
+/// The number and the size of the sessions are not limited unless
+/// [`max_sessions`](ThreadStore::max_sessions) or [`max_bytes`](ThreadStore::max_bytes) is set.
+/// Over these limits the least recently used sessions
 /// are dropped, with a warning in the log at most once a minute. Sessions in use, sessions with
 /// pending calls, and the session that was used last are not dropped.
 ///
@@ -63,12 +64,12 @@ impl ThreadStore {
         Self::with_ttl(DEFAULT_TTL)
     }
 
-    /// Creates a store with another time to live.
+    /// Creates a store that drops sessions `ttl` after their last access.
     pub fn with_ttl(ttl: Duration) -> Self {
         Self(Arc::new(Mutex::new(Threads::new(ttl))))
     }
 
-    /// The store of an agent that was not given one.
+    /// Creates the default store of an agent.
     pub(crate) fn of_agent() -> Self {
         Self::new()
             .max_sessions(AGENT_SESSIONS)
@@ -96,7 +97,7 @@ impl ThreadStore {
         self
     }
 
-    /// Returns the session's state; a new empty session is created if there is none.
+    /// Returns the session's state. Creates an empty session if there is none.
     pub fn load_or_create(&self, id: &str) -> AgentState {
         let mut threads = self.begin(id);
         if !threads.exists(id) {
@@ -115,7 +116,7 @@ impl ThreadStore {
         self.begin(id).write(id, |entry| entry.save(state));
     }
 
-    /// Removes the session, even while a run has leased it; false when there was none.
+    /// Removes the session, even while a run has leased it. Returns `false` if there is none.
     pub fn delete(&self, id: &str) -> bool {
         let mut threads = self.begin(id);
         match threads.get(id) {
@@ -124,7 +125,7 @@ impl ThreadStore {
         }
     }
 
-    /// Removes every expired session now and returns how many there were.
+    /// Removes all expired sessions and returns their number.
     pub fn sweep(&self) -> usize {
         lock(&self.0).sweep()
     }
@@ -140,7 +141,7 @@ impl ThreadStore {
         lock(&self.0).bytes()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

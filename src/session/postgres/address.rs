@@ -117,8 +117,8 @@ fn refused(why: &str) -> Error {
     Error::new(ErrorKind::Config, why)
 }
 
-/// Returns `true` for a URL of which a part of the password could be taken for the host: the parser
-/// lets the first `@` end the password, wherever it is.
+/// Returns `true` if the parser could read a part of the URL's password as the host, because the
+/// password ends at the first `@`.
 fn is_ambiguous(url: &str) -> bool {
     let Some(("postgres" | "postgresql", address)) = url.split_once("://") else {
         return false;

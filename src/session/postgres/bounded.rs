@@ -186,8 +186,8 @@ impl Messages {
     }
 }
 
-/// Checks that the columns of rows are of built-in types. The client looks all others up, as deep
-/// as the server nests them, and keeps what it reads about them.
+/// Checks that the columns of rows have built-in types. The client looks up the definitions of all
+/// other types, at any depth that the server nests them, and stores them.
 fn check_columns(description: &[u8]) -> Result<(), Problem> {
     let unreadable = || Problem::Refused("described the columns of rows unreadably".to_owned());
     let mut fields = description.get(2..).ok_or_else(unreadable)?;
@@ -196,7 +196,7 @@ fn check_columns(description: &[u8]) -> Result<(), Problem> {
         let (field, next_fields) = fields[name_len + 1..]
             .split_first_chunk::<COLUMN>()
             .ok_or_else(unreadable)?;
-        // Behind the table and the number of the column in it.
+        // The type follows the ids of the table and of the column.
         let type_oid = u32::from_be_bytes([field[6], field[7], field[8], field[9]]);
         if Type::from_oid(type_oid).is_none() {
             return Err(Problem::Refused(format!(

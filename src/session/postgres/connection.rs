@@ -133,7 +133,7 @@ impl Connection {
         self.check(address, answer)
     }
 
-    /// Like `query`, of rows with parts of logs, of which at most `log_bytes` were asked for.
+    /// Like `query`, for rows with parts of logs. At most `log_bytes` of logs were requested.
     pub(super) fn parts(
         &mut self,
         address: &Address,

@@ -16,8 +16,8 @@ const FIRST_BYTES: usize = 64 * 1024;
 /// The length of a text or an array that does not exist.
 const ABSENT: &[u8] = b"-1";
 
-/// The reason why a reply was not read. The rest of it may still arrive, so that the connection
-/// cannot be used again.
+/// The reason why a reply was not read. The connection cannot be used again, because the rest of
+/// the reply may still arrive.
 #[derive(Debug)]
 pub(super) enum Unread {
     Lost(io::Error),

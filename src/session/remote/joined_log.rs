@@ -1,15 +1,15 @@
-//! The parts of a log in a row.
+//! The joined parts of a log.
 
 use std::ops::Range;
 
 /// The maximum number of bytes that mark a missing part of a log.
 const MAX_HOLE: u64 = 1_024;
 
-/// The parts of a log in a row, of which some may be missing. A line of zeros replaces these, so
-/// that they are reported as damage.
+/// The joined parts of a log, in order. A line of zeros replaces missing parts, so that they are
+/// reported as damage.
 #[derive(Debug)]
 pub(in crate::session) struct JoinedLog {
-    /// The bytes that were not taken yet.
+    /// The joined bytes that were not taken yet.
     bytes: Vec<u8>,
     /// The offset after the last part; `None` before the first, if it is not known.
     next: Option<u64>,
@@ -24,8 +24,8 @@ impl JoinedLog {
         }
     }
 
-    /// Adds what the part at this offset has of the bytes that were `requested`, unless another
-    /// part had them before: a server must not make a log longer than was asked for.
+    /// Adds the bytes of the part at `offset` that are in the `requested` range and in no part
+    /// before. A server must not make a log longer than the requested range.
     pub(in crate::session) fn add(&mut self, offset: u64, part: &[u8], requested: &Range<u64>) {
         let start = offset.max(requested.start).max(self.next.unwrap_or(0));
         let end = offset.saturating_add(part.len() as u64).min(requested.end);

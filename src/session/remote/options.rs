@@ -86,10 +86,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets how long one call of the server may take as a whole, and how long connecting may take,
-    /// before a connection is given up. Defaults to 10 seconds. Several hosts, and several
-    /// addresses of a host, share the time of connecting, of which TLS and the password are a part.
-    /// Calls that write or read have a second more for each 256 KiB.
+    /// Sets the time limit of one call of the server, and the time limit for connecting. Beyond it,
+    /// the connection is closed. Defaults to 10 seconds. The time for connecting includes TLS and
+    /// the login, and all hosts and addresses share it. Calls that write or read have one more
+    /// second for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;

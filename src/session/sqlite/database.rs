@@ -131,8 +131,8 @@ impl Database {
         Ok(())
     }
 
-    /// Runs `work` in one transaction: after it, all of it is durable or none. `what` names it in
-    /// errors.
+    /// Runs `work` in one transaction, whose changes become durable together or not at all. `what`
+    /// names the work in errors.
     pub(super) fn write<T>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Writes of several sessions in one transaction, of which some fail.
+//! Writes of several sessions in one transaction, where some fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -20,7 +20,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Bounds the statements of this connection, of which each is interrupted beyond its bound.
+    /// Bounds the statements of a connection: a statement that exceeds the bound is interrupted.
     pub(super) fn bound(connection: &mut Connection) -> rusqlite::Result<Self> {
         let steps = Self {
             remaining: Arc::new(AtomicU64::new(MAX_STEPS)),
