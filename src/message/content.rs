@@ -8,13 +8,13 @@ use crate::util::text;
 
 /// The content of a message: parts in order.
 ///
-/// Most contents are one text; `"..".into()` makes such a one, and `"".into()` one without parts:
-/// providers refuse empty texts.
+/// Most contents are one text, and `"..".into()` creates them. `"".into()` creates a content
+/// without parts, because providers refuse empty texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content(Vec<Part>);
 
 impl Content {
-    /// No parts at all.
+    /// Creates a content without parts.
     pub fn new() -> Self {
         Self::default()
     }

@@ -22,20 +22,20 @@ pub(crate) async fn count(counter: &Arc<dyn TokenCounter>, messages: &[Arc<Messa
     total_tokens
 }
 
-/// Passes each message and its tokens to `add`. Long ones are counted on a thread for blocking
-/// work, until the future is dropped.
+/// Passes each message and its tokens to `add`. A long history is counted on a thread for blocking
+/// work; the count ends when the future is dropped.
 pub(crate) async fn count_each(
     counter: &Arc<dyn TokenCounter>,
     messages: &[Arc<Message>],
     mut add: impl FnMut(&Arc<Message>, u64),
 ) {
     if is_large(messages) {
-        let counting = count_apart(counter.clone(), messages.to_vec()).boxed();
+        let counting = count_on_thread(counter.clone(), messages.to_vec()).boxed();
         if let Ok(counts) = counting.await {
             let counts = messages.iter().zip(counts);
             return counts.for_each(|(message, tokens)| add(message, tokens));
         }
-        // The runtime is shut down, and no longer has other threads.
+        // The runtime shuts down and has no other threads any more.
     }
 
     for message in messages {
@@ -43,8 +43,8 @@ pub(crate) async fn count_each(
     }
 }
 
-/// Returns the tokens of each message.
-async fn count_apart(
+/// Counts the tokens of each message on a thread for blocking work.
+async fn count_on_thread(
     counter: Arc<dyn TokenCounter>,
     messages: Vec<Arc<Message>>,
 ) -> Result<Vec<u64>> {

@@ -1,7 +1,7 @@
 //! The repair of a history, except for the order of its roles.
 //!
-//! Messages are addressed by their index in the broken history throughout. Each pass only notes
-//! or changes what it must, and a message is copied when it is first changed.
+//! All passes address messages by their index in the history before the repair. A message is copied
+//! when a pass changes it for the first time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -83,15 +83,15 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// Tokens that frame a message: its role and the marks around it.
+/// The tokens that frame a message: its role and the marks around it.
 const PER_MESSAGE: u64 = 4;
 
-/// Tokens a picture counts as: what the Messages API charges for the largest it does not scale
-/// down.
+/// The tokens of a picture: the Messages API charges this number for the largest picture that it
+/// does not scale down.
 const PER_IMAGE: u64 = 1_600;
 
-/// Tokens a page of a PDF counts as: the Messages API takes it as a text of 1,500 to 3,000 tokens
-/// and a picture.
+/// The tokens of a page of a PDF. The Messages API charges 1,500 to 3,000 tokens for its text, and
+/// a picture.
 const PER_PAGE: u64 = 3_000;
 
 /// The bytes of a page: more than typeset text takes, some 20,000, and less than a scan, some

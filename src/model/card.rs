@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::profile::ModelProfile;
 
-/// A model's id, and what is known about it: whose call it is, and what it costs.
+/// The id and the profile of a model, for the records and the cost of its calls.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelCard {
-    /// Provider and name, such as `anthropic:claude-sonnet-5`.
+    /// The provider and the name, such as `anthropic:claude-sonnet-5`.
     pub id: Arc<str>,
-    /// Limits, prices and abilities.
+    /// The limits, prices and abilities.
     pub profile: ModelProfile,
 }
 

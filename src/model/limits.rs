@@ -169,13 +169,13 @@ impl Used {
         self.add_values(count_values(json, self.room_for_values()))
     }
 
-    /// The values that are left.
+    /// Returns the number of JSON values that the answer may still have.
     pub(crate) fn room_for_values(&self) -> usize {
         self.limits.max_values.saturating_sub(self.values)
     }
 
-    /// Checks the JSON of one event, which may be too large by itself. Most of what is in events,
-    /// such as ids, is not a part of the answer and adds to nothing.
+    /// Checks the JSON of one event, which may exceed the limit alone. It is not counted, because
+    /// most values of events, such as ids, are not part of the answer.
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;

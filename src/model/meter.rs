@@ -30,7 +30,7 @@ pub(crate) struct ResponseMeter {
 #[derive(Debug)]
 struct IncompleteCall {
     name: Arc<str>,
-    /// The bytes received of it.
+    /// The number of its bytes received so far.
     bytes: usize,
 }
 
@@ -177,7 +177,7 @@ impl ResponseMeter {
         self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 
-    /// Removes the first open call with this id; returns the bytes that were received of it.
+    /// Removes the first open call with this id. Returns the number of its bytes received so far.
     fn end_call(&mut self, id: &Arc<str>) -> Option<usize> {
         let index = self.open_calls.find(id)?;
         self.open_calls.remove(index).map(|call| call.bytes)

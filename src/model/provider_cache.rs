@@ -96,8 +96,8 @@ impl ProviderCache {
         slot.as_ref()?.downcast_ref().map(read)
     }
 
-    /// Returns the number of tokens of `messages`, of which those counted before are not counted
-    /// again.
+    /// Returns the number of tokens of `messages`. Messages that were counted before are not
+    /// counted again.
     pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
         let mut counted = std::mem::take(&mut *lock(&self.inner.counted));
         let tokens = counted.count(counter, messages.as_slice()).await;
@@ -105,7 +105,7 @@ impl ProviderCache {
         tokens
     }
 
-    /// The tokens of each message that was counted last.
+    /// Returns the tokens of each message of the last count.
     pub(crate) fn message_tokens(&self) -> Vec<u64> {
         let counted = lock(&self.inner.counted);
         counted.0.iter().map(|message| message.tokens).collect()

@@ -33,7 +33,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Creates a question of a call, without a user or values.
+    /// Creates the origin of a call's questions, without a user or values.
     pub fn new(session_id: impl Into<Arc<str>>, call_id: impl Into<Arc<str>>) -> Self {
         Self {
             session_id: session_id.into(),
@@ -49,7 +49,7 @@ impl Asking {
         self
     }
 
-    /// Adds the values of a run, which are looked up after those added before.
+    /// Adds the values of a run. They are looked up after the values that were added before.
     #[must_use]
     pub fn with_values(mut self, values: Values) -> Self {
         self.values.push(values);

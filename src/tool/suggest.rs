@@ -106,8 +106,9 @@ fn typo(a: &[char], b: &[char]) -> Option<usize> {
     is_typo.then_some(edits)
 }
 
-/// The distance of two names that have most of their words in common, or of which one is a word of
-/// the other or its beginning or end. Behind every typo, for a common word is the weaker hint.
+/// Returns the distance of two names that have most of their words in common, or where one name is
+/// a word of the other, or its beginning or end. It is greater than the distance of any typo,
+/// because a common word is the weaker hint.
 fn common_words(a: &[String], b: &[String]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let shared_words: Vec<_> = shorter

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use crate::message::{Messages, Todo};
 use crate::util::Values;
 
-/// The state as a tool may touch it: the history is read-only, so that no call can lose its
-/// result; the rest may be changed.
+/// The state of a run as tools and hooks can access it. The history is read-only, so that no call
+/// can lose its result; the task list, the files and the values can be changed.
 ///
-/// Reading copies nothing; the first change of the task list or of the files copies it once.
+/// Reading copies nothing. The first change of the task list or of the files copies that list once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StateView<'a> {
     /// The history so far.
     pub messages: &'a Messages,
-    /// Values of this run.
+    /// The values of this run.
     pub values: &'a mut Values,
     todos: &'a mut Arc<Vec<Todo>>,
     files: &'a mut Arc<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
-/// Calls `f` through `lend`, which takes a closure that may be called more than once and calls it
-/// once.
+/// Calls `f` through `lend`, which accepts only closures that can be called several times but calls
+/// its closure once.
 pub(crate) fn view_once<R>(
     f: impl FnOnce(StateView<'_>) -> R,
     lend: impl FnOnce(&mut dyn FnMut(StateView<'_>)),
@@ -57,17 +57,17 @@ impl<'a> StateView<'a> {
         self.todos
     }
 
-    /// Returns the task list, to change it.
+    /// Returns the task list, mutably.
     pub fn todos_mut(&mut self) -> &mut Vec<Todo> {
         Arc::make_mut(self.todos)
     }
 
-    /// Files the agent wrote: path to content.
+    /// Returns the files that the agent wrote: paths with their contents.
     pub fn files(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
         self.files
     }
 
-    /// Files the agent wrote, to change them.
+    /// Returns the files that the agent wrote, mutably.
     pub fn files_mut(&mut self) -> &mut BTreeMap<Arc<str>, Arc<str>> {
         Arc::make_mut(self.files)
     }

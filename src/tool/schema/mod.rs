@@ -1,5 +1,5 @@
-//! The validation of a call's arguments against the tool's JSON Schema, of which a subset is
-//! supported: see the documentation of [`crate::tool`].
+//! The validation of a call's arguments against the tool's JSON Schema. The documentation of
+//! [`crate::tool`] lists the supported keywords.
 
 mod alternatives;
 mod arguments;

@@ -118,7 +118,7 @@ impl<'a> Validator<'a> {
         !self.exhausted
     }
 
-    /// Takes the effort of reading a text of so many bytes.
+    /// Subtracts the effort of reading a text of `len` bytes.
     fn spend_text(&mut self, len: usize) -> bool {
         self.spend(NAME + len / 256)
     }

@@ -82,8 +82,8 @@ fn same(a: &Value, b: &Value) -> bool {
     same_within(a, b, &mut effort) == Some(true)
 }
 
-/// Compares two values. Takes from `effort` one for each value that is compared and each
-/// [`TEXT_UNIT`] bytes of text; returns `None` when too little is left of it.
+/// Compares two values. Subtracts 1 from `effort` for each value that is compared and for each
+/// [`TEXT_UNIT`] bytes of text. Returns `None` if `effort` is used up first.
 pub(super) fn same_within(a: &Value, b: &Value, effort: &mut usize) -> Option<bool> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {

@@ -11,13 +11,13 @@ use crate::util::Cancellation;
 
 use super::entry::TaskEntry;
 
-/// The reader of a run, for its tasks. Runs implement it.
+/// The reader of a run, as its background tasks use it.
 pub(crate) trait TaskSink: Send + Sync {
     /// Sends a system message of the run.
     fn emit(&self, kind: SystemKind);
-    /// Passes on a message of a child run.
+    /// Sends a message of a child run.
     fn forward(&self, message: SdkMessage);
-    /// Ready when the reader has taken everything emitted so far.
+    /// Completes when the reader has taken all messages emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -42,22 +42,23 @@ impl TaskContext {
         &self.entry.id
     }
 
-    /// Cancelled when the task is stopped or has ended; for threads and tasks of its own.
+    /// Returns a token that is cancelled when the task is stopped or has ended. Pass it to work
+    /// that the task spawns.
     pub fn cancellation(&self) -> &Cancellation {
         &self.entry.cancellation
     }
 
-    /// Reports progress in words, and waits until the reader has taken it.
+    /// Emits a `task_progress` message with this summary, and waits until the reader has taken it.
     pub async fn progress(&self, summary: impl Into<String> + Send) {
         self.report(Some(summary.into()));
         self.drained().await;
     }
 
-    /// Passes on a message of a run inside this task, such as a subagent's, and waits until the
-    /// reader has taken it. It carries the id of the call that began the task.
+    /// Forwards a message of a run inside this task, such as a subagent's, with the id of the call
+    /// that began the task as its `parent_tool_use_id`, and waits until the reader has taken it.
     ///
-    /// The task's own messages replace `init` and `result`, whose usage is counted; after an answer
-    /// with tool calls, the progress of the task is reported.
+    /// `init` and `result` are not forwarded, because the task has its own messages; the usage of a
+    /// `result` is counted. After an answer with tool calls, the progress of the task is emitted.
     pub async fn forward(&self, mut message: SdkMessage) {
         let Some(sink) = self.open_sink() else {
             return;

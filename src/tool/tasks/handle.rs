@@ -15,8 +15,8 @@ use super::context::WeakSink;
 use super::entry::{MAX_MESSAGES, Refusal, TaskEntry, TaskOutcome};
 use super::spec::TaskSpec;
 
-/// A handle of a background task. It does not keep the task or its run alive; clones are of the
-/// same task.
+/// A handle of a background task. It does not keep the task or its run alive. Clones share the
+/// task.
 #[derive(Clone)]
 pub struct TaskHandle {
     entry: Arc<TaskEntry>,
@@ -38,7 +38,7 @@ impl TaskHandle {
         &self.entry.spec
     }
 
-    /// Returns the usage so far.
+    /// Returns the usage of the task so far.
     pub fn usage(&self) -> TaskUsage {
         self.entry.usage()
     }
@@ -88,12 +88,12 @@ impl TaskHandle {
     }
 
     /// Sends a message to the task, which reads it with
-    /// [`TaskContext::next_message`](super::TaskContext::next_message). If the task ends without
-    /// having read it, the model reads how many messages were left, after the task's result.
+    /// [`TaskContext::next_message`](super::TaskContext::next_message). If the task ends with
+    /// unread messages, the model reads their number after the task's result.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was
+    /// Returns [`ErrorKind::Conflict`] if 16 messages wait already, or if the task has ended or was
     /// stopped.
     pub fn send(&self, message: impl Into<Message>) -> Result<()> {
         let id = &self.entry.id;

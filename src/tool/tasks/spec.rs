@@ -8,7 +8,7 @@ use crate::util::text::truncate;
 /// The maximum length of a label or a description that a task keeps, in characters.
 const MAX_CHARS: usize = 1_000;
 
-/// The description of a task, for the reader of a run.
+/// The description of a background task, for the reader of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskSpec {
@@ -19,14 +19,14 @@ pub struct TaskSpec {
     pub label: Arc<str>,
     /// The description of the work; empty if the label is enough. Cut to 1,000 characters.
     pub description: String,
-    /// The call that began it.
+    /// The id of the call that began the task, if a call did.
     pub tool_use_id: Option<Arc<str>>,
-    /// The subagent that does the work.
+    /// The type of the subagent that does the work, if there is one.
     pub subagent_type: Option<Arc<str>>,
 }
 
 impl TaskSpec {
-    /// Creates a task with this label.
+    /// Creates a description with this label.
     pub fn new(label: impl Into<Arc<str>>) -> Self {
         Self {
             label: label.into(),
@@ -48,14 +48,14 @@ impl TaskSpec {
         self
     }
 
-    /// Sets the call that began it.
+    /// Sets the id of the call that began the task.
     #[must_use]
     pub fn with_tool_use_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.tool_use_id = Some(id.into());
         self
     }
 
-    /// Sets the subagent that does the work.
+    /// Sets the type of the subagent that does the work.
     #[must_use]
     pub fn with_subagent_type(mut self, name: impl Into<Arc<str>>) -> Self {
         self.subagent_type = Some(name.into());
