@@ -10,12 +10,11 @@
 //! ```
 //!
 //! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, with both values as they
-//! were shown, or `{"decision": "deny", "id": "..", "message": ".."}`. A decision about other
-//! arguments or about a call that does not wait, and a second one about the same call, are refused:
-//! then nothing runs.
+//! were shown, or `{"decision": "deny", "id": "..", "message": ".."}`. If a decision is about other
+//! arguments or about a call that does not wait, or if a call has two decisions, all decisions are
+//! refused and nothing runs.
 //!
-//! The session and the list of payments are in `--folder`; without it, in a folder for temporary
-//! files.
+//! The session and the list of payments are in `--folder`, by default in a temporary folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -93,7 +92,7 @@ async fn work(args: Args) -> Result<(), BoxError> {
     }
 }
 
-/// The session, with an agent that asks before it pays, and does not wait for the answer.
+/// Returns the session, with an agent that asks before it pays and ends the run until the answer.
 fn session(folder: &Path) -> Result<Session, BoxError> {
     let store = JsonlStore::open(folder.join("sessions"))?;
     let agent = Agent::builder(FunctionModel::new(|request| answer(&request)))
@@ -105,6 +104,7 @@ fn session(folder: &Path) -> Result<Session, BoxError> {
     Ok(agent.session(SESSION))
 }
 
+/// Returns the tool, which appends each payment to the ledger.
 fn pay(ledger: PathBuf) -> FuncTool {
     let parameters = json!({
         "type": "object",
@@ -126,7 +126,7 @@ fn pay(ledger: PathBuf) -> FuncTool {
     })
 }
 
-/// The model: it makes the payments, and then reports their results.
+/// Answers as the model: calls the payments, then reports their results.
 fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let results: Vec<String> = request
         .messages
@@ -171,13 +171,14 @@ async fn show(session: &Session) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The call with this id.
+/// Returns the waiting call with this id.
 async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
     let mut pending = session.pending().await?.into_iter();
     let call = pending.find(|call| *call.id == *id);
     Ok(call.ok_or_else(|| format!("no call {id:?} waits for an approval"))?)
 }
 
+/// Reads the decisions in a file, or on standard input if the file is `-`.
 fn read(file: &Path) -> Result<Decisions, BoxError> {
     let json = if file == Path::new("-") {
         io::read_to_string(io::stdin())?

@@ -1,5 +1,5 @@
-//! Runs in an application of your own, with three routes: one streams a run, one answers its
-//! questions, one stops it. When the client leaves, the run is cancelled.
+//! Runs in your own axum application, with three routes: one streams a run, one answers its
+//! questions, one stops it. If the client disconnects, the run is cancelled.
 //!
 //! ```sh
 //! cargo run --example axum --features server
@@ -11,7 +11,8 @@
 //! `ID` is the `id` of the `permission_request` in the stream, `SESSION` the `session_id` of any of
 //! its messages.
 //!
-//! `agentcore::server` has all of this, with logins, limits and streams that can be continued.
+//! The module `agentcore::server` has such routes, with logins, limits and streams that can be
+//! continued.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,7 @@ struct App {
     questions: Arc<Mutex<HashMap<String, Responder>>>,
 }
 
-/// Streams a run. The stream owns it: when the client leaves, axum drops both.
+/// Streams a run. The stream owns the run: if the client disconnects, axum drops both.
 async fn start(State(app): State<App>, input: String) -> impl IntoResponse {
     let run = app.agent.new_session().run(input);
     let responder = run.responder();
@@ -50,7 +51,7 @@ async fn start(State(app): State<App>, input: String) -> impl IntoResponse {
     (headers, Body::from_stream(events))
 }
 
-/// Answers a question: `yes`, or the reason of a refusal.
+/// Answers a question with `yes`, or with the reason of a denial.
 async fn answer(State(app): State<App>, Path(id): Path<String>, text: String) -> StatusCode {
     let responder = app.questions.lock().expect("no holder panics").remove(&id);
     let answer = match text.as_str() {

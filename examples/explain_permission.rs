@@ -1,8 +1,9 @@
 //! Explains the decisions of permission rules about shell commands: reads lines `rules<TAB>command`
 //! from standard input, and writes `decision<TAB>reason` for each.
 //!
-//! Rules are joined by ` ;; `; `mode:NAME` among them sets the mode. `\\ \n \r \t \0 \e` in the
-//! command are escapes. A first line `rule<TAB>command..` is a header; further columns are ignored.
+//! Rules are separated by ` ;; `; the item `mode:NAME` sets the mode. `\\ \n \r \t \0 \e` in the
+//! command are escapes. A first line `rule<TAB>command..` is skipped as a header; further columns
+//! are ignored.
 //!
 //! ```sh
 //! printf 'allow:Bash(git:*) ;; deny:Bash(git push:*)\tgit -C sub push\n' \
@@ -68,7 +69,7 @@ fn explain(rules: &str, command: &str) -> agentcore::Result<Explanation> {
     Ok(permissions.explain_command(command))
 }
 
-/// A mode by its name, in any case and without its ending.
+/// Reads a mode by its name, in any case, or by a short form of it.
 fn mode(name: &str) -> agentcore::Result<PermissionMode> {
     match name.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
         "bypass" | "bypasspermissions" => Ok(PermissionMode::BypassPermissions),

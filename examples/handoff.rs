@@ -1,5 +1,5 @@
-//! Agents that hand the conversation over: triage passes a customer on to billing, which keeps the
-//! conversation for the next question.
+//! Agents that hand the conversation over: triage hands a customer over to billing, which also
+//! answers the next question.
 //!
 //! ```sh
 //! cargo run --example handoff

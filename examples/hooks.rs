@@ -1,4 +1,4 @@
-//! One hook for each of the eight phases, printing when it runs.
+//! Hooks for all eight phases. Each prints a line when it runs.
 //!
 //! ```sh
 //! cargo run --example hooks

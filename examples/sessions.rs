@@ -1,4 +1,5 @@
-//! A conversation that outlives its process: continued, forked, carried elsewhere, removed.
+//! A conversation that outlives its process: it is continued, forked, exported, imported and
+//! removed.
 //!
 //! ```sh
 //! cargo run --example sessions --features jsonl
@@ -10,7 +11,7 @@ use agentcore::session::JsonlStore;
 use agentcore::testing::FunctionModel;
 use agentcore::{Agent, BoxError, SessionStore};
 
-/// An agent as each process would build it. Without a key, its model only counts.
+/// Builds the agent, as each process would. It needs no key: its model only counts messages.
 fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
     let model = FunctionModel::text(|request| {
         let count = request.messages.len();
@@ -36,26 +37,30 @@ async fn main() -> Result<(), BoxError> {
         println!("{}: {title} ({} messages)", info.id, info.messages);
     }
 
-    // The next process continues the conversation of this directory that was written last.
+    // The next process continues the latest conversation of this directory.
     let agent = agent(&store)?;
     let latest = store.latest("/srv/travel").await?;
-    let session = agent.session(latest.ok_or("there is none")?.id);
+    let session = agent.session(
+        latest
+            .ok_or("the store has no session of this directory")?
+            .id,
+    );
     let output = session.clone().run("And by train?").await?;
     println!("continued: {} messages", output.messages.len());
 
-    // Another turn after the first two messages. The session itself stays as it is.
+    // The fork has the first two messages and another turn. The session itself stays as it is.
     let fork = session.fork_at("by boat", 2).await?;
     let output = fork.run("And by boat?").await?;
     println!("forked: {} messages", output.messages.len());
 
-    // JSON, for a backup, another store or another program.
+    // The JSON of a session serves for a backup, another store or another program.
     let json = store.export("trip").await?;
     store.import("copy", json.as_bytes()).await?;
     let copy = agent.session("copy").state().await?;
     let messages = copy.map_or(0, |state| state.messages.len());
     println!("imported: {messages} messages");
 
-    // Removes sessions that were not written for so long, unless a run holds them.
+    // Removes the sessions that were last written that long ago, unless a run has leased them.
     let old_count = store.prune(Duration::from_secs(30 * 24 * 60 * 60)).await?;
     let removed_count = store.prune(Duration::ZERO).await?;
     println!("a month old: {old_count}; removed: {removed_count}");

@@ -1,5 +1,5 @@
-//! An agent with a workspace: it reads a skill when it needs one, and keeps a memory with which the
-//! next conversation begins.
+//! An agent with a workspace: it reads a skill when it needs one, and writes a memory that is in
+//! the system prompt of the next conversation.
 //!
 //! ```sh
 //! cargo run --example skills_and_memory --features tools,yaml
@@ -68,7 +68,7 @@ async fn main() -> agentcore::Result<()> {
         system_prompt(&model.requests(), 0)
     );
 
-    // Another conversation, and the memory is there.
+    // Another conversation has the memory in its system prompt.
     let output = agent.run("Where are releases described?").await?;
     println!("\n{}", output.text);
     println!(

@@ -1,4 +1,4 @@
-//! Reading a run while it is in progress, steering the model meanwhile, and interrupting it.
+//! A run that is read, steered and interrupted while it is in progress.
 //!
 //! ```sh
 //! cargo run --example streaming
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints a piece of an answer at once, although it does not end a line.
+/// Prints a piece of an answer at once, although it does not end with a line break.
 fn print(message: &SdkMessage) {
     print!("{}", message.text_delta().unwrap_or_default());
     let _ = io::stdout().flush();

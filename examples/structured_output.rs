@@ -1,5 +1,5 @@
-//! An answer as a value: the schema is derived from a type, and an answer that does not match goes
-//! back to the model with an explanation.
+//! An answer as a value of a type, from which its schema is derived. An answer that does not match
+//! is sent back to the model with an explanation.
 //!
 //! ```sh
 //! cargo run --example structured_output

@@ -1,5 +1,5 @@
-//! A lead that gives three researchers a file each, side by side, and puts their answers together.
-//! Their models are functions, so it needs no key; the files are those of this repository.
+//! A lead agent that gives three researchers a file each, at the same time, and combines their
+//! answers. The models are functions, so no key is needed; the files are in this repository.
 //!
 //! ```sh
 //! cargo run --example subagents --features tools
@@ -40,7 +40,7 @@ async fn main() -> agentcore::Result<()> {
     Ok(())
 }
 
-/// Prints what a reader sees: the work of the researchers, indented, and the answers of the lead.
+/// Prints the work of the researchers, indented, and the answers of the lead.
 fn print(message: &SdkMessage) {
     match message {
         SdkMessage::System(event) => match &event.kind {
@@ -55,7 +55,7 @@ fn print(message: &SdkMessage) {
     }
 }
 
-/// The model of the lead: three tasks in one answer, then their results.
+/// Answers as the model of the lead: three tasks in one answer, then their results.
 fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let mut results = request.messages.tool_messages().peekable();
     if results.peek().is_some() {
@@ -80,7 +80,8 @@ fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     std::iter::once(Ok(text)).chain(calls).collect()
 }
 
-/// The model of a researcher: it searches the file that the prompt names, and lists its headings.
+/// Answers as the model of a researcher: searches the file that the prompt names, and lists its
+/// headings.
 fn research(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let file = request.messages.user_messages().next();
     let file = file

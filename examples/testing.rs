@@ -1,4 +1,4 @@
-//! Tests of an agent without a network: a script determines the answers of the model, and a strict
+//! Tests of an agent without a network. A script determines the answers of the model, and a strict
 //! model refuses every request that a provider would refuse.
 //!
 //! ```sh
@@ -17,8 +17,8 @@ fn assistant(model: impl Model) -> agentcore::Result<Agent> {
         json!({"type": "object"}),
         |_cx, args| async move {
             let (a, b) = (
-                args["a"].as_i64().ok_or("a?")?,
-                args["b"].as_i64().ok_or("b?")?,
+                args["a"].as_i64().ok_or("a is missing")?,
+                args["b"].as_i64().ok_or("b is missing")?,
             );
             Ok((a + b).to_string())
         },
@@ -57,7 +57,7 @@ async fn sum_of_two_numbers_is_answered() -> agentcore::Result<()> {
 async fn failed_call_is_reported_to_the_model() -> agentcore::Result<()> {
     let script = ScriptedModel::new()
         .call("add", json!({"a": 2}))
-        .expect(|request| assert_eq!(request.messages.last_content(), "Error: b?"))
+        .expect(|request| assert_eq!(request.messages.last_content(), "Error: b is missing"))
         .say("I need two numbers.");
     let output = assistant(script.clone())?.run("2+?").await?;
     assert_eq!(output.end, ExitReason::EndTurn);

@@ -1,4 +1,4 @@
-//! Three ways to make a tool, and the results of calls that are wrong or fail.
+//! Three ways to create a tool, and the results of calls that are invalid or fail.
 //!
 //! ```sh
 //! cargo run --example tools
@@ -30,13 +30,13 @@ async fn main() -> Result<(), BoxError> {
         .tool(Tickets::new())
         .build()?;
 
-    // The five calls run side by side; the history lists their results in the order of the calls.
+    // The five calls run concurrently. The history has their results in the order of the calls.
     let output = agent.run("Try the tools").await?;
     println!("{}", output.messages.pretty_print());
     Ok(())
 }
 
-/// A closure over JSON, with its schema written by hand.
+/// A tool from a closure over JSON, with a schema written by hand.
 fn shout() -> FuncTool {
     let schema = json!({
         "type": "object",
@@ -64,8 +64,8 @@ struct Quotient {
     remainder: i64,
 }
 
-/// A closure over a type, whose schema is derived. Its error may be of any type: the model reads
-/// the text.
+/// A tool from a closure over a type, whose schema is derived. The closure may return an error of
+/// any type: the model reads the text.
 fn divide() -> FuncTool {
     FuncTool::typed(
         "divide",
@@ -74,7 +74,7 @@ fn divide() -> FuncTool {
             let quotient = args
                 .dividend
                 .checked_div(args.divisor)
-                .ok_or("there is no such quotient")?;
+                .ok_or("the divisor must not be 0")?;
             let remainder = args.dividend - quotient * args.divisor;
             Ok(Json(Quotient {
                 quotient,
@@ -86,7 +86,7 @@ fn divide() -> FuncTool {
     .idempotent()
 }
 
-/// A tool with a state of its own: a type that implements the trait.
+/// A tool with its own state: a type that implements the trait.
 struct Tickets {
     schema: Value,
     last_number: AtomicU64,
@@ -117,7 +117,7 @@ impl Tool for Tickets {
 
     async fn execute(&self, cx: ToolContext, _args: Value) -> Result<ToolOutput, BoxError> {
         let number = 1 + self.last_number.fetch_add(1, Ordering::Relaxed);
-        // `details` is for programs; the model reads the text alone.
+        // `details` is for programs; the model reads only the text.
         let details = json!({"number": number, "call": cx.call_id()});
         Ok(ToolOutput::new(format!("Your number is {number}.")).with_details(details))
     }

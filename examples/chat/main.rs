@@ -54,7 +54,8 @@ async fn main() -> agentcore::Result<()> {
     Ok(())
 }
 
-/// The agent with tools for this directory. It asks at the terminal before it changes anything.
+/// Builds the agent, with tools for this directory. It asks at the terminal before it changes
+/// anything.
 fn agent(spec: &str, store: &JsonlStore, cwd: &str) -> agentcore::Result<Agent> {
     let model = match spec {
         "scripted" => script::model(cwd),
@@ -103,7 +104,7 @@ async fn show(mut run: Run) -> Option<f64> {
     outcome.inspect_err(|error| println!("{error}")).ok()?.cost
 }
 
-/// The next line of standard input, or `None` at its end. Here, Ctrl-C ends the program.
+/// Reads the next line of standard input. Returns `None` at its end. Ctrl-C ends the program.
 async fn read_line() -> io::Result<Option<String>> {
     write("\n> ");
     let line = tokio::task::spawn_blocking(|| io::stdin().lines().next().transpose());

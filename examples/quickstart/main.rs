@@ -5,9 +5,9 @@
 //! cargo run --example quickstart -- "What does the loop do when a tool panics?"
 //! ```
 //!
-//! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..);
-//! with `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` alone it is one of that
-//! provider's. With none of them a scripted model answers the first question, from the results of
+//! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..). If
+//! only `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` is set, a model of that provider
+//! is used. Without any of them, a scripted model answers the first question from the results of
 //! the tools.
 
 mod scripted;
@@ -59,7 +59,7 @@ async fn main() -> Result<ExitCode, BoxError> {
     Ok(ExitCode::from(u8::from(output.is_err())))
 }
 
-/// The model that the environment names, or the scripted one.
+/// Returns the model that the environment names, or the scripted model.
 fn model() -> Result<Arc<dyn Model>, BoxError> {
     let Some(spec) = AgentBuilder::model_from_env() else {
         writeln!(
@@ -80,6 +80,7 @@ struct ListFiles {
     path: String,
 }
 
+/// Lists the files below a directory with their numbers of lines, and reports progress.
 async fn list_files(cx: ToolContext, args: ListFiles) -> Result<String, BoxError> {
     let (root, mut files, mut reported_count) = (root()?, Vec::new(), 0);
     let mut directories = vec![inside(&args.path)?];
@@ -114,13 +115,14 @@ struct ReadFile {
     lines: Option<usize>,
 }
 
+/// Reads the first lines of a file.
 async fn read_file(args: ReadFile) -> Result<String, BoxError> {
     let text = fs::read_to_string(inside(&args.path)?)?;
     let lines: Vec<&str> = text.lines().take(args.lines.unwrap_or(100)).collect();
     Ok(lines.join("\n"))
 }
 
-/// The project: its package when cargo runs this, else the working directory.
+/// Returns the folder of the project: the package if cargo runs this, else the working directory.
 fn root() -> io::Result<PathBuf> {
     let package = env::var_os("CARGO_MANIFEST_DIR");
     PathBuf::from(package.unwrap_or_else(|| ".".into())).canonicalize()
