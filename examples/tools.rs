@@ -74,7 +74,7 @@ fn divide() -> FuncTool {
             let quotient = args
                 .dividend
                 .checked_div(args.divisor)
-                .ok_or("the divisor must not be 0")?;
+                .ok_or("the divisor is 0, or the quotient is too large")?;
             let remainder = args.dividend - quotient * args.divisor;
             Ok(Json(Quotient {
                 quotient,

@@ -1,4 +1,4 @@
-//! A source of tools of which an agent may have some.
+//! A source of tools that returns only some of them.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::tool::{Tool, ToolSource};
 
-/// A source without the tools that `allows` returns `false` for, by their names and whether they
-/// start agents.
+/// A source without the tools for which `allows` returns `false`. `allows` receives the name of a
+/// tool, and `true` if the tool starts agents.
 pub(super) struct RetainedSource<F> {
     source: Arc<dyn ToolSource>,
     allows: F,

@@ -11,11 +11,11 @@ use crate::tools::task_line;
 
 const SECTION: &str = "background_tasks";
 
-/// The state of a run's background tasks, as the last section of the system prompt.
+/// Adds the state of a run's background tasks to the system prompt, as the last section.
 ///
-/// The section is set before each model call, from the tasks that run and the newest 64 that have
-/// ended; without tasks there is none. It is [volatile](Stability::Volatile), so it does not change
-/// the part of the request that providers cache.
+/// The section is set before each model call. It has the tasks in progress and the newest 64 that
+/// have ended; without tasks there is no section. It is [volatile](Stability::Volatile), so it does
+/// not change the part of the request that providers cache.
 ///
 /// ```
 /// use agentcore::hooks::BackgroundTasksHook;

@@ -1,4 +1,4 @@
-//! Old tool results, shortened.
+//! [`ClearToolResults`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,9 +17,8 @@ use super::text::with_text;
 /// The marker at the end of a shortened result.
 const MARK: &str = "\n... [output truncated]";
 
-/// Shortens old, long tool results in requests: the model has read them, and has mostly repeated
-/// the parts it needs. Nothing is summarized and no model is asked; the history still has the whole
-/// results.
+/// Shortens old, long tool results in requests, because the model has read them before. No model is
+/// called for a summary, and the history still has the whole results.
 ///
 /// A result of more than 1,000 characters that is not among the last 10 is sent as its first 200
 /// characters and `... [output truncated]`. Results are cut ten at a time, so that 10 to 19 are
@@ -58,28 +57,29 @@ impl ClearToolResults {
         }
     }
 
-    /// Sets how many of the last results are always whole.
+    /// Sets the number of last results that are never cut. Defaults to 10.
     pub fn with_keep(mut self, results: usize) -> Self {
         self.keep = results;
         self
     }
 
-    /// Sets how many results are cut at a time, at least 1. With 1, no more results are whole than
-    /// [`with_keep`](Self::with_keep) asks for, and every new result invalidates the prompt cache.
+    /// Sets the number of results that are cut at a time, at least 1. Defaults to 10. With 1, all
+    /// results before the last ones of [`with_keep`](Self::with_keep) are cut, and every new result
+    /// invalidates the prompt cache.
     pub fn with_step(mut self, results: usize) -> Self {
         self.step = results.max(1);
         self
     }
 
     /// Sets the lengths: results of more than `longer_than` characters are cut to their first
-    /// `head` characters.
+    /// `head` characters. Defaults to 1,000 and 200.
     pub fn with_limits(mut self, longer_than: usize, head: usize) -> Self {
         self.longer_than = longer_than;
         self.head = head.min(longer_than);
         self
     }
 
-    /// Returns the result in short; `None` when it is short enough.
+    /// Returns the shortened result, or `None` if the result is short enough.
     fn shortened(&self, message: &Message) -> Option<Message> {
         let text = message.text();
         if head(&text, self.longer_than).1 == 0 {

@@ -55,39 +55,41 @@ const RETENTION: Duration = DAY.saturating_mul(30);
 /// The time between two searches for old results.
 const SWEEP_INTERVAL: Duration = DAY;
 
-/// The time limit of such a search, which delays a call.
+/// The time limit of a search for old results, which delays a call.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
-/// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
-/// `execute` on a [`Backend`].
+/// Adds the tools of a workspace: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
+/// `execute`, on a [`Backend`].
 ///
 /// # Files
 ///
 /// Each file that the agent writes or edits is recorded in [`AgentState::files`]: its absolute path
-/// and its whole content, as the backend has it when the call has ended, with secrets redacted. It
-/// is stored with the session and outlives compaction. Three kinds of files are omitted: files over
-/// 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit) and files that would bring the
-/// total over 32 MiB, both with a warning, and files that are not UTF-8.
+/// and its whole content after the call, with secrets redacted. The files are stored with the
+/// session, and compaction does not remove them. Three kinds of files are not recorded:
+///
+/// * files over 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit), with a warning;
+/// * files that would bring the total over 32 MiB, with a warning;
+/// * files that are not UTF-8.
 ///
 /// # Long results
 ///
-/// A result of more than 80,000 characters, of any tool except those for files and search, is moved
-/// into a file; its first and last 2,000 characters stay, and between them
-/// `... (truncated X characters; full result: PATH) ...`. The agent reads the parts of the file it
-/// needs, or searches it with `grep`. Texts in the result's `details` and `display` are cut in the
-/// same way; details that are still too long are omitted.
+/// A result of more than 80,000 characters is moved into a file, unless its tool is one of those
+/// for files and search. Its first and last 2,000 characters stay, with `... (truncated X
+/// characters; full result: PATH) ...` between them. The agent can read parts of the file, or
+/// search it with `grep`. Texts in the result's `details` and `display` are cut in the same way;
+/// details that are still too long are omitted.
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, below a `.gitignore` that excludes
-/// the whole folder; searches find it only when they name it. Such files are removed after 30 days:
-/// when a result is moved, the hook looks for old files, at most once a day. Use
-/// [`keep_results_for`](Self::keep_results_for) to set another time, and
-/// [`remove_results`](Self::remove_results) to remove the files of a session that has ended. The
-/// files of one session have at most 128 MiB ([`keep_results_within`](Self::keep_results_within));
-/// the oldest are removed first. A session can continue without the files, but its agent can no
-/// longer read them.
+/// the whole folder; searches find it only if they name it. The files of a session have at most 128
+/// MiB ([`keep_results_within`](Self::keep_results_within)); the oldest are removed first. Files
+/// are removed after 30 days ([`keep_results_for`](Self::keep_results_for)): when a result is
+/// moved, the hook searches for old files, at most once a day.
+/// [`remove_results`](Self::remove_results) removes the files of a session that has ended. A
+/// session can continue without the files, but its agent can no longer read them.
 ///
-/// When the backend refuses the file, the run gets a warning, and the result is stored in
-/// [`AgentState::files`] under the same path, where `read_file` finds it.
+/// If the backend refuses the file, the run emits a warning, and the result is stored in
+/// [`AgentState::files`] under the same path, where `read_file` finds it. At most 16 MiB of such
+/// results are stored.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;
@@ -157,8 +159,9 @@ impl FilesystemHook {
         self
     }
 
-    /// Sets how many bytes of each stream of a command are captured, half from its start and half
-    /// from its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
+    /// Sets the number of bytes that are captured of each output stream of a command, half from its
+    /// start and half from its end. Defaults to the limit of the backend
+    /// ([`Backend::command_limits`]).
     #[must_use]
     pub fn max_command_output(mut self, bytes: usize) -> Self {
         self.command_limits.max_output = Some(bytes);
@@ -293,7 +296,7 @@ impl FilesystemHook {
         }
     }
 
-    /// Stores the file that a call wrote in the run's state.
+    /// Records the file that a call has written in the run's state.
     async fn track(&self, cx: &RunContext, call: &ToolCall, result: &ToolResult) {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
             return;
@@ -309,7 +312,7 @@ impl FilesystemHook {
         let content = content.filter(|content| has_room(cx, &path, content.len()));
         cx.with_state(|mut view| match content {
             Some(content) => view.files_mut().insert(path.into(), content.into()),
-            // The stored content is outdated.
+            // The recorded content is outdated.
             None if view.files().contains_key(&*path) => view.files_mut().remove(&*path),
             None => None,
         });
@@ -400,7 +403,7 @@ impl FilesystemHook {
         Ok(())
     }
 
-    /// The result of `read_file` for a moved result that is only in the state.
+    /// Returns the result of a `read_file` call for a moved result that is only in the state.
     async fn recall(&self, cx: &RunContext, call: &ToolCall) -> Option<ToolResult> {
         let eviction = self.eviction.as_ref()?;
         if &*call.name != "read_file" {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::hook::{self, FnHook};
 use crate::message::{Content, Message};
 
-/// Puts a user message with this content first in every request, and never into the history: there,
-/// each run would add it again. Empty content is omitted.
+/// Creates a hook that adds a user message with this content as the first message of every request.
+/// It is not added to the history, where each run would add it again. Empty content is omitted.
 ///
 /// If there are several such hooks, the message of the last added hook is first in the request.
 ///

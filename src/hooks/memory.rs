@@ -22,14 +22,15 @@ const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
 const EDIT_TOOL: &str = "edit_file";
 
-/// Puts `AGENTS.md` files into the system prompt, with instructions for the model on keeping them
-/// up to date.
+/// Adds `AGENTS.md` files to the system prompt, with instructions for the model to keep them up to
+/// date.
 ///
 /// The files are read at the beginning of each run, in the order given, and joined by a line `---`.
 /// Changes that the agent makes to them take effect in the next run. A missing or empty file is
-/// skipped; if all are, there is no section. A file that cannot be read causes a warning. A file
-/// that is not UTF-8 causes one as well, and its invalid bytes are replaced. The files have 256 KiB
-/// together: a file that is too large for the remaining space is cut, with a warning.
+/// skipped; if all files are skipped, there is no section. A file that cannot be read causes a
+/// warning. A file that is not UTF-8 causes a warning as well, and its invalid bytes are replaced.
+/// All files together may have 256 KiB: a file that is too large for the remaining space is cut,
+/// with a warning.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
 /// end it early: if a file contains such a tag, its `<` is written as `&lt;`.
@@ -78,9 +79,9 @@ impl MemoryHook {
         }
     }
 
-    /// Reads these files instead, in this order. Unlike the default file, which may have come with
-    /// the workspace, they are the agent's own: [permission rules](crate::permission) do not
-    /// protect them from being written.
+    /// Sets the files to read, in this order. Defaults to `AGENTS.md`. Unlike the default file,
+    /// which may be part of the workspace, these files belong to the agent: [permission
+    /// rules](crate::permission) do not protect them from being written.
     #[must_use]
     pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();
@@ -88,8 +89,8 @@ impl MemoryHook {
         self
     }
 
-    /// Writes this into the first file when none of the files exists. If that fails, the content is
-    /// used with a warning.
+    /// Sets the content that is written into the first file if none of the files exists. If writing
+    /// fails, the content is still used, with a warning. Defaults to none.
     #[must_use]
     pub fn initial_content(mut self, content: impl Into<String>) -> Self {
         self.initial = Some(content.into());
@@ -103,8 +104,8 @@ impl MemoryHook {
         self
     }
 
-    /// Sets the hook's name. Defaults to `memory`. An agent with several memories needs a name for
-    /// each.
+    /// Sets the hook's name. Defaults to `memory`. Several memory hooks of an agent need different
+    /// names.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
@@ -163,9 +164,9 @@ impl MemoryHook {
         text.trim_start_matches('\u{feff}').to_owned()
     }
 
-    fn warn(&self, cx: &RunContext, path: &str, what: &str) {
+    fn warn(&self, cx: &RunContext, path: &str, problem: &str) {
         cx.warn(format!(
-            "{}: {} {what}",
+            "{}: {} {problem}",
             self.name,
             self.displayed_path(path)
         ));
@@ -234,7 +235,7 @@ fn guidelines(edit_tool: &str) -> String {
     )
 }
 
-/// `bytes` without a last character that was cut.
+/// Returns `bytes` without an incomplete last character.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],

@@ -1,23 +1,23 @@
 //! The built-in hooks.
 //!
-//! | hook | what it does | feature |
+//! | hook | purpose | feature |
 //! |---|---|---|
-//! | [`TracingHook`] | spans of model and tool calls | |
+//! | [`TracingHook`] | records spans of model and tool calls | |
 //! | [`BackgroundTasksHook`] | puts the state of background tasks into the system prompt | |
-//! | [`TodoListHook`] | a task list the model keeps with `write_todos` | |
-//! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | `tools` |
-//! | [`FileCheckpoints`] | keeps files as they were before each message, to rewind them | |
+//! | [`TodoListHook`] | adds a task list that the model writes with `write_todos` | |
+//! | [`FilesystemHook`] | adds seven tools for files, search and the shell; records written files, moves long results into files | `tools` |
+//! | [`FileCheckpoints`] | stores files as they were before each message, to rewind them | |
 //! | [`SkillsHook`] | lists the skills (`SKILL.md` files) for the model | `yaml` |
 //! | [`MemoryHook`] | puts `AGENTS.md` files into the system prompt | |
 //! | [`SummarizationHook`] | replaces old messages with a summary when the context window fills up | |
-//! | [`ClearToolResults`] | sends old, long tool results shortened | |
+//! | [`ClearToolResults`] | shortens old, long tool results in requests | |
 //! | [`CompactionHook`] | calls your function when the history has grown too long | |
 //! | [`PermissionHook`] | applies permission rules to a run | |
 //! | [`inject_context`] | puts a message first in every request | |
-//! | [`session_hooks`] | loads and saves sessions in its own store | |
-//! | [`UsageLogger`] | logs what a run has used | |
+//! | [`session_hooks`] | loads and saves sessions in a second store | |
+//! | [`UsageLogger`] | logs the tokens and the cost of each run | |
 //!
-//! They implement [`Hook`](crate::Hook) as hooks of your own do. Some also use parts of this crate
+//! All of them implement the public trait [`Hook`](crate::Hook). Some also use parts of this crate
 //! that are not public.
 //!
 //! # Order

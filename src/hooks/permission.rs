@@ -12,11 +12,11 @@ use crate::tool::{PermissionGate, PermissionMode};
 /// Applies permission rules to every run: before the loop starts, it adds their gate to the gates
 /// of the run.
 ///
-/// It does what [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) does, for rules
-/// that come together with other hooks. If an agent has both, both apply, as
-/// [`RunContext::add_gate`] describes.
+/// It is [`AgentBuilder::permissions`](crate::AgentBuilder::permissions) as a hook, for rules that
+/// are part of a set of hooks. If an agent has both, both apply, as [`RunContext::add_gate`]
+/// describes.
 ///
-/// Relative paths in rules start where the agent works (the root of its backend, else its `cwd`),
+/// Relative paths in rules are resolved from the root of the agent's backend, else from its `cwd`,
 /// unless the permissions name a workspace. A mode in the configuration becomes the run's mode.
 ///
 /// ```
@@ -70,8 +70,8 @@ impl PermissionHook {
         Ok(Self { permissions, mode })
     }
 
-    /// Uses these permissions, with their own mode and workspace. The grants of sessions are shared
-    /// with every clone of them.
+    /// Creates a hook with these permissions, including their mode and workspace. All clones of
+    /// them share the grants of sessions.
     pub fn with(permissions: PermissionRules) -> Self {
         Self {
             permissions,

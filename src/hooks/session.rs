@@ -13,22 +13,22 @@ use crate::run::RunContext;
 use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore};
 use crate::util::sync::lock;
 
-/// Loads the session from `store` before a run and saves it afterwards, the run's own messages
-/// included.
+/// Creates a hook that loads the session from `store` before a run, and saves it with the messages
+/// of the run afterwards.
 ///
-/// The usual way is [`AgentBuilder::store`](crate::AgentBuilder::store), which stores every message
-/// as it arrives; with this hook, a run that is dropped half-way leaves the store as it was. The
-/// hook is for a second store in addition to the agent's own.
+/// Use it for a second store in addition to the agent's own. The agent's own store
+/// ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every message as it arrives; with
+/// this hook, a run that is dropped leaves the store as it was.
 pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
     SessionHooks {
         store: Arc::new(store),
     }
 }
 
-/// Loads and saves sessions; made by [`session_hooks`].
+/// A hook that loads and saves sessions, created by [`session_hooks`].
 ///
-/// * The session is the session of the run. A run without a session id gets a new id, which is the
-///   `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
+/// * The id of the session is the id of the run's session. If it is empty, the session has a new
+///   id, the `thread_id` of [`RunOutput::state`](crate::RunOutput::state).
 /// * A session that the store does not have is new; that is not an error.
 /// * The messages of this store come before the messages of the agent's own store.
 /// * The session is leased during the run: a second run of it fails with
@@ -36,7 +36,7 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * Damaged data in the store causes a warning.
 /// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
 ///   waited for an answer are closed: the conversation has continued without one.
-/// * If saving fails, the run gets a warning; the answer stays valid.
+/// * If saving fails, the run emits a warning; the answer stays valid.
 ///
 /// ```
 /// use agentcore::hooks::session_hooks;

@@ -28,17 +28,16 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 
 /// A task list that the model writes with the tool `write_todos`.
 ///
-/// Each call replaces [`AgentState::todos`], which is stored with the session and reaches the
-/// reader as `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`,
-/// `in_progress` or `done`. Other vocabularies are understood: `content` for `title`, `completed`
-/// for `done`, tasks without an id (they are numbered) or without a status (they are pending), and
-/// further fields. A list with a mistake changes nothing; the error result describes the
-/// correction.
+/// Each call replaces [`AgentState::todos`], which is stored with the session and emitted as
+/// `system/state_changed`. A task has an `id`, a `title` and a `status`: `pending`, `in_progress`
+/// or `done`. `content` is accepted for `title`, and `completed` for `done`. A task without an id
+/// is numbered, and a task without a status is pending; further fields are ignored. An invalid list
+/// changes nothing, and the error result describes the problem.
 ///
-/// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. A list
-/// over a limit is refused in the same way, because every change stores and emits the whole list.
+/// A list may have 10,000 tasks, a title or an id 4 KiB, and all titles and ids together 256 KiB. A
+/// list over a limit is refused, because every change stores and emits the whole list.
 ///
-/// Tasks that exist when a run begins stay.
+/// Tasks of earlier runs of the session stay until the model replaces them.
 ///
 /// ```
 /// use agentcore::hooks::TodoListHook;
@@ -109,7 +108,7 @@ impl Hook for TodoListHook {
     }
 }
 
-/// The tool runs alone, so that the last of several calls takes effect.
+/// Creates the tool. It runs alone, so that the last of several calls takes effect.
 fn write_todos(name: &str) -> FuncTool {
     let parameters = json!({
         "type": "object",
@@ -161,9 +160,9 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
 
     let ids: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
     let mut used_ids = BTreeSet::new();
-    for (at, id) in ids.iter().enumerate() {
+    for (index, id) in ids.iter().enumerate() {
         if id.is_some_and(|id| !used_ids.insert(id.to_owned())) {
-            let text = format!("todos[{at}].id: another task has the same id");
+            let text = format!("todos[{index}].id: another task has the same id");
             return Err(ToolError::new(text));
         }
     }
@@ -171,15 +170,15 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let mut todos = Vec::with_capacity(items.len());
     let mut next_id = 1;
     let mut total_bytes = 0;
-    for (at, (item, id)) in items.iter().zip(ids).enumerate() {
+    for (index, (item, id)) in items.iter().zip(ids).enumerate() {
         let title = text(item, "title").or_else(|| text(item, "content"));
         let title =
-            title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
+            title.ok_or_else(|| ToolError::new(format!("todos[{index}].title is required")))?;
         for (name, value) in [("id", id.unwrap_or_default()), ("title", title)] {
             let len = value.len();
             if len > MAX_TEXT {
                 let text =
-                    format!("todos[{at}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
+                    format!("todos[{index}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
                 return Err(ToolError::new(text));
             }
 
@@ -195,38 +194,39 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
 
         let id = match id {
             Some(id) => id.to_owned(),
-            None => unused(at, &mut next_id, &mut used_ids),
+            None => unused_id(index, &mut next_id, &mut used_ids),
         };
 
         let mut todo = Todo::new(id, title);
-        todo.status = status(at, item)?;
+        todo.status = status(index, item)?;
         todos.push(todo);
     }
 
     Ok(todos)
 }
 
+/// Returns the text of a field, or `None` if it is blank.
 fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
-/// Returns the task's place in the list as its id, or the next number that is free. No later task
-/// can get a number below `free`.
-fn unused(at: usize, free: &mut usize, used: &mut BTreeSet<String>) -> String {
-    let mut number = (at + 1).max(*free);
-    while !used.insert(number.to_string()) {
+/// Returns the position of a task in the list, from 1, as its id, or the next number that is not
+/// used. `next_id` is the smallest number for later tasks.
+fn unused_id(index: usize, next_id: &mut usize, used_ids: &mut BTreeSet<String>) -> String {
+    let mut number = (index + 1).max(*next_id);
+    while !used_ids.insert(number.to_string()) {
         number += 1;
     }
-    *free = number + 1;
+    *next_id = number + 1;
     number.to_string()
 }
 
-fn status(at: usize, item: &Value) -> Result<TodoStatus, ToolError> {
+fn status(index: usize, item: &Value) -> Result<TodoStatus, ToolError> {
     match &item["status"] {
         Value::Null => Ok(TodoStatus::Pending),
         status => serde_json::from_value(status.clone()).map_err(|_| {
             ToolError::new(format!(
-                "todos[{at}].status: unknown status {}; use pending, in_progress or done",
+                "todos[{index}].status: unknown status {}; use pending, in_progress or done",
                 truncate(&status.to_string(), MAX_QUOTE)
             ))
         }),

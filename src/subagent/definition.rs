@@ -17,7 +17,7 @@ use crate::tool::PermissionMode;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubagentDefinition {
-    /// The description for the model that starts it: the kind of work it does.
+    /// The description of the subagent's work, for the model that starts it.
     pub description: String,
     /// The system prompt.
     pub prompt: String,
@@ -32,8 +32,8 @@ pub struct SubagentDefinition {
     /// The maximum number of its turns. `None` for the default of
     /// [`AgentBuilder::max_turns`](crate::AgentBuilder::max_turns).
     pub max_turns: Option<u32>,
-    /// Its permission mode. `None` for [`PermissionMode::Default`]. It allows no more than the
-    /// calling run does.
+    /// Its permission mode. `None` for [`PermissionMode::Default`]. The mode and the gates of the
+    /// calling run apply as well.
     pub permission_mode: Option<PermissionMode>,
     /// True if the tool `Task` always runs it in the background. `delegate_to_agent` ignores this.
     pub background: bool,

@@ -55,7 +55,7 @@ const MAX_HANDOFFS: u32 = 8;
 pub struct Handoffs(Arc<Group>);
 
 struct Group {
-    /// The agent that begins is the first.
+    /// All agents; the first one begins conversations.
     agents: Vec<Agent>,
     store: Arc<dyn SessionStore>,
 }
@@ -73,8 +73,8 @@ impl Handoffs {
     /// Continues the conversation of a session with the agent that has it. Nothing happens until
     /// the run is polled or awaited.
     ///
-    /// An empty input, [`Messages::new`], lets that agent continue with the stored history, such as
-    /// after a process has ended between two runs.
+    /// With an empty input, [`Messages::new`], that agent continues with the stored history, for
+    /// example if the process ended between two runs.
     pub fn run(&self, session_id: impl Into<Arc<str>>, input: impl Into<Messages>) -> HandoffRun {
         let session = self.0.agents[0].session(session_id);
         HandoffRun::new(self.clone(), session, input.into())

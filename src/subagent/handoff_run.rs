@@ -22,20 +22,22 @@ use crate::util::panic;
 use super::handoff::Handoffs;
 use super::handoff_hook::{HandoffCount, new_owner_of};
 
-/// A run of a group of agents: a stream of messages, or, awaited, its output.
+/// A run of a group of agents: a stream of messages or, when awaited, the final output.
 ///
-/// It consists of one run for each agent that has the conversation in turn. Each begins with a
-/// `system/init` that names its model and tools. There is one `result`, the last message: the last
-/// run's `result` with the turns, times, usage, cost and denials of all runs. The output is the
-/// last run's output with the same sums; an error is the last run's error alone. A session that
-/// cannot be loaded, or not within [`max_duration`](crate::AgentBuilder::max_duration) of the first
-/// agent, ends the stream with a `result` and no `system/init`.
+/// It consists of one run for each agent that has the conversation in turn. Each of these runs
+/// begins with a `system/init` that names its model and tools. There is only one `result`, as the
+/// last message: the `result` of the last run, with the turns, times, usage, cost and denials of
+/// all runs. The output is the output of the last run with the same sums; an error is the error of
+/// the last run alone. If the session cannot be loaded, or not within
+/// [`max_duration`](crate::AgentBuilder::max_duration) of the first agent, the stream ends with a
+/// `result` and has no `system/init`.
 ///
-/// Lazy as a [`Run`] is. Dropping it cancels the run in progress; a handoff that was stored stays.
+/// Like a [`Run`], it is lazy. Dropping it cancels the run in progress; a handoff that was stored
+/// stays.
 #[must_use = "a run does nothing unless it is polled or awaited"]
 pub struct HandoffRun {
     group: Handoffs,
-    /// The session of each run, but for its agent and its input id.
+    /// The session of the next run, without its agent and its input id.
     session: Session,
     input_id: Option<Arc<str>>,
     input: Messages,

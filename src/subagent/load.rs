@@ -40,7 +40,7 @@ const KEYS: [&str; 6] = [
 const ALIASES: [&str; 2] = ["disallowedTools", "maxTurns"];
 /// The keys that limit the tools.
 const TOOL_KEYS: [&str; 2] = ["tools", "disallowed_tools"];
-/// Keys for other programs, which are near one of [`KEYS`] and are no misspelling of it.
+/// The keys of other programs that are similar to one of [`KEYS`] but not a misspelling.
 const FOREIGN_KEYS: [&str; 2] = ["hooks", "permissionMode"];
 
 /// The fields that are read; there may be more.
@@ -57,7 +57,7 @@ struct Fields {
     max_turns: Option<u32>,
 }
 
-/// Names as a list, or in one text with commas between.
+/// Names as a list, or as one text in which commas separate them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Names {
@@ -88,11 +88,11 @@ impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
     /// returns warnings about omitted files.
     ///
-    /// A file has front matter, which is YAML between two lines `---`, with `name` and
-    /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
-    /// between), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
-    /// text after it is the system prompt. A broken file, or a file whose name is registered
-    /// already, causes a warning. A folder that does not exist has no files.
+    /// A file begins with front matter, which is YAML between two lines `---`. It has `name` and
+    /// `description`, and optionally `tools` and `disallowed_tools` (a list, or names separated by
+    /// commas), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
+    /// text after the front matter is the system prompt. An invalid file, or a file whose name is
+    /// registered already, causes a warning. A folder that does not exist has no files.
     ///
     /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
     /// `disallowed_tools`, the file is omitted, because without the key its subagent would have

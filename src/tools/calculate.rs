@@ -27,9 +27,10 @@ const APPROXIMATE: &str = "approx. ";
 ///
 /// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
 /// `1e+06`. A value without a finite decimal form is rounded to 15 significant digits. `%` is the
-/// remainder of whole numbers that are not negative; angles are in radians. An expression may have
-/// 1,000 bytes and take 0.8 seconds, and a fraction in it a denominator of 9,864 digits; a result
-/// of more than 2,000 characters is cut in the middle.
+/// remainder of whole numbers that are not negative; angles are in radians.
+///
+/// An expression may have 1,000 bytes and take 0.8 seconds, and the denominator of a fraction may
+/// have 9,864 digits. A result of more than 2,000 characters is cut in the middle.
 ///
 /// ```
 /// use agentcore::{Tool, ToolContext, tools};

@@ -34,10 +34,9 @@ const STYLE: Style = Style {
 /// Limits set on the backend ([`Backend::command_limits`]) replace the 120 seconds and the 30,000
 /// characters.
 ///
-/// A command in the background is a [task of the run](crate::ToolContext::tasks): the run reports
-/// its output when it ends, and ends it with itself at the latest. Its time limit is that of the
-/// backend, if there is one. A command that is to outlive the run is started with
-/// [`Backend::start`].
+/// A command in the background is a [task of the run](crate::ToolContext::tasks): its output is
+/// reported when it ends, and it is stopped when the run ends. It has the time limit of the
+/// backend, if there is one. Use [`Backend::start`] for a command that outlives the run.
 pub fn bash(backend: impl Backend) -> FuncTool {
     let shell = backend.shell();
     let limits = backend.command_limits();

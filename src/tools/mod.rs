@@ -47,13 +47,13 @@
 //! [`task`] returns the tools that start subagents, `Task`, `TaskOutput` and `TaskStop`;
 //! [`delegate`] returns tools for the same purpose with the names of the agent `wick`.
 //!
-//! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
+//! [`ask`] has the tool `AskUserQuestion`, and a confirmer that asks the user permission questions.
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
 //! responder. `memory` returns the tools with which the model reads and writes a `MemoryStore`
 //! (feature `time`).
 //!
-//! In listings and search results, a path that has control or invisible characters, or begins with
-//! a quote, is shown as a JSON string; any other is shown unchanged.
+//! In listings and search results, a path with control characters or invisible characters, or with
+//! a quote as its first character, is a JSON string; all other paths are unchanged.
 //!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; tools that only read run concurrently.

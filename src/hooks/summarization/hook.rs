@@ -21,30 +21,33 @@ use super::summarize::Summarizer;
 
 /// Replaces old messages with a summary when the context window fills up.
 ///
-/// When a request would fill more than 85 % of the window (the count that the provider reported for
-/// the last request, plus an estimate of the messages added since), a model is asked to summarize
-/// the old messages in at most 2,000 words. The last tenth of the messages, and at least two, stay
-/// word for word. The same happens when a provider reports that the prompt is too long, and when
-/// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
+/// A model summarizes the old messages, in at most 2,000 words,
 ///
-/// * The store still has the whole history. The summary is stored next to it, so that neither the
-///   next turn nor a resumed session pays for it again; the next summary replaces it.
+/// * when a request would fill more than 85 % of the window, by the count that the provider
+///   reported for the last request plus an estimate of the messages added since;
+/// * when a provider reports that the prompt is too long;
+/// * after a call of [`RunHandle::compact`](crate::RunHandle::compact).
+///
+/// The last tenth of the messages, and at least two, stay word for word. The following rules apply:
+///
+/// * The store still has the whole history. The summary is stored next to it, so that later turns
+///   and runs use it without another model call. The next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarized away, and the system prompt is not part of the summary.
 /// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
 ///   requests. It receives only the first 2,000 characters of content that a call writes into a
 ///   file.
-/// * Its tokens and its cost count for the run. If it fails, takes too long or returns nothing, the
-///   history is sent as it is, and the reader gets a warning. In the same run it is asked again
-///   when the history has grown by a twentieth, when a model finds the prompt too long, and on
-///   request.
-/// * The reader gets `system/compact_boundary` with the tokens before and after, and with the ids
-///   of the messages that stay in the prompt.
+/// * The tokens and the cost of the summarizer count for the run. If it fails, takes too long or
+///   returns nothing, the history is sent as it is, and the run emits a warning. In the same run,
+///   the summarizer is called again when the history has grown by a twentieth, when a provider
+///   reports that the prompt is too long, and on request.
+/// * The run emits `system/compact_boundary` with the tokens before and after, and with the ids of
+///   the messages that stay in the prompt.
 /// * A tool result that is still too long for the window (the newest one, for example) is sent with
 ///   its middle omitted. The count that the provider reported for the last request is also used to
 ///   estimate the length of the request.
 ///
-/// Add it last: as the hook nearest to the model it sees the request with the changes of all other
+/// Add this hook last: as the innermost hook, it receives the request with the changes of all other
 /// hooks.
 ///
 /// ```
@@ -228,7 +231,7 @@ impl Compactor for SummarizationHook {
         let covered_count = request
             .current
             .as_ref()
-            .map_or(0, |made| made.through_message);
+            .map_or(0, |compaction| compaction.through_message);
         let start = covered_count.max(instructions);
         let retention = Keep {
             share: self.keep,
@@ -242,7 +245,8 @@ impl Compactor for SummarizationHook {
         };
 
         let old_messages = &messages.as_slice()[start..cut_index];
-        let old_summary = request.current.as_ref().map(|made| made.summary.clone());
+        let current = request.current.as_ref();
+        let old_summary = current.map(|compaction| compaction.summary.clone());
         let summarizer = Summarizer {
             request: &request,
             model: self.model.clone().unwrap_or_else(|| request.model.clone()),

@@ -16,12 +16,13 @@ use super::transcript::{MAX_PIECES, pieces, transcript};
 
 /// The maximum number of words of a summary, if the window has room for them.
 const MAX_WORDS: usize = 2_000;
-/// Tokens a word may take, and what a model thinks before it writes it.
+/// The tokens of a word, including the thinking of the model before it writes the word.
 const TOKENS_A_WORD: u64 = 3;
-/// A piece this short is not made shorter when the summarizer finds it too long.
+/// The length of a piece, in tokens, below which it is not divided even if it is too long for the
+/// summarizer.
 const SHORTEST_PIECE: u64 = 200;
 
-/// The parameters of making a summary.
+/// The parameters of a summary.
 pub(crate) struct Summarizer<'a> {
     pub(crate) request: &'a CompactionRequest,
     pub(crate) model: Arc<dyn Model>,

@@ -16,13 +16,13 @@ use super::super::task::{Children, SubagentTools, begin_child};
 use super::async_tasks::async_task_tools;
 
 /// Returns the tools that delegate to the subagents of `registry`: `delegate_to_agent`, which runs
-/// one on a task and returns its final text, and six for background tasks, `start_async_task`,
-/// `check_async_task`, `update_async_task`, `cancel_async_task`, `list_async_tasks` and
-/// `await_async_tasks`.
+/// a subagent on a task and returns its final text, and six for background tasks,
+/// `start_async_task`, `check_async_task`, `update_async_task`, `cancel_async_task`,
+/// `list_async_tasks` and `await_async_tasks`.
 ///
-/// A subagent runs like one of [`task`](crate::tools::task), with the same options, in the session
-/// `PARENT:sub:NAME:CALL-ANSWER`, named as by [`as_tool`](crate::Agent::as_tool). A background task
-/// ends with the run that started it, unless
+/// A subagent runs like a subagent of [`task`](crate::tools::task), with the same options, in the
+/// session `PARENT:sub:NAME:CALL-ANSWER`, as with [`as_tool`](crate::Agent::as_tool). A background
+/// task ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end is
 /// reported to the model in a message. Until it ends, up to 16 updates are queued for the
 /// subagent's next turn. With [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state

@@ -22,15 +22,15 @@ const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 /// prompt, in the foreground or in the background, `TaskOutput`, which waits for a background task,
 /// and `TaskStop`, which stops it.
 ///
-/// A subagent is a [child](crate::Session::child_of) of the calling run: it spends that run's
-/// budget, its calls pass that run's gates as well, and it ends with that run. It has the model,
-/// the hooks, the store and the tools of the calling run, unless its definition or the options here
-/// differ. Tools that start agents are omitted, unless the definition lists them and the depth
-/// allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
+/// A subagent is a [child](crate::Session::child_of) of the calling run: it spends from the budget
+/// of that run, its calls also pass the gates of that run, and it ends with that run. It has the
+/// model, the hooks, the store and the tools of the calling run, unless its definition or these
+/// options set others. Tools that start agents are omitted, unless the definition lists them and
+/// the depth allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
 ///
-/// A subagent's session is `PARENT:sub:TYPE:ID`. With the id, which is in the result, a later call
-/// of the same session continues it. `Task` needs no question, because each call of the subagent
-/// passes the gates; rules such as `deny:Agent(TYPE)` apply.
+/// A subagent's session is `PARENT:sub:TYPE:ID`. The result has this id, and a later call of the
+/// same session can continue the subagent with it. `Task` needs no question, because each call of
+/// the subagent passes the gates; rules such as `deny:Agent(TYPE)` apply.
 ///
 /// ```
 /// use agentcore::Agent;

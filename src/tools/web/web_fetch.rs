@@ -34,11 +34,11 @@ const MAX_QUOTE: usize = 1_000;
 /// call that waits for one does so within its time limit.
 static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
-/// `web_fetch`: a page of the internet as text, HTML as Markdown.
+/// `web_fetch`: fetches a page of the internet and returns its text, with HTML as Markdown.
 ///
-/// Only what an [`AddressPolicy`] allows is fetched, each redirect included, and connections go
-/// to the addresses that were checked. Requests are GET, without cookies, and ignore the system's
-/// proxy, because what a proxy connects to cannot be checked.
+/// Only addresses that an [`AddressPolicy`] allows are fetched, including those of redirects, and
+/// connections go to the addresses that were checked. Requests are GET, without cookies. They
+/// ignore the system's proxy, because the address that a proxy connects to cannot be checked.
 ///
 /// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
 /// read. A page of more than 50,000 elements, with elements nested more than 512 deep, with more
@@ -51,9 +51,9 @@ static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semapho
 ///
 /// Redirects are followed on the same host and port, from http to https as well. A redirect to
 /// another host is returned to the model as text, so that permission rules such as
-/// `WebFetch(domain:example.com)` see every host; one from https to http is an error. Rules about
-/// paths do not see where a redirect within a host leads: with
-/// [`max_redirects(0)`](Self::max_redirects) none is followed.
+/// `WebFetch(domain:example.com)` apply to every host; a redirect from https to http is an error.
+/// Rules about paths are not applied to redirects within a host. If you have such rules, disable
+/// redirects with [`max_redirects(0)`](Self::max_redirects).
 ///
 /// ```
 /// use agentcore::tools::web::{AddressPolicy, WebFetch};
