@@ -99,7 +99,7 @@ impl Confirmer for Granting {
 }
 
 #[tokio::test]
-async fn grants_of_an_agent_are_not_those_of_one_from_a_clone_of_its_builder() {
+async fn agent_of_a_cloned_builder_does_not_share_grants() {
     let granting = Granting::default();
     let ask = hook::pre_tool_use("ask", |_cx, _call| async { Ok(ToolDecision::ask("sure?")) });
     let call = |model: ScriptedModel| model.call("echo", json!({})).say("done");

@@ -238,7 +238,7 @@ impl Hook for Memory {
 }
 
 #[tokio::test]
-async fn gate_of_the_parent_lifts_only_the_memory_that_the_parent_has_too() {
+async fn parent_gate_exempts_only_memory_that_the_parent_has() {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
         "act" => ToolDecision::deny(format!("{:?}", request.memory_paths)),
         _ => ToolDecision::allow(),

@@ -136,7 +136,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
 }
 
 #[tokio::test]
-async fn edit_from_above_of_a_childs_call_runs_it_with_the_other_arguments() {
+async fn parent_edit_of_a_child_call_runs_it_with_the_edited_arguments() {
     let log = Log::default();
     let only_small = || {
         Gate(

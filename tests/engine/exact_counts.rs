@@ -318,7 +318,7 @@ async fn count_is_not_asked_when_the_provider_has_just_reported() {
 }
 
 #[tokio::test]
-async fn only_what_is_not_reported_is_uncertain() {
+async fn only_unreported_tokens_are_uncertain() {
     // 600 reported tokens and about so many estimated ones. A fifth of all tokens fewer would be
     // below the limit, a fifth of the estimated ones fewer is not.
     for (letters, counts) in [(560, 0), (420, 1)] {
@@ -431,7 +431,7 @@ async fn count_is_not_asked_after_a_failed_compaction() {
 }
 
 #[tokio::test]
-async fn compactor_that_panics_is_told_once_a_turn_and_nothing_is_counted() {
+async fn compactor_panic_is_one_warning_per_turn_and_nothing_is_counted() {
     let model = Counting::fixed(ScriptedModel::new().say("done"), LIMIT + 1);
     let agent = agent(model.clone())
         .token_counter(Letters)

@@ -123,7 +123,7 @@ async fn loaded_messages_count_and_are_never_refused_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_session_over_the_limit_goes_on_once_it_is_compacted() {
+async fn session_over_the_limit_continues_after_a_compaction() {
     let log = Log::default();
     let model = ScriptedModel::new().call("act", args(60_000)).say("Done.");
     let summarizer = ScriptedModel::new().say("They acted.");
@@ -161,7 +161,7 @@ async fn covered_messages_are_limited_to_two_histories() {
 }
 
 #[tokio::test]
-async fn a_run_cannot_make_room_for_its_own_calls() {
+async fn run_cannot_compact_its_own_calls() {
     let log = Log::default();
     let summarizer = FunctionModel::new(|_| {
         vec![

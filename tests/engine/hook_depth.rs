@@ -75,7 +75,7 @@ fn agent_with_more_wrapping_hooks_is_not_built() {
 }
 
 #[test]
-fn subagent_whose_hooks_and_those_above_are_too_many_is_refused() {
+fn subagent_with_too_many_hooks_including_its_parents_is_refused() {
     let results = results_of(&nested(2, 40));
     let expected = "120 hooks would wrap one call, those of the parent runs included; at most 96";
     assert!(results[0].contains(expected), "{results:?}");

@@ -324,7 +324,7 @@ impl Compactor for Everything {
 }
 
 #[tokio::test]
-async fn a_warning_about_a_stale_summary_is_given_while_the_state_can_be_read() {
+async fn stale_summary_warning_is_emitted_while_the_state_is_readable() {
     let reader = StateReader::default();
     let subscriber = tracing_subscriber::registry().with(reader.clone());
     let _guard = tracing::subscriber::set_default(subscriber);

@@ -19,7 +19,7 @@ fn run_ids(recorder: &MemoryRecorder) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn run_with_a_recorder_of_its_own_leaves_the_agents_alone() {
+async fn run_with_its_own_recorder_does_not_use_the_agents() {
     let (of_agent, of_run) = (MemoryRecorder::new(), MemoryRecorder::new());
     let agent = agent(ScriptedModel::new().say("1").say("2"))
         .hook(TracingHook::new().with_run_span(true))

@@ -57,7 +57,7 @@ async fn session_is_compacted_without_a_run_and_keeps_the_last_messages() {
 }
 
 #[tokio::test]
-async fn messages_behind_the_last_summary_count_against_the_limit() {
+async fn messages_after_the_last_summary_count_toward_the_limit() {
     for (messages, is_due) in [(20, false), (21, true)] {
         let store = ThreadStore::new();
         // The input of the run is one more.

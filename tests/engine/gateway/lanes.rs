@@ -83,7 +83,7 @@ async fn session_that_another_process_holds_is_tried_again_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn direct_turn_behind_a_message_that_is_tried_again_is_processed() {
+async fn direct_turn_after_a_retried_message_is_processed() {
     let store = ThreadStore::new();
     let bus = InProcessBus::default();
     let agent = AgentBuilder::new(slow_echo(10)).store(store.clone());

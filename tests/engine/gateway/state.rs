@@ -53,7 +53,7 @@ async fn same_chat_is_not_written_twice() {
 }
 
 #[tokio::test]
-async fn chats_recorded_at_once_leave_one_of_them() {
+async fn one_of_the_concurrently_recorded_chats_is_stored() {
     let workspace = MemoryBackend::new();
     let manager = state(&workspace).await;
     let chats: Vec<String> = (0..50).map(|chat| chat.to_string()).collect();

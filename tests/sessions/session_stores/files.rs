@@ -289,7 +289,7 @@ const OBSTACLES: [Obstruct; 4] = [
 ];
 
 #[tokio::test]
-async fn damaged_parts_are_kept_beside_what_has_the_name_of_their_file() {
+async fn damaged_parts_are_stored_next_to_an_entry_with_the_name_of_their_file() {
     for obstruct in OBSTACLES {
         let files = Files::new();
         fs::write(files.path("outside"), "of somebody else\n").unwrap();

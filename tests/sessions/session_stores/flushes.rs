@@ -359,7 +359,7 @@ async fn call_does_not_begin_if_another_stops_the_run_while_its_start_is_stored(
 }
 
 #[tokio::test]
-async fn run_dropped_behind_its_answer_leaves_calls_that_may_have_run() {
+async fn run_dropped_after_its_answer_leaves_calls_that_may_have_run() {
     let (writes, acts) = (Log::default(), Log::default());
     let agent = four_calls(&writes, &acts).build().unwrap();
     let mut run = agent.session("s").run("Go");

@@ -111,7 +111,7 @@ fn record_of_an_unknown_kind_changes_nothing() {
 }
 
 #[test]
-fn session_that_was_json_goes_on_as_the_session_itself() {
+fn session_read_from_json_continues_like_the_original() {
     let mut records = one_of_each();
     let message = Message::human("the title").into();
     records.insert(

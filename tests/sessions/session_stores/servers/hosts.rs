@@ -44,7 +44,7 @@ async fn real_postgres_is_reached_by_socket_and_address() {
 }
 
 #[tokio::test]
-async fn real_postgres_is_found_behind_a_standby() {
+async fn real_postgres_is_found_after_a_standby() {
     let servers = [(); 2].map(|()| Own::start::<PostgresStore>());
     let [Some(standby), Some(primary)] = servers else {
         return;
@@ -92,7 +92,7 @@ async fn real_postgres_is_found_behind_a_standby() {
 }
 
 #[tokio::test]
-async fn real_postgres_is_found_behind_a_host_that_hangs() {
+async fn real_postgres_is_found_after_a_host_that_hangs() {
     if !is_there::<PostgresStore>() {
         return;
     }
