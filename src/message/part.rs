@@ -1,4 +1,4 @@
-//! The pieces of a message.
+//! The parts of a message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::util::json::{MAX_VALUES, has_more_values};
 use super::annotations::Annotations;
 use super::depth::{MAX_JSON_DEPTH, dismantle_shared, is_text_too_deep, is_too_deep};
 
-/// One ordered piece of a message's content.
+/// One part of a message's content.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Part {
@@ -25,12 +25,12 @@ pub enum Part {
     Document(Media),
     /// A recording.
     Audio(Media),
-    /// The model's reasoning, preserved verbatim: providers refuse it when a byte has changed.
+    /// The model's reasoning, preserved verbatim: providers refuse it if a byte has changed.
     Thinking(ProviderBlock),
-    /// A call the model asks for. Only in assistant messages.
+    /// A tool call of the model. Only assistant messages have calls.
     ToolCall(ToolCall),
-    /// The citations of the text before it, and the fields its provider requires back with that
-    /// text.
+    /// The citations of the text part before, and the fields that the provider requires together
+    /// with that text in later requests.
     Annotations(Annotations),
     /// A block of a kind this crate does not interpret, preserved verbatim.
     Opaque(ProviderBlock),
@@ -42,7 +42,7 @@ impl Part {
         Self::Text(text.into())
     }
 
-    /// Returns the text, when this is a text part.
+    /// Returns the text, or `None` for other parts.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// Returns the call, when this is one.
+    /// Returns the tool call, or `None` for other parts.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -77,8 +77,8 @@ impl From<ToolCall> for Part {
     }
 }
 
-/// An image, a document or a recording: a media type, where its bytes are, and a name if it has
-/// one.
+/// An image, a document or a recording: a media type, the bytes or their location, and an optional
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Media {
@@ -86,7 +86,7 @@ pub struct Media {
     pub media_type: Arc<str>,
     /// The bytes or their location.
     pub source: MediaSource,
-    /// A file name or title to show the model.
+    /// A file name or title for the model.
     pub name: Option<Arc<str>>,
 }
 
@@ -96,7 +96,7 @@ pub struct Media {
 pub enum MediaSource {
     /// The bytes themselves, in standard base64 with padding.
     Base64(Arc<str>),
-    /// An address the provider fetches.
+    /// A URL that the provider fetches.
     Url(Arc<str>),
     /// A file that was uploaded to a provider. No other provider has it.
     File {

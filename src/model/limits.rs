@@ -5,18 +5,18 @@ use crate::util::json::count_values;
 #[cfg(feature = "http")]
 use crate::util::json::has_more_values;
 
-/// About the memory of a block without its content.
+/// The approximate memory of a block without its content, in bytes.
 const BLOCK: usize = 128;
 
 /// The maximum length, in bytes, of an id or a name from a model: every later request repeats it.
 const MAX_NAME: usize = 1_024;
 
-/// The largest answer a model may give.
+/// The limits on the size of one answer.
 ///
 /// An answer that exceeds one of these limits ends with [`ErrorKind::ResponseTooLarge`], which is
 /// not retried. Its text up to the limit stays in the history, marked as aborted like an
-/// interrupted answer; its calls are dropped, and none of them runs. The next run on the session
-/// continues from there.
+/// interrupted answer. Its calls are dropped, and none of them runs. The next run of the session
+/// continues after this text.
 ///
 /// The ids and names in an answer, of its calls and of the answer itself, have 1,024 bytes at most;
 /// a longer id or name ends the answer in the same way. That limit cannot be changed.
@@ -51,12 +51,12 @@ pub struct ResponseLimits {
     /// Defaults to 50,000.
     ///
     /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
-    /// take 32 MB, and the tool and the reader of the run have copies of their own.
+    /// take 32 MB, and the tool and the reader of the run each have a copy.
     pub max_values: usize,
 }
 
 impl Default for ResponseLimits {
-    /// 16 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
+    /// Returns limits of 16 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
     fn default() -> Self {
         Self {
             max_bytes: 16 * 1024 * 1024,

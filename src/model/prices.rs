@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// The price of a long cache write as a multiple of the price of input, where it is not known: the
-/// highest multiple that a provider charges.
+/// The price of a long cache write as a multiple of the price of input, if it is not known. It is
+/// the highest multiple that a provider charges.
 const LONG_WRITE: f64 = 2.5;
 
 /// Prices in US dollars per million tokens.
@@ -23,7 +23,8 @@ pub struct Prices {
     pub cache_write: f64,
     /// Prompt tokens written to a cache that lives long: 1 hour at Anthropic, 12 hours at OpenAI.
     pub cache_write_long: f64,
-    /// The prices of every token of a call with a long prompt, where they differ.
+    /// The prices of calls with a long prompt, if they differ. They apply to all tokens of the
+    /// call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrices>,
 }
@@ -47,7 +48,7 @@ pub struct LongPrices {
 }
 
 impl Prices {
-    /// Prices without a cache: its tokens cost what other input costs.
+    /// Creates prices without a cache: cached tokens have the price of other input.
     pub fn new(input: f64, output: f64) -> Self {
         Self {
             input,
@@ -59,8 +60,8 @@ impl Prices {
         }
     }
 
-    /// Sets the prices of the cache. If writes have a price of their own, writes to a cache that
-    /// lives long cost 2.5 times the input, which is the highest known multiple, until
+    /// Sets the prices of the cache. If `write` is not the price of input, writes to a cache that
+    /// lives long cost at least 2.5 times the input, the highest known multiple, until
     /// [`with_long_cache`](Self::with_long_cache) sets their price.
     #[must_use]
     pub fn with_cache(mut self, read: f64, write: f64) -> Self {
@@ -96,10 +97,10 @@ impl Prices {
         self
     }
 
-    /// Returns the cost of one call of `usage`, in US dollars.
+    /// Returns the cost of one call with this usage, in US dollars.
     ///
-    /// Add up the costs of calls, not their usages: the price can depend on how long the prompt
-    /// of a call was.
+    /// Add up the costs of calls, not their usages: the price can depend on the length of the
+    /// prompt of a call.
     ///
     /// ```
     /// use agentcore::{Usage, model::Prices};

@@ -24,18 +24,18 @@ pub struct ModelProfile {
     pub max_output_tokens: u32,
     /// The prices of tokens; `None` when they are unknown.
     pub prices: Option<Prices>,
-    /// True if the model accepts images. If it does not, an image in a new input is an error before
-    /// the request; images in older messages and in results become a text.
+    /// True if the model accepts images. Otherwise, an image in a new input is an error before the
+    /// request, and a text replaces images in older messages and in results.
     pub images: bool,
-    /// True if tokens read from a prompt cache have a price of their own.
+    /// True if the model has a prompt cache, whose tokens have their own prices.
     pub prompt_cache: bool,
     /// The dates on which the model was deprecated and ends; `None` if none is known.
     pub lifecycle: Option<Lifecycle>,
 }
 
 impl Default for ModelProfile {
-    /// The assumptions about an unknown model: a window of 128,000 tokens, answers of 8,192, no
-    /// prices, images accepted, no dates.
+    /// Returns the profile of an unknown model: a window of 128,000 tokens, answers of 8,192
+    /// tokens, no prices, images, no prompt cache, no dates.
     fn default() -> Self {
         Self {
             context_window: 128_000,
@@ -49,8 +49,8 @@ impl Default for ModelProfile {
 }
 
 impl ModelProfile {
-    /// Creates the assumptions about a model that no table has: the default ones, without images
-    /// for OpenAI's open models, which many servers have under names of their own.
+    /// Creates the profile of a model that no table has: the default, without images for OpenAI's
+    /// open models, which many servers offer under their own names.
     pub(crate) fn assumed(id: &str) -> Self {
         Self::default().with_images(!id.contains("gpt-oss"))
     }
@@ -62,7 +62,7 @@ impl ModelProfile {
         self
     }
 
-    /// Sets the context window that the server reports, which no answer exceeds.
+    /// Sets the context window that the server reports, and limits answers to it.
     #[cfg(feature = "http")]
     pub(crate) fn within(mut self, tokens: u64) -> Self {
         self.context_window = tokens;
@@ -106,7 +106,8 @@ impl ModelProfile {
         self
     }
 
-    /// Returns the cost of one call of `usage` in US dollars; `None` when the prices are unknown.
+    /// Returns the cost of one call with this usage, in US dollars, or `None` if the prices are
+    /// unknown.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         Some(self.prices?.cost(usage))
     }

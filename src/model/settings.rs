@@ -1,29 +1,30 @@
-//! Settings of a request.
+//! The settings of a request.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Settings that not every model supports. A provider omits settings that its API does not have.
+/// Settings that not every model supports. `None` is the provider's default, unless a field states
+/// otherwise. A provider omits settings that its API does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
     /// The amount of thinking before the answer.
     pub thinking: Option<ThinkingMode>,
-    /// Nucleus sampling, 0 to 1.
+    /// The probability mass of nucleus sampling, from 0 to 1.
     pub top_p: Option<f64>,
-    /// Sample among the k likeliest tokens.
+    /// The number of the most likely tokens that sampling selects from.
     pub top_k: Option<u32>,
     /// A seed for repeatable sampling.
     pub seed: Option<u64>,
     /// True if one turn may have several tool calls.
     pub parallel_tool_calls: Option<bool>,
-    /// True if prompt-cache breakpoints are set where the provider has them. `None` means yes.
+    /// True if prompt-cache breakpoints are set, where the provider has them. `None` is `true`.
     pub prompt_cache: Option<bool>,
-    /// True if the prompt cache is to live long: 1 hour at Anthropic. `None` means no. Writes to it
-    /// cost more.
+    /// True for a prompt cache that lives long, at Anthropic for 1 hour. Writes to it cost more.
+    /// `None` is `false`.
     pub long_prompt_cache: Option<bool>,
-    /// True if thoughts are returned as text where the provider can. `None` means yes.
+    /// True if thinking is returned as text, where the provider can do so. `None` is `true`.
     pub show_thinking: Option<bool>,
 }
 
@@ -33,21 +34,21 @@ impl ModelSettings {
         Self::default()
     }
 
-    /// Sets how much the model may think.
+    /// Sets the amount of thinking before the answer.
     #[must_use]
     pub fn with_thinking(mut self, mode: ThinkingMode) -> Self {
         self.thinking = Some(mode);
         self
     }
 
-    /// Sets nucleus sampling.
+    /// Sets the probability mass of nucleus sampling, from 0 to 1.
     #[must_use]
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
     }
 
-    /// Sets top-k sampling.
+    /// Sets the number of the most likely tokens that sampling selects from.
     #[must_use]
     pub fn with_top_k(mut self, top_k: u32) -> Self {
         self.top_k = Some(top_k);
@@ -61,28 +62,30 @@ impl ModelSettings {
         self
     }
 
-    /// Allows or forbids several calls in one turn.
+    /// Sets whether one turn may have several tool calls.
     #[must_use]
     pub fn with_parallel_tool_calls(mut self, allowed: bool) -> Self {
         self.parallel_tool_calls = Some(allowed);
         self
     }
 
-    /// Sets prompt-cache breakpoints or leaves them out.
+    /// Sets whether requests have prompt-cache breakpoints, where the provider has them. Defaults
+    /// to `true`.
     #[must_use]
     pub fn with_prompt_cache(mut self, enabled: bool) -> Self {
         self.prompt_cache = Some(enabled);
         self
     }
 
-    /// Makes the prompt cache live long, where the provider can. Writes to it cost more.
+    /// Sets whether the prompt cache lives long, where the provider has such a cache. Writes to it
+    /// cost more. Defaults to `false`.
     #[must_use]
     pub fn with_long_prompt_cache(mut self, enabled: bool) -> Self {
         self.long_prompt_cache = Some(enabled);
         self
     }
 
-    /// Sets whether thoughts are returned as text or omitted, where the provider can do so.
+    /// Sets whether thinking is returned as text, where the provider can do so. Defaults to `true`.
     #[must_use]
     pub fn with_show_thinking(mut self, shown: bool) -> Self {
         self.show_thinking = Some(shown);
@@ -90,13 +93,13 @@ impl ModelSettings {
     }
 }
 
-/// The amount of thinking a model may do.
+/// The amount of thinking before an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingMode {
     /// No thinking.
     Disabled,
-    /// A budget of tokens for thinking, within the maximum of the whole answer.
+    /// A maximum number of tokens for thinking, which count toward the maximum of the answer.
     Budget(u32),
     /// An amount chosen by the model.
     Adaptive,
@@ -111,11 +114,11 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// None, nor one that the provider runs itself.
+    /// The model may call no tool, not even a hosted one.
     None,
-    /// At least one call.
+    /// The model must call at least one tool.
     Required,
-    /// This one.
+    /// The model must call the tool of this name.
     Tool(Arc<str>),
 }
 

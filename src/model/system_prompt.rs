@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 /// The stability of a section of the system prompt from turn to turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stability {
-    /// The same in every request: stands before the prompt-cache breakpoint.
+    /// The section is the same in every request. It is placed before the prompt-cache breakpoint.
     Stable,
-    /// The section may change: it is placed after everything stable.
+    /// The section may change. It is placed after all stable sections.
     Volatile,
 }
 
@@ -16,9 +16,9 @@ pub enum Stability {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Section {
-    /// Its id: setting the same id again replaces it.
+    /// The id. Setting a section with the same id replaces this one.
     pub id: Arc<str>,
-    /// Its text.
+    /// The text.
     pub text: Arc<str>,
     /// The stability from turn to turn.
     pub stability: Stability,
@@ -26,8 +26,8 @@ pub struct Section {
 
 /// A system prompt as a list of sections, outside the history.
 ///
-/// Sections keep the order in which their ids were first set; volatile ones follow all stable ones,
-/// so that the part covered by a prompt cache never depends on them. A clone is one pointer.
+/// Sections keep the order in which their ids were first set. Volatile sections follow all stable
+/// ones, so that a prompt cache can cover the stable part. A clone copies one pointer.
 ///
 /// ```
 /// use agentcore::model::{Stability, SystemPrompt};
@@ -41,7 +41,7 @@ pub struct Section {
 pub struct SystemPrompt(Arc<Vec<Section>>);
 
 impl Default for SystemPrompt {
-    /// All that are empty share one list.
+    /// Returns an empty prompt. All empty prompts share one list.
     fn default() -> Self {
         static EMPTY: LazyLock<SystemPrompt> = LazyLock::new(|| SystemPrompt(Arc::default()));
         EMPTY.clone()
@@ -49,7 +49,7 @@ impl Default for SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// No sections.
+    /// Creates a prompt without sections.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,24 +75,24 @@ impl SystemPrompt {
         };
 
         match self.0.iter().position(|old| old.id == section.id) {
-            Some(at) if self.0[at] == section => {}
-            Some(at) => Arc::make_mut(&mut self.0)[at] = section,
+            Some(index) if self.0[index] == section => {}
+            Some(index) => Arc::make_mut(&mut self.0)[index] = section,
             None => Arc::make_mut(&mut self.0).push(section),
         }
     }
 
-    /// Removes the section `id`; false when there was none.
+    /// Removes the section `id`. Returns `false` if there is none.
     pub fn remove(&mut self, id: &str) -> bool {
         match self.0.iter().position(|old| &*old.id == id) {
-            Some(at) => {
-                Arc::make_mut(&mut self.0).remove(at);
+            Some(index) => {
+                Arc::make_mut(&mut self.0).remove(index);
                 true
             }
             None => false,
         }
     }
 
-    /// Returns the section `id`.
+    /// Returns the section `id`, if there is one.
     pub fn get(&self, id: &str) -> Option<&Section> {
         self.0.iter().find(|section| &*section.id == id)
     }
@@ -103,14 +103,14 @@ impl SystemPrompt {
             .chain(self.of(Stability::Volatile))
     }
 
-    /// Returns the sections of one kind, in order.
+    /// Returns the sections of one stability, in order.
     fn of(&self, stability: Stability) -> impl Iterator<Item = &Section> {
         self.0
             .iter()
             .filter(move |section| section.stability == stability)
     }
 
-    /// Returns the text of one kind: its sections joined by an empty line.
+    /// Returns the texts of the sections of one stability, joined by empty lines.
     pub fn text_of(&self, stability: Stability) -> String {
         join(self.of(stability))
     }
@@ -127,15 +127,16 @@ impl SystemPrompt {
     }
 }
 
+/// Joins the texts of sections by empty lines.
 fn join<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
-    let mut out = String::new();
+    let mut prompt = String::new();
     for section in sections {
-        if !out.is_empty() {
-            out.push_str("\n\n");
+        if !prompt.is_empty() {
+            prompt.push_str("\n\n");
         }
-        out.push_str(&section.text);
+        prompt.push_str(&section.text);
     }
-    out
+    prompt
 }
 
 impl fmt::Display for SystemPrompt {
@@ -145,7 +146,7 @@ impl fmt::Display for SystemPrompt {
 }
 
 impl<T: AsRef<str>> From<T> for SystemPrompt {
-    /// One stable section with the id `system`.
+    /// Creates a prompt of one stable section with the id `system`.
     fn from(text: T) -> Self {
         let mut prompt = Self::new();
         prompt.set("system", text.as_ref(), Stability::Stable);

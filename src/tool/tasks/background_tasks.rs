@@ -1,4 +1,4 @@
-//! The scope of a run's background tasks.
+//! The background tasks of a run.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -26,20 +26,23 @@ use super::spec::TaskSpec;
 const MAX_ENDED: usize = 64;
 const MAX_ENDED_TEXT: usize = 64 * 1024;
 
-/// The background tasks of a run, which outlive the turn they began in: commands and subagents.
+/// The background tasks of a run, such as commands and subagents. A task outlives the turn in which
+/// it began. Clones share the tasks.
 ///
-/// Tasks advance while the run is polled. The reader receives a `task_started` for each. The text
-/// of a finished task reaches the reader as a `task_notification`, and the model before its next
-/// turn.
+/// Tasks advance while the run is polled. The reader receives a `task_started` when a task begins,
+/// and a `task_notification` with the text of its outcome when it ends. The model reads that text
+/// before its next turn.
 ///
-/// Tasks end when the run does: the run does not wait for them, unless you set
-/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks). Tasks that are
-/// unfinished at the end of a run are reported as stopped, to the reader and, in the session's next
-/// run, to the model; dropping the run drops them silently. Work that has to outlive the run
-/// belongs in `tokio::spawn`. The text of an outcome is limited like the result of a tool, by
-/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes); all outcomes of a run count toward
-/// its [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), and further outcomes are cut
-/// to 1 KiB once three quarters of that limit are used. Clones share it.
+/// Tasks end with the run. The run does not wait for them, unless
+/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) is set. Tasks that
+/// have not ended by then are reported as stopped, to the reader and, in the session's next run, to
+/// the model. Dropping the run drops its tasks without a report. Work that has to outlive the run
+/// belongs in `tokio::spawn`.
+///
+/// The text of an outcome is limited like the result of a tool, by
+/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes). All outcomes of a run count toward
+/// its [`max_history_bytes`](crate::AgentBuilder::max_history_bytes); once three quarters of that
+/// limit are used, further outcomes are cut to 1 KiB.
 ///
 /// ```
 /// use agentcore::FuncTool;
@@ -60,7 +63,8 @@ type Task = BoxFuture<'static, (Arc<TaskEntry>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
-    /// `None` while it is polled, so that a task may spawn another. Most runs never have one.
+    /// The tasks that are polled. `None` while they are, so that a task can spawn another, and in
+    /// runs without tasks.
     running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,
@@ -74,24 +78,24 @@ struct Tasks {
     /// if it holds the run.
     is_closed: bool,
     waker: Option<Waker>,
-    /// A task that has ended, while its outcome is made ready. Its entry in `open` stays until
-    /// then.
+    /// A task that has ended and whose outcome is being limited and redacted. It stays in `open`
+    /// until that is done.
     ended: Option<BoxFuture<'static, FinishedTask>>,
     limits: Option<OutcomeLimits>,
 }
 
-/// A task that has ended, to be announced.
+/// A task that has ended and is to be announced.
 pub(crate) struct FinishedTask {
     pub(crate) entry: Arc<TaskEntry>,
-    /// Its text is limited, and has no secrets of this process.
+    /// The outcome, with its text limited and redacted.
     pub(crate) outcome: TaskOutcome,
-    /// The bytes of that text before it was limited.
+    /// The size of the text before it was limited, in bytes.
     pub(crate) text_len: usize,
 }
 
 impl BackgroundTasks {
-    /// Creates the tasks of a run, none yet. The texts of outcomes take their memory from the pool
-    /// of `share`; the limit of each is within `bytes`, and the least once the pool is full.
+    /// Creates the empty list of a run's tasks. The texts of outcomes count in the pool of `share`.
+    /// The limit of each text is the room that the pool has left for it, within `bytes`.
     pub(crate) fn limited(bytes: RangeInclusive<usize>, share: PoolShare) -> Self {
         let tasks = Tasks {
             limits: Some(OutcomeLimits::new(bytes, share)),
@@ -105,8 +109,8 @@ impl BackgroundTasks {
         lock(&self.0).sink = Some(sink);
     }
 
-    /// Adds a task and returns its id. A panic in it is a failure. When the run has ended, the task
-    /// is dropped at once.
+    /// Adds a task and returns its id. A panic of the task is a failure. If the run has ended, the
+    /// task is dropped at once.
     pub fn spawn<F>(&self, label: impl Into<Arc<str>>, future: F) -> Arc<str>
     where
         F: Future<Output = TaskOutcome> + Send + 'static,
@@ -115,11 +119,11 @@ impl BackgroundTasks {
         task.id().clone()
     }
 
-    /// Adds a task that reports to the reader of the run, and returns its handle. A panic in it is
-    /// a failure. When the run has ended, the task is dropped at once.
+    /// Adds a task that reports to the reader of the run, and returns its handle. A panic of the
+    /// task is a failure. If the run has ended, the task is dropped at once.
     ///
-    /// The task has the id of `spec`. A new id is made if `spec` has none or a task has the same
-    /// id.
+    /// The task has the id of `spec`. If `spec` has no id, or another task has the same id, the
+    /// task has a new one.
     ///
     /// ```
     /// use agentcore::FuncTool;
@@ -210,8 +214,8 @@ impl BackgroundTasks {
         Some(TaskHandle::new(entry, tasks.sink.clone()))
     }
 
-    /// The handles of all tasks that have not ended and of the 64 newest that have, in the order in
-    /// which they began or ended.
+    /// Returns the handles of the 64 tasks that ended last, in the order in which they ended, and
+    /// then of all tasks that have not ended, in the order in which they began.
     pub fn list(&self) -> Vec<TaskHandle> {
         let tasks = lock(&self.0);
         tasks
@@ -222,12 +226,12 @@ impl BackgroundTasks {
             .collect()
     }
 
-    /// The number of tasks that have not ended.
+    /// Returns the number of tasks that have not ended.
     pub fn len(&self) -> usize {
         lock(&self.0).open.len()
     }
 
-    /// Returns `true` if all have ended.
+    /// Returns `true` if all tasks have ended.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -237,7 +241,7 @@ impl BackgroundTasks {
         let ended_task = {
             let mut tasks = lock(&self.0);
             if tasks.open.is_empty() {
-                tasks.wait(cx.waker());
+                tasks.set_waker(cx.waker());
                 return Poll::Pending;
             }
             tasks.ended.take()
@@ -247,21 +251,22 @@ impl BackgroundTasks {
             Some(task) => task,
             None => {
                 let (entry, outcome) = ready!(self.poll_running(cx));
-                self.end(entry, outcome)
+                self.prepare(entry, outcome)
             }
         };
 
         let polled = ended_task.poll_unpin(cx);
         let Poll::Ready(mut ended_task) = polled else {
-            // The others wait for it: their outcomes would take memory meanwhile.
+            // Other tasks that have ended wait for this one, because their outcomes would take
+            // memory as well.
             let mut tasks = lock(&self.0);
             tasks.ended = Some(ended_task);
-            tasks.wait(cx.waker());
+            tasks.set_waker(cx.waker());
             return Poll::Pending;
         };
 
         if !ended_task.entry.settle(shortened(&ended_task.outcome)) {
-            // A handle stopped it after its future had ended.
+            // A handle stopped the task after its future had ended.
             ended_task.outcome = TaskOutcome::Stopped;
             ended_task.text_len = 0;
         }
@@ -279,7 +284,7 @@ impl BackgroundTasks {
         Poll::Ready(ended_task)
     }
 
-    /// The bytes of the announced outcomes that are not in the history yet.
+    /// Returns the size of the announced outcomes that are not in the history yet, in bytes.
     pub(crate) fn outcome_bytes(&self) -> usize {
         let tasks = lock(&self.0);
         tasks.limits.as_ref().map_or(0, OutcomeLimits::used)
@@ -292,8 +297,12 @@ impl BackgroundTasks {
         }
     }
 
-    /// Makes the outcome of a task ready for its announcement.
-    fn end(&self, entry: Arc<TaskEntry>, outcome: TaskOutcome) -> BoxFuture<'static, FinishedTask> {
+    /// Limits and redacts the outcome of a task, so that it can be announced.
+    fn prepare(
+        &self,
+        entry: Arc<TaskEntry>,
+        outcome: TaskOutcome,
+    ) -> BoxFuture<'static, FinishedTask> {
         let text_len = outcome.text().map_or(0, str::len);
         let max_bytes = {
             let tasks = lock(&self.0);
@@ -321,7 +330,7 @@ impl BackgroundTasks {
         let mut tasks = lock(&self.0);
         let has_added = !tasks.added.is_empty();
         tasks.running = Some(running_tasks);
-        tasks.wait(cx.waker());
+        tasks.set_waker(cx.waker());
         if let Poll::Ready(Some(ended)) = polled {
             return Poll::Ready(ended);
         }
@@ -334,7 +343,8 @@ impl BackgroundTasks {
         Poll::Pending
     }
 
-    /// Drops the tasks that have not ended, and those added later; returns the former.
+    /// Drops the tasks that have not ended, and returns them as stopped. Tasks that are added later
+    /// are dropped at once.
     pub(crate) fn close(&self) -> Vec<FinishedTask> {
         let (open_tasks, running_tasks, added_tasks, ended_task) = {
             let mut tasks = lock(&self.0);
@@ -364,14 +374,14 @@ impl BackgroundTasks {
 
 impl Tasks {
     /// Sets the waker of the run, which a new task wakes.
-    fn wait(&mut self, waker: &Waker) {
+    fn set_waker(&mut self, waker: &Waker) {
         match &mut self.waker {
             Some(former) => former.clone_from(waker),
             former => *former = Some(waker.clone()),
         }
     }
 
-    /// An id that no task has.
+    /// Returns an id that no task has.
     fn next_id(&mut self) -> Arc<str> {
         loop {
             self.count += 1;
@@ -395,7 +405,7 @@ impl Tasks {
     }
 }
 
-/// The outcome with at most [`MAX_ENDED_TEXT`] characters of text.
+/// Returns the outcome with at most [`MAX_ENDED_TEXT`] characters of text.
 fn shortened(outcome: &TaskOutcome) -> TaskOutcome {
     let shorten = |text: &str| head(text, MAX_ENDED_TEXT).0.to_owned();
     match outcome {

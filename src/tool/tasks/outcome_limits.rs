@@ -13,9 +13,9 @@ use super::entry::TaskOutcome;
 /// The limits of the texts of a run's outcomes.
 #[derive(Debug)]
 pub(super) struct OutcomeLimits {
-    /// The limit of one outcome: when the pool is full, and at most.
+    /// The limit of one outcome in bytes: the minimum, if the pool is full, and the maximum.
     bytes: RangeInclusive<usize>,
-    /// The memory of the outcomes that are not in the history.
+    /// The memory of the outcomes that are not in the history yet.
     share: PoolShare,
     used: usize,
 }
@@ -43,7 +43,7 @@ impl OutcomeLimits {
         self.share.set(self.used);
     }
 
-    /// The bytes of the outcomes that count here.
+    /// Returns the size of the outcomes that are not in the history yet, in bytes.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -55,7 +55,7 @@ impl OutcomeLimits {
     }
 }
 
-/// Returns the outcome without secrets, and with at most `max_bytes` bytes of text.
+/// Returns the outcome with its text redacted and cut to `max_bytes`.
 pub(super) async fn cleaned(outcome: TaskOutcome, max_bytes: Option<usize>) -> TaskOutcome {
     let len = outcome.text().map_or(0, str::len);
     blocking_if_large(len, move || clean(outcome, max_bytes))
