@@ -224,8 +224,8 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Replaces the stored state by `state` without the parts that belong to one run
-    /// ([`AgentState::stored`]), and clears [`StoredSession::started`], [`StoredSession::ended`] and
-    /// [`StoredSession::input_ids`].
+    /// ([`AgentState::stored`]), and clears [`StoredSession::started`], [`StoredSession::ended`]
+    /// and [`StoredSession::input_ids`].
     ///
     /// The provided method loads the session and appends the difference.
     ///
