@@ -21,14 +21,14 @@ const MIN_MESSAGES: usize = 2;
 
 type SummaryFn = dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messages>> + Send + Sync;
 
-/// Calls your function when the history has grown to `threshold` tokens, and continues with the
-/// messages it returns.
+/// Calls a function of yours when the history has grown to a number of tokens, and continues with
+/// the messages that it returns.
 ///
 /// * Before a run, the history itself is replaced, in the store as well. To keep it, use a
 ///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.
-/// * Within a run, later requests are built from the messages the function returned and those added
-///   since; the history stays. The tokens counted are those the provider reported for the last
-///   call, its answer included, and an estimate of what came after.
+/// * Within a run, later requests have the messages that the function returned and the messages
+///   added since; the history stays as it is. The number of tokens is the one that the provider
+///   reported for the last call with its answer, plus an estimate of the messages added since.
 /// * The function must return messages that are
 ///   [valid for a model](Messages::validate_for_model): a call and its result stay together or are
 ///   removed together. Messages that are not valid, and an error of the function, end the run.
@@ -59,7 +59,8 @@ pub struct CompactionHook {
 }
 
 impl CompactionHook {
-    /// Calls `summarizer` with the messages when they have `threshold` tokens or more.
+    /// Creates a hook that calls `summarizer` with the messages when they have at least `threshold`
+    /// tokens.
     pub fn new<F, Fut>(threshold: u64, summarizer: F) -> Self
     where
         F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
@@ -77,7 +78,7 @@ impl CompactionHook {
         tokens >= self.threshold && messages >= MIN_MESSAGES
     }
 
-    /// Calls the function on the messages; the result must be valid for a model.
+    /// Calls the function with the messages, and checks that its result is valid for a model.
     async fn compact(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
         let new_messages = (self.summarizer)(cx.clone(), messages).await?;
         new_messages.validate_for_model().map_err(|problem| {
@@ -88,7 +89,7 @@ impl CompactionHook {
     }
 }
 
-/// The hook's data about a run.
+/// The data of the hook for one run.
 #[derive(Default)]
 struct CompactionProgress(Mutex<Progress>);
 
@@ -96,7 +97,7 @@ struct CompactionProgress(Mutex<Progress>);
 struct Progress {
     /// The messages that were replaced, and their replacement.
     replaced: Option<(Messages, Messages)>,
-    /// The usage of the last call, and the number of messages in it.
+    /// The usage of the last call, and the number of messages of its request.
     last: Option<(Usage, usize)>,
 }
 

@@ -29,13 +29,13 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The extra time of the loop's own limit, so that this tool's error is reported first.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The maximum number of bytes read of a reply.
+/// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
 
 /// The maximum number of JSON values in a reply. As objects of one field they take 35 MB.
 const MAX_VALUES: usize = 50_000;
 
-/// The maximum number of bytes quoted of a failed reply.
+/// The maximum size of the quoted part of a failed reply, in bytes.
 const MAX_QUOTE: usize = 2_000;
 
 const MAX_REDIRECTS: usize = 5;
@@ -52,9 +52,9 @@ const MAX_REDIRECTS: usize = 5;
 /// Redirects are followed, with the same body, only to the same host and port, or on that host from
 /// http to https.
 ///
-/// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
-/// [`bearer`](Self::bearer) and [`header`](Self::header) and in the address are removed from what
-/// the peer sends.
+/// Every failure is an error of the call that begins with `http_tool: NAME`. The secrets of
+/// [`bearer`](Self::bearer), of [`header`](Self::header) and of the address are redacted in
+/// replies.
 ///
 /// ```
 /// use agentcore::HttpTool;
@@ -82,7 +82,7 @@ pub struct HttpTool {
     limit: Duration,
     policy: Option<AddressPolicy>,
     resolver: Arc<dyn Resolver>,
-    /// The clients for http and for https, each made when it is first needed.
+    /// The clients for http and for https, each created when it is first needed.
     clients: Clients<bool>,
 }
 

@@ -9,11 +9,11 @@ use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 ///
 /// The question belongs to the run: its [`Confirmer`](crate::tool::Confirmer), or else a
 /// [`Responder`](crate::Responder), answers it with [`Answer::Reply`]. The first answer counts.
-/// Questions of subagents go to the top-level run. [`Answer::Allow`] returns `yes`,
-/// [`Answer::Edit`] its value as JSON, and [`Answer::Deny`] is an error with its reason. Without an
-/// answer the call fails, also that of a subagent; an agent that [parks](crate::OnUnanswered::Park)
-/// its questions waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the
-/// result. The tool changes nothing, so plan mode allows it.
+/// Questions of subagents go to the top-level run. The result of [`Answer::Allow`] is `yes`, and of
+/// [`Answer::Edit`] its value as JSON; [`Answer::Deny`] is an error with its reason. Without an
+/// answer the call fails, unless the agent [parks](crate::OnUnanswered::Park) questions: then the
+/// call waits, and [`Decision::reply`](crate::Decision::reply) is its result. The tool is
+/// read-only, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

@@ -29,11 +29,12 @@ use super::storage::Storage;
 /// the largest file.
 const MAX_CAPTURES: usize = 2;
 
-/// A workspace whose files can be rewound to what they were before a message of the user.
+/// Stores the files of a workspace before they change, so that they can be rewound to their state
+/// before a message of the user.
 ///
-/// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that tracks after which
-/// message a change is made. Give it to the agent as both, and give this backend to the agent's
-/// tools, not the inner backend:
+/// It is a [`Backend`] around another one, and a [`Hook`](crate::Hook) that records the message
+/// after which a change is made. Add it to the agent as both, and create the agent's tools with it,
+/// not with the inner backend:
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -69,26 +70,27 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # What is stored
 ///
-/// Before the first change of a file after a message: its content and mode, or the fact that it did
-/// not exist; and again before it is changed if it was changed from outside meanwhile. With
-/// [`open`](Self::open) this is on the disk before the change is made, in one file per session, and
-/// outlives the process; if it cannot be stored, the change is refused. With [`new`](Self::new) it
-/// is stored in memory. A session has at most 100,000 records of changes, after which changes are
-/// refused, and so they are while another process has its file locked.
+/// Before the first change of a file after a message, its content and mode are stored, or the fact
+/// that it did not exist. They are stored again before a later change if the file was changed from
+/// outside in between. With [`open`](Self::open), they are on the disk before the change is made,
+/// in one file per session, and outlive the process. With [`new`](Self::new), they are in memory.
+///
+/// A change is refused if its record cannot be stored, if the session has 100,000 records, or while
+/// another process has locked the session's file.
 ///
 /// A message is named by its position in the session's history, as
 /// [`Session::fork_at`](crate::Session::fork_at) counts: `rewind("s", 4, ..)` and `fork_at("t", 4)`
 /// take files and conversation to the same moment. Changes by subagents belong to the message that
-/// their parent works on. When the history is replaced, as by a hook that shortens it, positions
-/// are counted from then on, and rewinding goes back to that moment at most. Add this hook after
-/// hooks that replace the history, because it has to see the history as they change it.
+/// their parent works on. When a hook replaces the history, for example to shorten it, positions
+/// are counted in the new history, and files cannot be rewound to a moment before the replacement.
+/// Add this hook after hooks that replace the history, so that it receives the new history.
 ///
 /// # Workspaces
 ///
 /// Each file is stored with the workspace it belongs to: the path of the [root](Backend::root),
 /// with links resolved if the root is a folder of this machine. A session that is used in several
-/// workspaces may have its checkpoints in one folder. Rewinding changes the files of the workspace
-/// in which it is used, and reports files of other workspaces as
+/// workspaces may have its checkpoints in one folder. Rewinding changes only the files of its own
+/// workspace, and reports files of other workspaces as
 /// [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
 /// A workspace that was moved counts as another workspace, and containers with the same root count
@@ -98,21 +100,21 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # What is not stored
 ///
-/// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
-///   the agent wrote and a command changed later counts as changed from outside.
+/// * Changes made by commands (`Bash`, `execute`, `exec`), which do not use the backend's files. A
+///   file that the agent wrote and a command changed later counts as changed from outside.
 /// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
 ///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
 ///   symbolic links that are removed. They are reported as not stored.
-/// * Folders: created folders remain, empty, and a file is not restored if a folder has its path.
-///   Folders that are created again have the mode of new folders.
+/// * Folders: folders that were created stay, empty, and a file is not restored if a folder has its
+///   path. Folders that are created again have the mode of new folders.
 /// * The owner, group, times and extended attributes of a file, and its mode if the backend reports
 ///   none ([`Metadata::mode`](crate::backend::Metadata::mode)): the file is then restored with the
 ///   mode of new files.
 /// * Changes outside runs, such as changes by the program itself. A write from a task that a tool
 ///   spawned counts for every run that is in progress in this workspace.
 ///
-/// Two names of one file, through links, are one file where the backend can resolve them
+/// Different paths of one file, through links, count as one file if the backend can resolve them
 /// ([`Backend::real_path`]).
 ///
 /// # Privacy
@@ -172,11 +174,11 @@ pub(super) struct Inner {
     pub(super) storage: Storage,
     pub(super) runs: ActiveRuns,
     pub(super) indexes: Mutex<HashMap<Arc<str>, CachedIndex>>,
-    /// Changes of one file take turns.
+    /// The locks that serialize the changes of one file.
     pub(super) path_locks: [tokio::sync::Mutex<()>; 64],
     /// The permits to read and store a content.
     pub(super) captures: Semaphore,
-    /// Files are rewound one at a time: each is read twice.
+    /// The lock that serializes the rewinding of files, because each file is read twice.
     pub(super) rewinding: tokio::sync::Mutex<()>,
 }
 
@@ -192,8 +194,8 @@ pub(super) struct CachedIndex {
 
 impl FileCheckpoints {
     /// Creates checkpoints in memory, where they stay until they are [forgotten](Self::forget).
-    /// They take at most 32 MiB; files beyond that are not stored. Changes are refused when their
-    /// records, without contents, make them 64 MiB.
+    /// Contents of files take at most 32 MiB; further contents are not stored. Changes are refused
+    /// once all checkpoints, with the records of changes, take 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
@@ -216,7 +218,7 @@ impl FileCheckpoints {
             .is_ok_and(|real_root| folder.path().starts_with(real_root))
         {
             let text = format!(
-                "the folder of checkpoints, {}, lies beneath the workspace",
+                "the folder of checkpoints, {}, is inside the workspace; use a folder outside of it",
                 folder.path().display()
             );
             return Err(Error::new(ErrorKind::Config, text));
@@ -275,7 +277,7 @@ impl FileCheckpoints {
         self
     }
 
-    /// The messages of a session after which files were changed, oldest first.
+    /// Returns the messages of a session after which files were changed, oldest first.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub struct Checkpoint {
 /// The treatment of files that were changed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RewindMode {
-    /// Nothing is changed; the report lists what would be.
+    /// No file is changed. The report lists the changes that would be made.
     DryRun,
     /// Files that were changed from outside are left unchanged and reported.
     SkipChanged,
@@ -35,17 +35,17 @@ pub enum RewindMode {
 pub struct Rewind {
     /// The changes, in the order of the paths.
     pub changes: Vec<FileChange>,
-    /// The text about the end of the checkpoints, if a part of it is missing. It names the file
-    /// they are in. The change that was recorded there is not undone; after a crash it may not have
-    /// been made. It is not serialized.
+    /// A warning if the last record of the checkpoints is incomplete. It names the file of the
+    /// checkpoints. The change of that record is not undone; after a crash it may not have been
+    /// made. The warning is not serialized.
     #[serde(skip)]
     pub damage: Option<Arc<str>>,
 }
 
 impl Rewind {
-    /// Returns `true` if every recorded change is undone. It is not known of files of other
-    /// workspaces, nor of a record that was lost: [`damage`](Self::damage) is set until the next
-    /// run puts the remainder of that record aside.
+    /// Returns `true` if all recorded changes are undone. Returns `false` if there are changes of
+    /// files of other workspaces, or if a record is incomplete: [`damage`](Self::damage) is set
+    /// until the next run puts that record aside.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         self.damage.is_none() && changes.all(|change| change.outcome == RewindOutcome::Done)
@@ -66,10 +66,11 @@ pub struct FileChange {
     pub bytes_now: u64,
     /// The size after rewinding, in bytes.
     pub bytes_then: u64,
-    /// The number of lines rewinding adds, when the file is text of at most 1 MiB before and after.
+    /// The number of lines that rewinding adds, if the file is text of at most 1 MiB before and
+    /// after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<usize>,
-    /// The number of lines rewinding removes, when the file is text of at most 1 MiB before and
+    /// The number of lines that rewinding removes, if the file is text of at most 1 MiB before and
     /// after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<usize>,
@@ -80,16 +81,16 @@ pub struct FileChange {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileAction {
-    /// It was removed, and is created again.
+    /// The file was removed, and is created again.
     Create,
-    /// Its content or mode is restored.
+    /// The content or the mode of the file is restored.
     Change,
-    /// It was created, and is removed.
+    /// The file was created, and is removed.
     Delete,
 }
 
 impl FileAction {
-    /// `create`, `change` or `delete`.
+    /// Returns `create`, `change` or `delete`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -104,9 +105,9 @@ impl FileAction {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RewindOutcome {
-    /// It would be rewound: this is a dry run.
+    /// The file would be rewound: this is a dry run.
     Planned,
-    /// It was rewound.
+    /// The file was rewound.
     Done,
     /// It was not rewound, because it was changed from outside.
     Conflict,

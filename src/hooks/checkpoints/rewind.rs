@@ -16,7 +16,7 @@ use super::index::RewindTarget;
 use super::record::{FileContent, Fingerprint, Origin, PriorState};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 
-/// The mode bits of a file that everyone may read.
+/// The mode bits of a file that all users may read.
 const WORLD_READABLE: u32 = 0o444;
 
 /// The maximum size of a content whose lines are counted, in bytes: each line takes memory.
@@ -43,14 +43,15 @@ enum TargetOutcome {
 }
 
 impl FileCheckpoints {
-    /// Restores the files that a session changed since the message at this position of its history
-    /// to what they were before that message. Doing so twice changes nothing more. In a session
-    /// that has changed no file there is nothing to do.
+    /// Restores the files that a session has changed since the message at position `message` of its
+    /// history to their state before that message. Rewinding twice to the same message has no
+    /// further effect, and a session that has changed no file has nothing to rewind.
     ///
     /// Each file is rewound on its own. A file that cannot be rewound is reported, and the other
     /// files are rewound. Rewinding is recorded like any other change, so you can rewind to a later
     /// message afterwards; `usize::MAX` undoes all rewinding since the last message. The
-    /// conversation stays as it is; [`Session::fork_at`](crate::Session::fork_at) takes it back.
+    /// conversation stays as it is; use [`Session::fork_at`](crate::Session::fork_at) to go back in
+    /// it.
     ///
     /// # Errors
     ///
@@ -65,7 +66,8 @@ impl FileCheckpoints {
     /// Rewind to the same message again to finish.
     pub async fn rewind(&self, session: &str, message: usize, mode: RewindMode) -> Result<Rewind> {
         if mode != RewindMode::DryRun && self.inner.runs.is_busy(session) {
-            let text = format!("session {session:?} has a run going on; rewind when it has ended");
+            let text =
+                format!("session {session:?} has a run in progress; rewind after it has ended");
             return Err(Error::new(ErrorKind::SessionBusy, text));
         }
 
@@ -96,7 +98,7 @@ impl FileCheckpoints {
         Ok(Rewind { changes, damage })
     }
 
-    /// Rewinds one file; returns `None` when it is already in the target state.
+    /// Rewinds one file. Returns `None` if it is already in its target state.
     async fn rewind_file(
         &self,
         session: &Arc<str>,

@@ -24,27 +24,28 @@ const PREVIEW: usize = 500;
 /// The maximum length of arguments, in characters.
 const MAX_ARGS: usize = 16 * 1024;
 
-/// A span for each model call and each tool call.
+/// Records a span for each model call and each tool call.
 ///
-/// They go to the run's [`TraceRecorder`](crate::trace::TraceRecorder), if the agent has one, under
-/// the names `llm.call` and `tool.call`:
+/// The run's [`TraceRecorder`](crate::trace::TraceRecorder) receives the spans, if there is one,
+/// under the names `llm.call` and `tool.call`:
 ///
 /// | span | attributes |
 /// |---|---|
 /// | `llm.call` | `agent session_id run_id model turn message_count`, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and the tokens |
 /// | `tool.call` | `agent session_id run_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
-/// | both | `error error_type` of what failed |
+/// | both | `error error_type` of a failed call |
 ///
 /// Lengths are in characters. A preview is the first 500 of them, `tool_args` the first 16,384.
 ///
-/// They are also `tracing` spans of the level `INFO` and the target `agentcore::trace`, with the
-/// attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
-/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). These leave out the texts of messages,
-/// unless [enabled](Self::with_content). Export one of the two, not both.
+/// Each call also has a `tracing` span of the level `INFO` and the target `agentcore::trace`, with
+/// the attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
+/// `gen_ai.request.model`, `gen_ai.usage.input_tokens`, ..). These spans have the texts of messages
+/// only with [`with_content`](Self::with_content). Export the recorder's spans or the `tracing`
+/// spans, not both.
 ///
-/// A child run's spans are inside the tool call it runs in. Without a recorder and without a
-/// subscriber the hook does nothing. Add it first: as the outermost hook it sees the actions of all
-/// other hooks.
+/// The spans of a child run are inside the span of the tool call that runs the child. Without a
+/// recorder and without a subscriber, the hook does nothing. Add it first: as the outermost hook,
+/// it records the calls with the changes of all other hooks.
 ///
 /// ```
 /// use agentcore::hooks::TracingHook;
@@ -85,14 +86,14 @@ impl TracingHook {
 
     /// Sets whether the `tracing` spans include the texts of messages:
     /// `gen_ai.system_instructions`, `gen_ai.input.messages`, `gen_ai.output.messages`,
-    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`.
+    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`. Defaults to `false`.
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
         self
     }
 
     /// Sets whether each run has a span `agent.run` (`invoke_agent` in OpenTelemetry's terms)
-    /// around the spans of its calls.
+    /// around the spans of its calls. Defaults to `false`.
     pub fn with_run_span(mut self, run: bool) -> Self {
         self.run = run;
         self

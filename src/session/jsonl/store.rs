@@ -1,4 +1,4 @@
-//! The public store.
+//! [`JsonlStore`].
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,8 @@ use crate::session::session_store::SessionStore;
 use super::disk::{Disk, System};
 use super::folder::Folder;
 
-/// Sessions in a folder, each in one file of JSON lines that is only ever appended to.
+/// A store of sessions in a folder. Each session is a file of JSON lines, to which the store only
+/// appends.
 ///
 /// An acknowledged write is on the disk (`fsync`). A write that a crash cut off is dropped when the
 /// session is next leased. Damaged parts are omitted, put into `NAME.damaged` next to the file (or
@@ -20,16 +21,16 @@ use super::folder::Folder;
 /// read. A file of a newer version is not touched.
 ///
 /// A lease is a lock on the file, so it also excludes other processes and other stores over the
-/// folder, and it ends with the process that took it. Locks may not work on network file systems:
-/// when the file was written, removed or replaced from outside, that is detected, and the write is
-/// refused with [`Conflict`](crate::ErrorKind::Conflict).
+/// folder, and it ends with the process that took it. Locks may not work on network file systems.
+/// The store therefore detects that a file was written, removed or replaced by others, and refuses
+/// the write with [`Conflict`](crate::ErrorKind::Conflict).
 ///
-/// File names are the ids, with every character except `a` to `z`, digits, `-` and `_` written as
-/// `%XX`; an id whose name would have more than 240 bytes is refused. Files are created with mode
-/// 0600, the folder with 0700. The id of a deleted session can be used again.
+/// A file has the name of the session's id, with every character except `a` to `z`, digits, `-` and
+/// `_` written as `%XX`. An id whose name would have more than 240 bytes is refused. Files are
+/// created with mode 0600, the folder with 0700. The id of a deleted session can be used again.
 ///
-/// Inside a tokio runtime, blocking work runs on the runtime's threads for it. A write that has
-/// begun is finished even if its future is dropped. Clones share one store.
+/// Inside a tokio runtime, blocking work runs on the runtime's threads for blocking work. A write
+/// that has begun is completed even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::JsonlStore;

@@ -1,8 +1,8 @@
 //! The log of a session, and the store over such logs.
 //!
-//! A durable store has a log for each session, which is only ever appended to; the stores differ in
-//! the location of the log. The cost of a write depends on what it changes, not on how long the
-//! session is.
+//! A durable store has a log for each session, to which it only appends. The stores differ in the
+//! location of the log. The cost of a write depends on the size of the change, not on the length of
+//! the session.
 //!
 //! A record is a line of JSON that begins with a checksum:
 //!
@@ -14,18 +14,19 @@
 //! |---|---|
 //! | `crc` | CRC-32 of everything after its comma, up to the end of the line; first in every version |
 //! | `v` | the version of the format; a session with a newer one is left untouched |
-//! | `seq` | counts the session's records from 1, so that missing and repeated ones are noticed |
-//! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
+//! | `seq` | the number of the record in the session, from 1, to detect missing and repeated records |
+//! | `token` | the lease of the writer; a token lower than one before belongs to a writer that was replaced |
 //! | `at` | milliseconds since the Unix epoch |
 //! | `kind`, `data` | the change; unknown kinds and fields are ignored |
-//! | `info` | the summary of the session for lists; only on the last record of a write |
+//! | `info` | the summary of the session for lists; only in the last record of a write |
 //!
-//! The records of a write count only if its last one is complete. Content that a provider wrote in
-//! several lines is stored in one. Where records are lost, `info` contains how many messages were
-//! lost with them: positions in later records are corrected, or dropped where they cannot be.
+//! The records of a write count only if its last record is complete. Content that a provider wrote
+//! in several lines is stored in one line. If records are lost, `info` has the number of messages
+//! that were lost with them: positions in later records are corrected, or dropped if they cannot be
+//! corrected.
 //!
-//! A snapshot is added each time the log has doubled, which bounds the time of opening it: see
-//! `snapshot.rs`.
+//! A snapshot is added each time the size of the log has doubled, which bounds the time of opening
+//! it: see `snapshot.rs`.
 
 mod clock;
 mod fold;

@@ -11,7 +11,7 @@ use crate::session::session_store::SessionStore;
 use super::address::Address;
 use super::server::Database;
 
-/// Sessions in a PostgreSQL database, which any machine can continue.
+/// A store of sessions in a PostgreSQL database. Any machine can continue them.
 ///
 /// ```no_run
 /// use agentcore::AgentBuilder;
@@ -30,20 +30,24 @@ use super::server::Database;
 ///
 /// # Tables
 ///
-/// `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the first schema of
-/// the `search_path`. Missing tables are created, even by several processes at once; a user who may
-/// not create tables can use tables that the store has created for another user. Tables of a newer
-/// version are not touched. A write is one statement; its rows have 64 KiB at most. An acknowledged
-/// write is committed; if `synchronous_commit` is off, it is turned on for each write. A pooler
-/// between the store and the database may share out connections by transactions. Damaged parts are
-/// omitted, put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no NUL.
+/// The tables are `PREFIX_sessions`, `PREFIX_log`, `PREFIX_damaged` and `PREFIX_schema`, in the
+/// first schema of the `search_path`.
+///
+/// * Missing tables are created, even by several processes at the same time. A user without the
+///   right to create tables can use tables that the store has created for another user. Tables of a
+///   newer version are not touched.
+/// * A write is one statement, and its rows have at most 64 KiB. An acknowledged write is
+///   committed; if `synchronous_commit` is off, it is turned on for each write. A pooler between
+///   the store and the database may assign connections by transaction.
+/// * Damaged parts are omitted, put into `PREFIX_damaged` and reported.
+/// * An id may have 1,000 bytes, and no NUL.
 ///
 /// Leases expire by the clock of the server, and calls are retried: see [`ServerOptions`].
 ///
 /// # Several hosts
 ///
-/// `postgres://one.example.com,two.example.com/app`: the first host that can be reached and takes
-/// writes is used. A standby is passed over, as with `target_session_attrs=read-write`.
+/// With `postgres://one.example.com,two.example.com/app`, the first host that can be reached and
+/// accepts writes is used. A standby is skipped, as with `target_session_attrs=read-write`.
 ///
 /// # TLS
 ///
@@ -53,8 +57,8 @@ use super::server::Database;
 /// not trusted is an error. `disable` never uses it. `verify-ca` and `verify-full` are the same as
 /// `require`, because the server is always verified. `channel_binding=require` is refused.
 ///
-/// Nothing is connected before the first use. Clones share one store and its connections. No
-/// password is ever part of an error, of `Debug` or of a log line.
+/// The store connects on first use. Clones share one store and its connections. No password is part
+/// of an error, of `Debug` or of a log line.
 #[derive(Clone)]
 pub struct PostgresStore(LogStore<RemoteLog<Database>>);
 

@@ -11,7 +11,7 @@ use crate::session::session_store::SessionStore;
 use super::address::Address;
 use super::server::Keys;
 
-/// Sessions on a Redis server, which any machine can continue.
+/// A store of sessions on a Redis server. Any machine can continue them.
 ///
 /// ```no_run
 /// use agentcore::AgentBuilder;
@@ -30,14 +30,14 @@ use super::server::Keys;
 ///
 /// # Durability
 ///
-/// A session is as durable as the server is, which should have `appendonly yes`. From Redis 7.2 on,
-/// each write waits until it is in the append-only file on the disk (`WAITAOF`); `appendfsync` must
-/// then be `everysec` or `always`, for with `no` every write fails. Older servers need `appendfsync
-/// always`: with `everysec`, a server or machine that is killed loses acknowledged writes of the
-/// last second or two, and without an append-only file everything since the last snapshot. The
-/// store warns once, in the log, when it cannot wait. A failover to a replica loses the writes that
-/// the replica had not received. When the last writes of a holder were lost, its next write is
-/// refused, as if the session had been leased by another store.
+/// A session is as durable as the server's data. Set `appendonly yes`. From Redis 7.2 on, each
+/// write waits until it is in the append-only file on the disk (`WAITAOF`), which requires
+/// `appendfsync everysec` or `always`: with `no`, every write fails. Older servers need
+/// `appendfsync always`: with `everysec`, a server or machine that is killed loses acknowledged
+/// writes of the last second or two, and without an append-only file everything since the last
+/// snapshot. The store warns once, in the log, when it cannot wait. A failover to a replica loses
+/// the writes that the replica had not received. When the last writes of a holder were lost, its
+/// next write is refused, as if the session had been leased by another store.
 ///
 /// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
 /// whole sessions; their ids are kept separately, so that such a session is an error

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The maximum length of a prefix, in bytes: the name of a table may have 63.
 const MAX_PREFIX: usize = 40;
-/// The shortest lease: a shorter one would expire while a busy machine pauses.
+/// The shortest lease. A shorter lease could expire while a busy machine pauses.
 const MIN_LEASE: Duration = Duration::from_millis(100);
 /// The maximum value of each duration.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -15,24 +15,24 @@ const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Leases
 ///
-/// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
-/// died, any machine can continue the session ([`lease_time`](Self::lease_time)). A thread of the
-/// store renews leases until they are dropped, and then releases them. Giving one back takes a
+/// A lease expires, by the clock of the server, if it is not renewed: 30 seconds after its process
+/// has died, any machine can continue the session ([`lease_time`](Self::lease_time)). A thread of
+/// the store renews leases until they are dropped, and then releases them. The release takes a
 /// moment; another machine waits that long before it reports
-/// [`SessionBusy`](ErrorKind::SessionBusy). Dropping the last clone of the store waits, two seconds
-/// at most, until its leases have been given back. Within a tokio runtime no task waits for it, but
-/// the drop of the runtime does, as at the end of `#[tokio::main]`. `std::process::exit` does not.
+/// [`SessionBusy`](ErrorKind::SessionBusy). Dropping the last clone of the store waits up to two
+/// seconds until its leases are released. Inside a tokio runtime, no task waits for this, but the
+/// drop of the runtime does, as at the end of `#[tokio::main]`. `std::process::exit` does not wait.
 ///
-/// A holder that was paused for longer can continue if the session was not leased in the meantime.
-/// Otherwise its writes are refused with [`Conflict`](ErrorKind::Conflict): every write carries its
-/// lease, and is made only at the writer's own end of the log.
+/// A process that was paused for longer can continue if the session was not leased by another one
+/// since. Otherwise its writes are refused with [`Conflict`](ErrorKind::Conflict): every write has
+/// the token of its lease, and is made only if the log ends where the writer expects.
 ///
 /// # Retries
 ///
 /// Every call is retried for some seconds ([`max_retry_time`](Self::max_retry_time)) and then
-/// fails. When the answer to a write was lost, the store checks whether it was made before it makes
-/// it again: nothing is written twice. Nothing waits forever for a server that hangs
-/// ([`timeout`](Self::timeout)).
+/// fails. If the reply to a write was lost, the store checks whether the write was made before it
+/// repeats it, so that nothing is written twice. A call to a server that hangs ends after
+/// [`timeout`](Self::timeout).
 ///
 /// ```
 /// use std::time::Duration;
@@ -76,10 +76,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets how long a session stays leased to a machine that is gone, at least 100 milliseconds.
+    /// Sets the time after which a lease expires that is not renewed, at least 100 milliseconds.
     /// Defaults to 30 seconds. The store renews leases after a third of that time, until they are
-    /// dropped. It should be three [`timeout`](Self::timeout)s or more: then a renewal that hangs
-    /// is made again before the lease expires.
+    /// dropped. The time should be at least three times the [`timeout`](Self::timeout), so that a
+    /// renewal that hangs is repeated before the lease expires.
     #[must_use]
     pub fn lease_time(mut self, time: Duration) -> Self {
         self.lease_time = time;

@@ -11,31 +11,33 @@ use crate::session::session_store::SessionStore;
 
 use super::database::{BUSY_TIMEOUT, Database};
 
-/// Sessions in one SQLite database, to which any number of processes may write.
+/// A store of sessions in one SQLite database, to which any number of processes may write.
 ///
 /// An acknowledged write is on the disk (write-ahead log, flushed with every transaction). Writes
-/// of several sessions that arrive while an earlier write is stored share one transaction. A crash
-/// or a full disk leaves all of a write or nothing, and a write that fails fails no other. Damaged
-/// parts of a session are omitted, put into the table `damaged` and reported, and everything after
-/// them is read. Another program's database, or one of a newer version, is not touched.
+/// of several sessions that arrive while an earlier write is stored share one transaction. After a
+/// crash or on a full disk, a write is complete or absent, and a failed write does not affect
+/// others. Damaged parts of a session are omitted, put into the table `damaged` and reported, and
+/// everything after them is read. Another program's database, or one of a newer version, is not
+/// touched.
 ///
 /// A lease is a lock on its own file in the folder `PATH-locks`, so it also excludes other
-/// processes and other stores over the database, and it ends with the process that took it. SQLite
-/// needs a local disk: on a network file system neither its own locks nor these can be relied on.
+/// processes and other stores over the database, and it ends with the process that took it. Use a
+/// local disk: on a network file system, neither SQLite's locks nor these are reliable.
 ///
-/// Other programs may keep about 100 tables and indexes of their own in the database, each of at
-/// most 4 KiB of SQL and 200 columns; with more, it is not opened.
+/// Other programs may have about 100 tables and indexes in the database, each of at most 4 KiB of
+/// SQL and 200 columns. A database with more is not opened.
 ///
 /// The database is created with mode 0600, its folder and the folder of the locks with 0700.
-/// `PATH-wal` and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`,
-/// or while it is not in use. The space of a deleted session is reused; the file does not shrink.
+/// `PATH-wal` and `PATH-shm` are part of the database while it is open: to copy it while it is in
+/// use, run `sqlite3 PATH .backup`. The space of a deleted session is reused; the file does not
+/// shrink.
 /// An id is refused if it has more than 240 bytes once every character except `a` to `z`, digits,
 /// `-` and `_` is written as `%XX`.
 ///
-/// While another process writes, a write waits for it, for 10 seconds at most, counted from the
-/// last call whose write is in the same transaction. Inside a tokio runtime, blocking work runs on
-/// the runtime's threads for it; all writes that wait occupy one of these threads together. A write
-/// that has begun is finished even if its future is dropped. Clones share one store.
+/// While another process writes, a write waits up to 10 seconds, counted from the last call whose
+/// write is in the same transaction. Inside a tokio runtime, blocking work runs on the runtime's
+/// threads for blocking work; all waiting writes together occupy one of these threads. A write that
+/// has begun is completed even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::SqliteStore;

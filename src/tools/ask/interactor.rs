@@ -37,7 +37,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Creates a question to which one answer is to be picked, without answers yet.
+    /// Creates a question for one answer. Add the answers with [`option`](Self::option).
     pub fn new(question: impl Into<String>) -> Self {
         Self {
             question: question.into(),
@@ -66,7 +66,7 @@ impl Choice {
         self
     }
 
-    /// Allows a typed answer instead of a selection; `what` describes it.
+    /// Allows a typed answer instead of a selection. `what` is a short label for it.
     #[must_use]
     pub fn or_text(mut self, what: impl Into<String>) -> Self {
         self.text = Some(what.into());
@@ -106,8 +106,10 @@ impl Choice {
     /// Returns [`ErrorKind::Other`] if there is no answer or too many, if an answer does not exist,
     /// or if a text was given but not requested; the text names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
-        let reason = if let Some(missing_index) =
-            chosen.picked.iter().find(|at| **at >= self.options.len())
+        let reason = if let Some(missing_index) = chosen
+            .picked
+            .iter()
+            .find(|index| **index >= self.options.len())
         {
             format!("there is no answer at position {missing_index}")
         } else if chosen.text.is_some() && self.text.is_none() {

@@ -14,7 +14,7 @@ use crate::tool::{
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
 /// The time limit of a call, which waits for a person. The limits of the run still apply.
-const PATIENCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -38,15 +38,15 @@ struct Answer {
     description: String,
 }
 
-/// `AskUserQuestion`: asks one to four questions, one after another, each with two to four answers
-/// to pick from, or an answer in the user's own words.
+/// `AskUserQuestion`: asks one to four questions, one after another. Each has two to four answers
+/// to pick from; the user may also answer in their own words.
 ///
-/// The model reads each question with its answer; the result's details are
+/// The model reads each question with its answer. The result's details are
 /// `{"answers": [{"question", "picked": [label], "text"}]}`. If there is no person to ask, the call
-/// fails with the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions
-/// waits for the answer, and [`Decision::reply`](crate::Decision::reply) is then the result, with
-/// the answers to the questions before that one and the questions that were not asked behind it.
-/// The tool changes nothing, so plan mode allows it.
+/// fails with the interactor's reason, unless the agent [parks](crate::OnUnanswered::Park)
+/// questions. Then the call waits, and its result is the text of
+/// [`Decision::reply`](crate::Decision::reply), together with the earlier answers and the questions
+/// that were not asked. The tool is read-only, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -163,7 +163,7 @@ where
     FuncTool::new("AskUserQuestion", description, parameters(), run)
         .side_effect(SideEffect::ReadOnly)
         .exclusive()
-        .timeout(PATIENCE)
+        .timeout(MAX_WAIT)
 }
 
 fn parameters() -> Value {

@@ -24,7 +24,7 @@ const MAX_SNIPPET: usize = 2_000;
 /// A provider of internet searches.
 #[async_trait]
 pub trait SearchProvider: Send + Sync + 'static {
-    /// Searches for `query`, with about `limit` sources.
+    /// Searches for `query` and returns about `limit` sources.
     ///
     /// # Errors
     ///
@@ -38,12 +38,12 @@ pub trait SearchProvider: Send + Sync + 'static {
 pub struct SearchResults {
     /// A short answer to the query, from providers that give one.
     pub answer: Option<String>,
-    /// The sources, the best first.
+    /// The sources, best first.
     pub sources: Vec<Source>,
 }
 
 impl SearchResults {
-    /// Creates results that consist of sources, without an answer.
+    /// Creates results with these sources and without an answer.
     pub fn new(sources: Vec<Source>) -> Self {
         Self {
             answer: None,
@@ -59,13 +59,13 @@ impl SearchResults {
     }
 }
 
-/// A page that a search found.
+/// A page in the results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Source {
-    /// Its title.
+    /// The title of the page.
     pub title: String,
-    /// Its URL.
+    /// The URL of the page.
     pub url: String,
     /// The part of the page that fits the query.
     pub snippet: String,
