@@ -367,39 +367,22 @@ impl FilesystemHook {
             return Ok(());
         };
 
-        let outcome = eviction.store(&*self.backend, &path, &text).await;
-        match outcome {
-            Ok(()) => {
-                self.limit_results(cx, path, text.len()).await;
-                self.sweep(cx, eviction).await;
-            }
-            Err(error) => {
-                let folder = eviction.folder(&*self.backend);
-                let has_room = cx.with_state(|mut view| {
-                    let files = view.files().iter();
-                    let unwritten_files = files.filter(|(path, _)| path.starts_with(&*folder));
-                    let bytes: usize = unwritten_files.map(|(_, text)| text.len()).sum();
-                    let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
-                    if has_room {
-                        view.files_mut().insert(path.as_str().into(), text.into());
-                    }
-
-                    has_room
-                });
-
-                let consequence = if has_room {
-                    "is kept in the session's state"
-                } else {
-                    "is not kept, but for its beginning and end"
-                };
-
-                cx.warn(format!(
-                    "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
-                    call.name
-                ));
-            }
+        if let Err(error) = eviction.store(&*self.backend, &path, &text).await {
+            let folder = eviction.folder(&*self.backend);
+            let consequence = if store_in_state(cx, &folder, &path, text) {
+                "is kept in the session's state"
+            } else {
+                "is not kept, but for its beginning and end"
+            };
+            cx.warn(format!(
+                "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
+                call.name
+            ));
+            return Ok(());
         }
 
+        self.limit_results(cx, path, text.len()).await;
+        self.sweep(cx, eviction).await;
         Ok(())
     }
 
@@ -434,6 +417,21 @@ impl FilesystemHook {
             Err(error) => ToolResult::failed(call, error.to_string()),
         })
     }
+}
+
+/// Stores a result that could not be written to `path` in the state, unless the results of `folder`
+/// there would have more than [`MAX_UNWRITTEN`] bytes. Returns `true` if it was stored.
+fn store_in_state(cx: &RunContext, folder: &str, path: &str, text: String) -> bool {
+    cx.with_state(|mut view| {
+        let files = view.files().iter();
+        let unwritten_files = files.filter(|(path, _)| path.starts_with(folder));
+        let bytes: usize = unwritten_files.map(|(_, text)| text.len()).sum();
+        let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
+        if has_room {
+            view.files_mut().insert(path.into(), text.into());
+        }
+        has_room
+    })
 }
 
 /// Returns `true` if the state has room for a file of `len` bytes at `path`; otherwise emits a

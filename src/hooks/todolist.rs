@@ -134,7 +134,7 @@ fn write_todos(name: &str) -> FuncTool {
     });
 
     FuncTool::new(name, DESCRIPTION, parameters, |cx, args| async move {
-        let todos = read(&args)?;
+        let todos = read_todos(&args)?;
         let count = todos.len();
         cx.with_state(|mut view| *view.todos_mut() = todos);
         Ok(format!("Updated {count} todo(s)"))
@@ -146,7 +146,7 @@ fn write_todos(name: &str) -> FuncTool {
 
 /// Returns the list of a call. The engine has checked it against the schema; a tool that is
 /// executed by hand receives it unchecked.
-fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
+fn read_todos(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let items = args["todos"]
         .as_array()
         .ok_or_else(|| ToolError::new("todos is required, a list"))?;
@@ -158,7 +158,7 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         return Err(ToolError::new(text));
     }
 
-    let ids: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
+    let ids: Vec<Option<&str>> = items.iter().map(|item| text_field(item, "id")).collect();
     let mut used_ids = BTreeSet::new();
     for (index, id) in ids.iter().enumerate() {
         if id.is_some_and(|id| !used_ids.insert(id.to_owned())) {
@@ -171,19 +171,13 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
     let mut next_id = 1;
     let mut total_bytes = 0;
     for (index, (item, id)) in items.iter().zip(ids).enumerate() {
-        let title = text(item, "title").or_else(|| text(item, "content"));
+        let title = text_field(item, "title").or_else(|| text_field(item, "content"));
         let title =
             title.ok_or_else(|| ToolError::new(format!("todos[{index}].title is required")))?;
-        for (name, value) in [("id", id.unwrap_or_default()), ("title", title)] {
-            let len = value.len();
-            if len > MAX_TEXT {
-                let text =
-                    format!("todos[{index}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
-                return Err(ToolError::new(text));
-            }
-
-            total_bytes += len;
-        }
+        let id_text = id.unwrap_or_default();
+        check_len(index, "id", id_text)?;
+        check_len(index, "title", title)?;
+        total_bytes += id_text.len() + title.len();
 
         if total_bytes > MAX_TOTAL {
             let text = format!(
@@ -198,15 +192,25 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         };
 
         let mut todo = Todo::new(id, title);
-        todo.status = status(index, item)?;
+        todo.status = read_status(index, item)?;
         todos.push(todo);
     }
 
     Ok(todos)
 }
 
+/// Refuses a title or an id that is too long.
+fn check_len(index: usize, name: &str, value: &str) -> Result<(), ToolError> {
+    let len = value.len();
+    if len <= MAX_TEXT {
+        return Ok(());
+    }
+    let text = format!("todos[{index}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
+    Err(ToolError::new(text))
+}
+
 /// Returns the text of a field, or `None` if it is blank.
-fn text<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
+fn text_field<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
     item[name].as_str().filter(|text| !text.trim().is_empty())
 }
 
@@ -221,7 +225,8 @@ fn unused_id(index: usize, next_id: &mut usize, used_ids: &mut BTreeSet<String>)
     number.to_string()
 }
 
-fn status(index: usize, item: &Value) -> Result<TodoStatus, ToolError> {
+/// Returns the status of a task, which is pending if it has none.
+fn read_status(index: usize, item: &Value) -> Result<TodoStatus, ToolError> {
     match &item["status"] {
         Value::Null => Ok(TodoStatus::Pending),
         status => serde_json::from_value(status.clone()).map_err(|_| {

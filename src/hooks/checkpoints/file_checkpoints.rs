@@ -100,7 +100,7 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// # What is not stored
 ///
-/// * Changes made by commands (`Bash`, `execute`, `exec`), which do not use the backend's files. A
+/// * Changes made by commands (`Bash`, `execute`, `exec`), because commands write files directly. A
 ///   file that the agent wrote and a command changed later counts as changed from outside.
 /// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
 ///   that would make the checkpoints of the session or the folder larger than
