@@ -13,14 +13,14 @@ use crate::util::sync::lock;
 
 use super::result_limits::limit_result;
 
-/// The refusal of a call, with the text for the model.
+/// The refusal of a call, or the reply of a person in place of its execution.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The reason, for the model.
+    /// The text for the model: the reason, or the reply.
     reason: String,
-    /// The reason why the run ends with it, if it does.
+    /// The exit reason of the run, if the refusal ends the run.
     exit: Option<ExitReason>,
-    /// True if the reason is the reply of a person, which is the result of the call.
+    /// True if `reason` is the reply of a person, which is the result of the call.
     is_reply: bool,
     /// The details of a reply.
     details: Option<Value>,
@@ -29,8 +29,8 @@ pub(super) struct Refusal {
 /// The maximum length of the reason of a denial, in characters.
 const MAX_REASON: usize = 10_000;
 
-/// Returns a reason, cut with a note.
-fn shortened(reason: &str) -> Cow<'_, str> {
+/// Cuts a reason to [`MAX_REASON`] characters, with a note.
+fn cut_reason(reason: &str) -> Cow<'_, str> {
     let Some((end, _)) = reason.char_indices().nth(MAX_REASON) else {
         return reason.into();
     };
@@ -40,7 +40,7 @@ fn shortened(reason: &str) -> Cow<'_, str> {
 }
 
 impl Refusal {
-    /// A call that cannot run as it is. It does not count as denied.
+    /// Refuses a call that cannot run as it is. The call does not count as denied.
     pub(super) fn invalid(reason: String) -> Self {
         Self {
             reason,
@@ -50,7 +50,7 @@ impl Refusal {
         }
     }
 
-    /// A call whose result is the reply of a person. It does not count as denied.
+    /// Makes the reply of a person the result of a call. The call does not count as denied.
     pub(super) fn reply(text: String, picked: &[usize]) -> Self {
         Self {
             is_reply: true,
@@ -59,30 +59,30 @@ impl Refusal {
         }
     }
 
-    /// A call that was denied; `by` is the kind of the reason on the wire.
+    /// Denies a call. `by` is the kind of the reason on the wire.
     pub(super) fn denied(cx: &RunContext, call: &ToolCall, by: &str, reason: &str) -> Self {
         Self::report(cx, call, by, reason, None)
     }
 
-    /// A call that the gate denies, with the gate's explanation of the reason.
+    /// Denies a call because a gate does, with the gate's explanation of the reason.
     pub(super) fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
         let explanation = panic::catch(|| cx.gates().explain(request)).ok().flatten();
         Self::report(cx, &request.call, "rule", reason, explanation)
     }
 
-    /// The same refusal, with which the run ends.
+    /// Makes the refusal end the run.
     pub(super) fn ending_with(mut self, exit: ExitReason) -> Self {
         self.exit = Some(exit);
         self
     }
 
-    /// The reason why the run ends with this refusal, if it does.
+    /// Returns the exit reason of the run, if the refusal ends the run.
     pub(super) fn exit(&self) -> Option<ExitReason> {
         self.exit
     }
 
-    /// Interrupts the run if this refusal ends it so. If a hook ended the run, the stop was
-    /// recorded before.
+    /// Interrupts the run if that is the exit reason of this refusal. If a hook ended the run, the
+    /// stop was recorded before.
     pub(super) fn interrupt(&self, cx: &RunContext) {
         if self.exit == Some(ExitReason::Interrupted) {
             cx.shared().request_stop(Stop::Interrupt);
@@ -118,7 +118,7 @@ impl Refusal {
     ) -> Self {
         let reason = match reason {
             _ if reason.trim().is_empty() => "denied".into(),
-            _ => shortened(reason),
+            _ => cut_reason(reason),
         };
         let reason = &*reason;
 

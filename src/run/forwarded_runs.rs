@@ -1,4 +1,4 @@
-//! The messages of child runs, as the stream of their parent has them.
+//! The conversion of child runs' messages for the stream of their parent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,11 +10,11 @@ use crate::sdk::{
 use crate::tool::{OpenTasks, TaskSpec};
 use crate::util::sync::lock;
 
-/// The child runs whose messages one call passes on, by session.
+/// The child runs whose messages one call forwards, by session.
 #[derive(Default)]
 pub(crate) struct ForwardedRuns {
     runs: Mutex<BTreeMap<Arc<str>, ForwardedRun>>,
-    /// These runs, and the tasks below them.
+    /// The tasks of these runs and of their own child runs that have not ended.
     open_tasks: OpenTasks,
 }
 

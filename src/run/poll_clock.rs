@@ -1,4 +1,4 @@
-//! Time as a run counts it: without the time that its reader takes to poll it.
+//! The time of a run, without the time that its reader takes to poll it.
 
 use std::num::NonZeroU64;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::util::time::later;
 
-/// The clock of one run. A run that waits is polled only when it was woken, so what does not count
-/// is the time from a wake to the poll that answers it.
+/// The clock of one run. It does not count the time from a wake to the poll that answers it: a
+/// waiting run is polled only after a wake, so this is the reader's time.
 pub(crate) struct PollClock {
     /// The task that polls the run.
     task: AtomicWaker,
     epoch: Instant,
-    /// The time of the first wake that no poll has answered, in nanoseconds since `epoch` and at
-    /// least 1; 0 when there is none.
+    /// The time of the first wake that no poll has answered, in nanoseconds since `epoch`, at least
+    /// 1. It is 0 if there is none.
     woken: AtomicU64,
     /// The nanoseconds between wakes and the polls that answered them.
     unpolled: AtomicU64,

@@ -1,4 +1,4 @@
-//! Runs that hold what other runs of their tree wait for, and are not polled.
+//! The detection of runs that hold a reservation or a permit and are not polled.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -11,8 +11,8 @@ use crate::util::sync::lock;
 
 use super::poll_clock::{PollClock, RunTimer};
 
-/// The time between two looks at the holders. A run that did not answer one and the same wake at
-/// two of them counts as not polled.
+/// The interval of the checks of the holders. A run that has not answered the same wake at two
+/// consecutive checks counts as not polled.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The runs of a tree that hold a part of its budget, or its permits for model calls.
@@ -37,9 +37,9 @@ impl Holders {
         lock(&self.clocks).remove(&id.0);
     }
 
-    /// Completes when no holder is being polled: each was woken and has not responded for between
-    /// one and two intervals of the waiting run's own time. Without this, a caller that polls one
-    /// child run only after another one could wait forever.
+    /// Completes when all holders count as not polled, after one to two intervals in the time of
+    /// the waiting run. Without this, a caller that polls one child run to its end before another
+    /// could wait forever.
     pub(crate) async fn stalled(&self, clock: &PollClock) {
         let mut previous = None;
         loop {
@@ -53,8 +53,8 @@ impl Holders {
         }
     }
 
-    /// The wake that each holder has not answered; `None` when there is no holder, or one has
-    /// answered all.
+    /// Returns the unanswered wake of each holder, or `None` if there is no holder or one has
+    /// answered all wakes.
     fn unanswered_wakes(&self) -> Option<HashMap<u64, NonZeroU64>> {
         let clocks = lock(&self.clocks);
         let wakes: HashMap<_, _> = clocks
