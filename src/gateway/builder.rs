@@ -78,14 +78,14 @@ enum Agents {
 
 impl GatewayBuilder {
     pub(super) fn new(agent: AgentBuilder) -> Self {
-        Self::of(Agents::One(Box::new(agent)))
+        Self::with_agents(Agents::One(Box::new(agent)))
     }
 
     pub(super) fn of_group(group: HandoffsBuilder) -> Self {
-        Self::of(Agents::Group(group))
+        Self::with_agents(Agents::Group(group))
     }
 
-    fn of(agents: Agents) -> Self {
+    fn with_agents(agents: Agents) -> Self {
         Self {
             agents,
             bus: None,
@@ -116,10 +116,10 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the workspace: adds the tools of [`preset::picoclaw`] on its files, a
-    /// [`ContextBuilder`] unless one is set, and the tools of [`memory`](crate::tools::memory) for
-    /// the memory of that. Without a workspace, the agent has none of these. The backend limits
-    /// which files the tools reach.
+    /// Sets the workspace. It adds the tools of [`preset::picoclaw`] on its files, a
+    /// [`ContextBuilder`] unless one is set, and the tools of [`memory`](crate::tools::memory) on
+    /// the memory of that builder. The backend limits which files the tools reach. Defaults to
+    /// none, without these tools.
     pub fn workspace(mut self, backend: impl Backend) -> Self {
         self.workspace = Some(Arc::new(backend));
         self
@@ -182,23 +182,23 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the use of the results of tasks that `spawn` started. Defaults to
+    /// Sets how the result of a task of the tool `spawn` is delivered. Defaults to
     /// [`DeliveryPolicy::Notify`].
     pub fn delivery(mut self, policy: DeliveryPolicy) -> Self {
         self.delivery = policy;
         self
     }
 
-    /// Sets the use of messages to a session whose run is in progress. Defaults to
+    /// Sets how a message to a session whose run is in progress is handled. Defaults to
     /// [`WhenBusy::Queue`].
     pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
         self.when_busy = when_busy;
         self
     }
 
-    /// Sets the time in which a question in a chat can be answered while its run waits. Defaults to
-    /// five minutes. After that the call waits without a run, and the next message that the sender
-    /// writes answers it.
+    /// Sets the time in which a question in a chat can be answered while its run waits. After that
+    /// the run ends, the call is stored, and the next message of the sender answers the question.
+    /// Defaults to five minutes.
     pub fn ask_timeout(mut self, limit: Duration) -> Self {
         self.ask_timeout = limit;
         self
@@ -210,16 +210,15 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of tasks of the tool `spawn` in progress, of all sessions. Defaults
-    /// to
-    /// 64. Beyond that, `spawn` fails.
+    /// Sets the maximum number of tasks of the tool `spawn` in progress, of all sessions. Beyond
+    /// that, `spawn` fails. Defaults to 64.
     pub fn max_tasks(mut self, count: usize) -> Self {
         self.max_tasks = count;
         self
     }
 
-    /// Adds channels that the tool `message` may write to. A channel in which a person writes is
-    /// added by the gateway. For any other channel, the tool fails.
+    /// Adds channels that the tool `message` may write to; for any other channel, the tool fails.
+    /// The gateway adds each channel in which a person writes. Defaults to none.
     pub fn channels<T: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.channels.extend(names.into_iter().map(Into::into));
         self
@@ -232,7 +231,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets a function that is called with the messages of all runs, in the order of each run.
+    /// Sets a function that is called with the messages of all runs, in the order of each run. A
+    /// panic of the function is logged, and the run continues. Defaults to none.
     pub fn observe(mut self, observer: impl Fn(&SdkMessage) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
@@ -302,7 +302,7 @@ impl GatewayBuilder {
                 .backend(workspace.clone())
                 .registry(&preset::picoclaw(workspace.clone()));
         }
-        // On the memory of the prompt: the same files, day and lock.
+        // The tools share the memory of the prompt, with its files, its day and its lock.
         if let (Some(_), Some(context)) = (&self.workspace, context) {
             agent = agent.tools(memory(context.memory_store()));
         }

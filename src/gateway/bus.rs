@@ -89,7 +89,7 @@ impl<B: MessageBus + ?Sized> MessageBus for Arc<B> {
     }
 }
 
-/// A message from a bus that is to be acknowledged. Dropped, it is given back.
+/// A message from a bus, to be acknowledged. A delivery that is dropped is given back.
 #[must_use = "a delivery that is dropped is given back to its bus"]
 pub struct Delivery<M> {
     /// The message.

@@ -13,17 +13,18 @@ use crate::tools::ask::{Choice, Chosen, Interactor};
 use super::chat_turn::{ChatTurn, UNATTENDED};
 use super::message::OutboundMessage;
 use super::question_text::choice_text;
-use super::questions::Target;
+use super::questions::AnswerReceiver;
 
 /// An interactor that asks in the chat of the turn.
 pub(super) struct ChatInteractor;
 
 impl ChatInteractor {
-    /// Sends the text of a question to the chat, and waits for the answer.
-    async fn answer<T>(
+    /// Sends the text of a question to the chat, and waits for the answer, which `receive` routes
+    /// to the channel that it is given.
+    async fn send_and_wait<T>(
         asking: &Asking,
         text: String,
-        target: impl FnOnce(oneshot::Sender<T>) -> Target,
+        receive: impl FnOnce(oneshot::Sender<T>) -> AnswerReceiver,
     ) -> Result<T> {
         let turn = asking.value::<Arc<ChatTurn>>().ok_or_else(|| {
             let text = "the run belongs to no conversation of a gateway";
@@ -35,7 +36,7 @@ impl ChatInteractor {
         let shared = &turn.shared;
         let (sender, receiver) = oneshot::channel();
         let asker = shared.questions.asker();
-        asker.add(&turn, target(sender));
+        asker.add(&turn, receive(sender));
         let id = format!("{}:{}:{}", turn.input_id, asking.call_id, asker.id());
         let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
             .with_derived_id(id);
@@ -55,14 +56,14 @@ impl ChatInteractor {
 #[async_trait]
 impl Interactor for ChatInteractor {
     async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen> {
-        let target = |sender| Target::Choice {
+        let receive = |sender| AnswerReceiver::Choice {
             choice: choice.clone(),
             sender,
         };
-        Self::answer(asking, choice_text(choice), target).await
+        Self::send_and_wait(asking, choice_text(choice), receive).await
     }
 
     async fn ask(&self, asking: &Asking, question: &str) -> Result<String> {
-        Self::answer(asking, question.to_owned(), Target::Text).await
+        Self::send_and_wait(asking, question.to_owned(), AnswerReceiver::Text).await
     }
 }

@@ -75,9 +75,8 @@ impl Core {
         Ok(processed)
     }
 
-    /// Drives work on turns. Once the gateway is stopped, it has ten seconds; then turns are
-    /// interrupted, and after a time in which they can store their results, the work is dropped.
-    /// Returns `None` then.
+    /// Drives work on turns. Ten seconds after the gateway was stopped, turns are interrupted; 15
+    /// seconds later, the work is dropped, and `None` is returned.
     pub(super) async fn until_closed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let grace = async {

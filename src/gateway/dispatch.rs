@@ -22,7 +22,7 @@ use super::settlement::acknowledge;
 use super::system_channel::{input_of, report_depth};
 
 /// The work on the messages that were taken from the bus.
-type Work<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
+type MessageWork<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 
 impl Gateway {
     /// Takes messages from the bus and processes them until the gateway is [stopped](Self::stop) or
@@ -50,7 +50,7 @@ impl Gateway {
         }
         let _running = Running(&core.is_running);
 
-        let mut work = Work::new();
+        let mut work = MessageWork::new();
         let outcome = self.take_messages(&mut work).await;
         core.until_closed(self.drain(&mut work)).await;
         if core.shared.stop.is_cancelled() {
@@ -61,7 +61,7 @@ impl Gateway {
     }
 
     /// Takes messages from the bus until the gateway is stopped or the bus is closed.
-    async fn take_messages<'a>(&'a self, work: &mut Work<'a>) -> Result<()> {
+    async fn take_messages<'a>(&'a self, work: &mut MessageWork<'a>) -> Result<()> {
         let core = &*self.core;
         let mut next_beat = core.next_beat();
         loop {
@@ -86,7 +86,7 @@ impl Gateway {
     }
 
     /// Waits for the turns, the tasks and the summaries in progress.
-    async fn drain(&self, work: &mut Work<'_>) {
+    async fn drain(&self, work: &mut MessageWork<'_>) {
         let (tasks, summaries) = (&self.core.shared.tasks, &self.core.shared.summaries);
         while !work.is_empty() || !tasks.is_empty() || !summaries.is_empty() {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! The reading of a run to its end.
+//! Driving a run to its end.
 
 use std::sync::atomic::Ordering;
 
@@ -53,7 +53,7 @@ impl GatewayShared {
         }
     }
 
-    /// Calls the observer, whose panics end nothing.
+    /// Calls the observer. Its first panic is logged, and the run continues.
     fn observe(&self, message: &SdkMessage) {
         let Some(observer) = &self.observer else {
             return;

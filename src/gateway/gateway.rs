@@ -1,4 +1,4 @@
-//! A gateway, the handle that programs hold.
+//! [`Gateway`], the handle of a gateway.
 
 use std::fmt;
 use std::sync::Arc;
@@ -250,7 +250,7 @@ impl Gateway {
         self.core.registered_tools.register(tool)
     }
 
-    /// Returns the names of the tools and skills: of a group, those of its first agent.
+    /// Returns the names of the tools and skills. A group has the tools of its first agent.
     pub async fn startup_info(&self) -> StartupInfo {
         let mut tools: Vec<_> = self.core.served.first_agent().announced_tools().collect();
         tools.extend(self.core.registered_tools.names());
@@ -268,10 +268,10 @@ impl Gateway {
         self.core.lanes.len()
     }
 
-    /// Ends [`run`](Self::run): no further message is taken, turns that have not begun give their
-    /// messages back to the bus, and turns in progress have ten seconds, the turns of direct
-    /// callers as well. Then these are interrupted, and their messages are given back. The gateway
-    /// cannot be started again.
+    /// Stops the gateway, which cannot be started again. [`run`](Self::run) takes no further
+    /// message and gives back the messages whose turns have not begun. Turns in progress,
+    /// including those of direct callers, have ten seconds to end. After that they are interrupted
+    /// and their messages are given back.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
         self.core.turns.close();

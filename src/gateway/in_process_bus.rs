@@ -31,8 +31,8 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// It stores a limited number of inbound messages that are not acknowledged, 1,024 by default, and
 /// as many outbound messages for each channel. As JSON, each direction may have 64 MiB, and each
 /// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
-/// the same task should therefore do both at the same time. It drops a message whose id is among
-/// those published last, twice as many as it can store.
+/// the same task should therefore do both at the same time. A message is dropped if its id is among
+/// the ids that were published last, twice as many as messages can be stored.
 ///
 /// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error, and
 /// so is the name of a channel with a colon.
@@ -41,14 +41,15 @@ pub struct InProcessBus(Arc<Queues>);
 
 struct Queues {
     inbound: Queue<InboundMessage>,
-    outbound: Mutex<Channels>,
+    outbound: Mutex<OutboundQueues>,
     /// The bytes of the outbound messages of all channels.
     outbound_pool: Arc<Semaphore>,
     capacity: usize,
 }
 
+/// The queues of outbound messages, by channel.
 #[derive(Default)]
-struct Channels {
+struct OutboundQueues {
     queues: HashMap<Arc<str>, Queue<OutboundMessage>>,
     is_closed: bool,
 }
@@ -124,7 +125,12 @@ impl InProcessBus {
         }
     }
 
-    fn channel(&self, name: &str, is_consumer: bool) -> Result<Queue<OutboundMessage>> {
+    /// Returns the queue of a channel, and creates it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::InvalidRequest`] for a publisher if there are too many channels.
+    fn channel_queue(&self, name: &str, is_consumer: bool) -> Result<Queue<OutboundMessage>> {
         let mut channels = lock(&self.0.outbound);
         if let Some(queue) = channels.queues.get(name) {
             return Ok(queue.clone());
@@ -158,12 +164,12 @@ impl MessageBus for InProcessBus {
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
         message.check()?;
-        let queue = self.channel(&message.channel, false)?;
+        let queue = self.channel_queue(&message.channel, false)?;
         queue.publish(message.completed()).await
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        Ok(self.channel(channel, true)?.consume().await)
+        Ok(self.channel_queue(channel, true)?.consume().await)
     }
 }
 

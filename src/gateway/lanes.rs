@@ -19,13 +19,13 @@ type Lane = VecDeque<Arc<Ticket>>;
 
 /// The person whose message a turn answers, and the chat.
 #[derive(PartialEq)]
-struct Origin {
+struct TurnOrigin {
     channel: Arc<str>,
     chat_id: Arc<str>,
     sender_id: Arc<str>,
 }
 
-impl Origin {
+impl TurnOrigin {
     fn of(options: &ProcessOptions) -> Self {
         Self {
             channel: options.channel.clone(),
@@ -35,13 +35,15 @@ impl Origin {
     }
 }
 
+/// One turn in a lane.
 #[derive(Default)]
 struct Ticket {
+    /// Notified when the ticket has become the first, or was cleared.
     change: Notify,
     is_cleared: AtomicBool,
     /// The origin of a message of the bus. `None` for a turn of a direct caller, who alone receives
     /// the reply.
-    origin: Option<Origin>,
+    origin: Option<TurnOrigin>,
     /// The turn whose run was sent the message.
     joined_turn: Weak<Ticket>,
 }
@@ -70,21 +72,21 @@ impl Lanes {
         joined_turn: Option<OpenTurn>,
     ) -> LanePlace {
         let ticket = Ticket {
-            origin: Some(Origin::of(options)),
+            origin: Some(TurnOrigin::of(options)),
             joined_turn: joined_turn.map(|turn| turn.0).unwrap_or_default(),
             ..Ticket::default()
         };
         self.add(&options.session_key, ticket)
     }
 
-    /// Returns the turn whose run a message may join: one of a message of the same person in the
-    /// same chat, behind which no message waits for a run of its own.
+    /// Returns the turn in progress if a message may join its run: the turn answers the same person
+    /// in the same chat, and no other message waits for a run of its own.
     pub(super) fn open_turn(&self, options: &ProcessOptions) -> Option<OpenTurn> {
         let lanes = lock(&self.0);
         let mut tickets = lanes.get(&options.session_key)?.iter();
         let first = tickets.next()?;
         let turn = Arc::downgrade(first);
-        let is_same = first.origin == Some(Origin::of(options));
+        let is_same = first.origin == Some(TurnOrigin::of(options));
         let is_open = is_same && tickets.all(|ticket| ticket.joined_turn.ptr_eq(&turn));
         is_open.then_some(OpenTurn(turn))
     }
@@ -101,7 +103,7 @@ impl Lanes {
         }
     }
 
-    /// The number of sessions with a turn that waits or is in progress.
+    /// Returns the number of sessions with a turn that waits or is in progress.
     pub(super) fn len(&self) -> usize {
         lock(&self.0).len()
     }

@@ -23,7 +23,7 @@ const MAX_ORIGIN: usize = 2 * MAX_NAME + 1;
 
 /// A message that a person wrote in a channel.
 ///
-/// As JSON, fields that are empty are omitted, and each but `channel` and `chat_id` may be missing.
+/// In JSON, empty fields are omitted. All fields except `channel` and `chat_id` are optional.
 ///
 /// ```
 /// use agentcore::gateway::InboundMessage;
@@ -42,7 +42,7 @@ pub struct InboundMessage {
     /// 7 when the message is published.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Arc<str>,
-    /// The channel, such as `telegram`. Its name has no colon.
+    /// The channel, such as `telegram`: at most 1,024 bytes, without a colon.
     pub channel: Arc<str>,
     /// The chat in the channel.
     pub chat_id: Arc<str>,
@@ -87,8 +87,8 @@ impl InboundMessage {
         }
     }
 
-    /// Sets the id, of at most 1,024 bytes. Use one of the channel's own, so that a message that
-    /// the channel delivers twice is answered once.
+    /// Sets the id, of at most 1,024 bytes. Use the id that the channel gave to the message, so
+    /// that a message that the channel delivers twice is answered once.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
@@ -194,7 +194,7 @@ impl OutboundMessage {
         self
     }
 
-    /// Sets the id `INPUT:SUFFIX`. Without an id of the input, the bus makes one.
+    /// Sets the id `INPUT:SUFFIX`. Leaves the id to the bus if the input has none.
     #[must_use]
     pub(super) fn with_id_of_input(self, input_id: &str, suffix: &str) -> Self {
         if input_id.is_empty() {
@@ -245,7 +245,7 @@ fn check_id(id: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
-/// Checks the name of a channel. A colon ends it in `CHANNEL:CHAT_ID`.
+/// Checks the name of a channel, which has no colon because `CHANNEL:CHAT_ID` is split at one.
 pub(super) fn check_channel(name: &str) -> Result<()> {
     check_name("channel", name, MAX_NAME)?;
     if !name.contains(':') {

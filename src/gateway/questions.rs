@@ -50,11 +50,11 @@ struct Question {
     input_id: Arc<str>,
     /// The time at which it was asked, in microseconds since the Unix epoch.
     asked_at_us: u64,
-    target: Target,
+    receiver: AnswerReceiver,
 }
 
 /// The receiver of an answer.
-pub(super) enum Target {
+pub(super) enum AnswerReceiver {
     Permission {
         responder: Responder,
         id: Arc<str>,
@@ -68,7 +68,7 @@ pub(super) enum Target {
     Text(oneshot::Sender<String>),
 }
 
-impl Target {
+impl AnswerReceiver {
     /// Answers the question. Returns `false` if it is no longer asked.
     fn answer(self, text: &str) -> bool {
         match self {
@@ -103,7 +103,7 @@ impl Questions {
     /// and session before the message was written. Returns `false` if there is none.
     pub(super) fn answer(&self, message: &InboundMessage) -> bool {
         while let Some(question) = self.take(message) {
-            if question.target.answer(&message.content) {
+            if question.receiver.answer(&message.content) {
                 lock(&self.answers).add(&message.id);
                 return true;
             }
@@ -160,17 +160,17 @@ impl Asker<'_> {
         request: &PermissionRequest,
         responder: Responder,
     ) {
-        let target = Target::Permission {
+        let receiver = AnswerReceiver::Permission {
             responder,
             id: request.id.clone(),
             expects_text: request.expects_text,
             choice: Choice::of_request(request),
         };
-        self.add(turn, target);
+        self.add(turn, receiver);
     }
 
     /// Adds a question of a turn.
-    pub(super) fn add(&self, turn: &ChatTurn, target: Target) {
+    pub(super) fn add(&self, turn: &ChatTurn, receiver: AnswerReceiver) {
         let question = Question {
             asker_id: self.id,
             channel: turn.channel.clone(),
@@ -178,7 +178,7 @@ impl Asker<'_> {
             sender_id: turn.sender_id.clone(),
             input_id: turn.input_id.clone(),
             asked_at_us: now_us(),
-            target,
+            receiver,
         };
         let mut open = lock(&self.questions.open);
         let questions = open.entry(turn.session_key.clone()).or_default();

@@ -21,17 +21,17 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A message of a queue.
 pub(super) trait Queued: Clone + Send + Sync + 'static {
-    /// Its id.
+    /// Returns the id of the message.
     fn id(&self) -> &Arc<str>;
-    /// The messages with the same key are delivered in order.
+    /// Returns the ordering key. Messages with the same key are delivered in order.
     fn key(&self) -> &str;
-    /// Returns the number of bytes that the queue and a delivery keep of it.
+    /// Returns the number of bytes that the message takes in the queue and in a delivery.
     fn size(&self) -> usize;
-    /// Checks the lengths of its id and its names.
+    /// Checks the lengths of the id and the names.
     fn check(&self) -> Result<()>;
 }
 
-/// A queue. Clones share it.
+/// A queue of messages between publishers and consumers. Clones share it.
 pub(super) struct Queue<M>(Arc<Shared<M>>);
 
 impl<M> Clone for Queue<M> {
@@ -41,7 +41,7 @@ impl<M> Clone for Queue<M> {
 }
 
 struct Shared<M> {
-    state: Mutex<State<M>>,
+    state: Mutex<QueueState<M>>,
     /// The space for messages that are not acknowledged, in messages and in bytes.
     space: Semaphore,
     bytes: Semaphore,
@@ -52,38 +52,46 @@ struct Shared<M> {
     change: Notify,
 }
 
-struct State<M> {
-    /// The messages to deliver, in the order in which they were published.
-    messages: BTreeMap<u64, Entry<M>>,
+struct QueueState<M> {
+    /// The messages to deliver, by their numbers in the order in which they were published.
+    messages: BTreeMap<u64, QueueEntry<M>>,
+    /// The number of messages that were published so far.
     published: u64,
     /// The ids that were published last.
     ids: NewestIds,
     is_closed: bool,
 }
 
-struct Entry<M> {
+/// A message that waits for its delivery or its acknowledgement.
+struct QueueEntry<M> {
     message: M,
+    /// The permits that the message holds in `bytes` and `pool`.
     bytes: u32,
-    /// The time before which it is not delivered.
+    /// The time before which the message is not delivered.
     ready_at: Option<Instant>,
 }
 
-/// The next message to deliver, or the time to look again.
-enum Next<M> {
-    Message(u64, Entry<M>),
+/// The next message to deliver, or the event that the consumer waits for.
+enum NextDelivery<M> {
+    /// A message that is ready, with its number.
+    Message(u64, QueueEntry<M>),
+    /// No message is ready before this time.
     At(Instant),
+    /// The queue is empty.
     Change,
+    /// The queue is empty and closed.
     End,
 }
 
 impl<M: Queued> Queue<M> {
-    /// Creates a queue of at most `capacity` messages, at least one, that are not acknowledged, and
-    /// of at most `max_bytes`, which it takes from a pool of at least as many. A longer message
-    /// takes all of these. It keeps the ids of twice as many messages.
+    /// Creates a queue of at most `capacity` messages that are not acknowledged, at least one, and
+    /// of at most `max_bytes` bytes, which it takes from a pool of at least as many. A message that
+    /// is longer than `max_bytes` takes all of them. The queue recognizes the last
+    /// `2 * capacity` ids.
     pub(super) fn new(capacity: usize, max_bytes: usize, pool: Arc<Semaphore>) -> Self {
         let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 messages: BTreeMap::new(),
                 published: 0,
                 ids: NewestIds::new(capacity.saturating_mul(2)),
@@ -97,7 +105,7 @@ impl<M: Queued> Queue<M> {
         }))
     }
 
-    /// Adds a message, unless its id is known. Waits for space.
+    /// Adds a message, unless one with the same id was published recently. Waits for space.
     pub(super) async fn publish(&self, message: M) -> Result<()> {
         message.check()?;
         let bytes = message.size().min(self.0.max_bytes) as u32;
@@ -118,7 +126,7 @@ impl<M: Queued> Queue<M> {
         pool_permit.forget();
         let number = state.published;
         state.published += 1;
-        let entry = Entry {
+        let entry = QueueEntry {
             message,
             bytes,
             ready_at: None,
@@ -136,7 +144,7 @@ impl<M: Queued> Queue<M> {
             change.as_mut().enable();
             let next = lock(&self.0.state).next(Instant::now());
             match next {
-                Next::Message(number, entry) => {
+                NextDelivery::Message(number, entry) => {
                     let message = entry.message.clone();
                     let receipt = QueueReceipt {
                         queue: self.0.clone(),
@@ -145,12 +153,12 @@ impl<M: Queued> Queue<M> {
                     };
                     return Some(Delivery::new(message, receipt));
                 }
-                Next::At(time) => tokio::select! {
+                NextDelivery::At(time) => tokio::select! {
                     () = change => {}
                     () = sleep_until(time) => {}
                 },
-                Next::Change => change.await,
-                Next::End => return None,
+                NextDelivery::Change => change.await,
+                NextDelivery::End => return None,
             }
         }
     }
@@ -165,9 +173,9 @@ impl<M: Queued> Queue<M> {
     }
 }
 
-impl<M: Queued> State<M> {
+impl<M: Queued> QueueState<M> {
     /// Takes the first message that is ready and follows no other of its key.
-    fn next(&mut self, now: Instant) -> Next<M> {
+    fn next(&mut self, now: Instant) -> NextDelivery<M> {
         let mut delayed_keys: HashSet<&str> = HashSet::new();
         let mut next_time: Option<Instant> = None;
         let mut ready_number = None;
@@ -188,10 +196,10 @@ impl<M: Queued> State<M> {
 
         let ready = ready_number.and_then(|number| self.messages.remove_entry(&number));
         match (ready, next_time) {
-            (Some((number, entry)), _) => Next::Message(number, entry),
-            (None, Some(time)) => Next::At(time),
-            (None, None) if self.is_closed => Next::End,
-            (None, None) => Next::Change,
+            (Some((number, entry)), _) => NextDelivery::Message(number, entry),
+            (None, Some(time)) => NextDelivery::At(time),
+            (None, None) if self.is_closed => NextDelivery::End,
+            (None, None) => NextDelivery::Change,
         }
     }
 }
@@ -200,7 +208,7 @@ impl<M: Queued> State<M> {
 struct QueueReceipt<M: Queued> {
     queue: Arc<Shared<M>>,
     number: u64,
-    entry: Option<Entry<M>>,
+    entry: Option<QueueEntry<M>>,
 }
 
 impl<M: Queued> QueueReceipt<M> {
@@ -209,7 +217,7 @@ impl<M: Queued> QueueReceipt<M> {
         let Some(entry) = self.entry.take() else {
             return;
         };
-        let entry = Entry { ready_at, ..entry };
+        let entry = QueueEntry { ready_at, ..entry };
         let mut state = lock(&self.queue.state);
         state.messages.insert(self.number, entry);
         drop(state);

@@ -1,4 +1,4 @@
-//! Assembling tool calls from pieces, and ids for calls that have none.
+//! The assembly of tool calls from pieces, and the ids of calls.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const RESPONSE_LEN: usize = 24;
 /// the request and the response, so a replayed stream yields the same ids.
 pub(super) struct CallIds {
     history: History,
-    /// The provider's id of the response, which may be empty.
+    /// The beginning of the provider's id of the response, which may be empty.
     response: String,
     used: BTreeSet<Arc<str>>,
     unique_names: UniqueNames,
@@ -43,16 +43,16 @@ impl CallIds {
 
     /// Sets the id of the response, once it is known.
     pub(super) fn set_response(&mut self, id: &str) {
-        let legal = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-        self.response = id.chars().filter(legal).take(RESPONSE_LEN).collect();
+        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+        self.response = id.chars().filter(is_allowed).take(RESPONSE_LEN).collect();
     }
 
-    /// Returns the id for a call: the provider's `own`, or `call_{response}_{index}`, with `_2`,
-    /// `_3`, ... appended if that is taken.
-    pub(super) fn assign(&mut self, own: &str, index: usize) -> Arc<str> {
-        let base: Cow<'_, str> = match own {
+    /// Returns the id for a call: its `provider_id`, or `call_{response}_{index}` if that is empty.
+    /// `_2`, `_3`, ... are appended to an id that is taken.
+    pub(super) fn assign(&mut self, provider_id: &str, index: usize) -> Arc<str> {
+        let base: Cow<'_, str> = match provider_id {
             "" => self.generated(index).into(),
-            own => own.into(),
+            provider_id => provider_id.into(),
         };
         let (used, history) = (&self.used, &self.history);
         let id = self
@@ -74,17 +74,18 @@ impl CallIds {
 /// The calls of one response while they stream.
 #[derive(Default)]
 pub(super) struct Calls {
-    slots: Vec<Slot>,
-    /// The last slot of each index.
+    calls: Vec<StreamedCall>,
+    /// The position of the last call of each index.
     of_index: BTreeMap<u64, usize>,
-    /// The last slot of each of the provider's ids.
+    /// The position of the last call of each of the provider's ids.
     of_id: BTreeMap<String, usize>,
 }
 
+/// A call while its pieces arrive.
 #[derive(Default)]
-struct Slot {
+struct StreamedCall {
     /// The provider's id, which may be empty.
-    own: String,
+    provider_id: String,
     name: String,
     args: String,
     wholeness: Wholeness,
@@ -93,14 +94,14 @@ struct Slot {
     id: Option<Arc<str>>,
 }
 
-impl Slot {
+impl StreamedCall {
     fn is_whole(&mut self, max_values: usize) -> bool {
         self.wholeness.check(&self.args, max_values)
     }
 }
 
 /// A piece of a call as it arrived. Missing fields are `None` or empty.
-pub(super) struct Piece<'a> {
+pub(super) struct CallPiece<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
@@ -119,11 +120,11 @@ impl Calls {
     /// large.
     pub(super) fn push(
         &mut self,
-        piece: Piece<'_>,
+        piece: CallPiece<'_>,
         ids: &mut CallIds,
         out: &mut Events,
     ) -> Result<()> {
-        let Piece {
+        let CallPiece {
             index,
             id,
             name,
@@ -133,8 +134,8 @@ impl Calls {
 
         // Either may arrive after the call has begun.
         check_call(id, name)?;
-        let at = match self.find(&piece, out.max_values()) {
-            Some(at) => at,
+        let position = match self.find(&piece, out.max_values()) {
+            Some(position) => position,
             None => {
                 out.collect_call(id, name)?;
                 self.begin(index)
@@ -147,86 +148,87 @@ impl Calls {
             out.collect_values(fields.raw.get())?;
         }
 
-        let slot = &mut self.slots[at];
-        slot.fields = piece.fields.or(slot.fields.take());
-        if slot.own.is_empty() && !id.is_empty() {
-            slot.own.push_str(id);
-            let last = self.of_id.entry(id.to_owned()).or_insert(at);
-            *last = at.max(*last);
+        let streamed = &mut self.calls[position];
+        streamed.fields = piece.fields.or(streamed.fields.take());
+        if streamed.provider_id.is_empty() && !id.is_empty() {
+            streamed.provider_id.push_str(id);
+            let last = self.of_id.entry(id.to_owned()).or_insert(position);
+            *last = position.max(*last);
         }
 
-        if slot.name.is_empty() {
-            slot.name.push_str(name);
+        if streamed.name.is_empty() {
+            streamed.name.push_str(name);
         }
 
-        slot.args.push_str(args);
+        streamed.args.push_str(args);
 
         // A call cannot be emitted without its name, which may arrive after the first arguments.
         // The id is fixed once it has been emitted.
-        if slot.name.is_empty() || slot.args.is_empty() {
+        if streamed.name.is_empty() || streamed.args.is_empty() {
             return Ok(());
         }
 
-        let position = at as u32;
-        if slot.id.is_some() {
+        let call_index = position as u32;
+        if streamed.id.is_some() {
             if !args.is_empty() {
-                out.push(delta(position, args));
+                out.push(delta(call_index, args));
             }
 
             return Ok(());
         }
 
-        let assigned = ids.assign(&slot.own, at);
-        slot.id = Some(assigned.clone());
+        let assigned = ids.assign(&streamed.provider_id, position);
+        streamed.id = Some(assigned.clone());
         out.push(ModelEvent::ToolCallStart {
-            index: position,
+            index: call_index,
             id: assigned,
-            name: slot.name.as_str().into(),
+            name: streamed.name.as_str().into(),
         });
 
-        out.push(delta(position, &slot.args));
+        out.push(delta(call_index, &streamed.args));
         Ok(())
     }
 
     /// Begins a call and returns its position.
     fn begin(&mut self, index: Option<u64>) -> usize {
-        let at = self.slots.len();
-        self.slots.push(Slot::default());
+        let position = self.calls.len();
+        self.calls.push(StreamedCall::default());
         if let Some(index) = index {
-            self.of_index.insert(index, at);
+            self.of_index.insert(index, position);
         }
 
-        at
+        position
     }
 
     /// Returns the call that a piece belongs to; `None` if it begins a new call.
-    fn find(&mut self, piece: &Piece<'_>, max_values: usize) -> Option<usize> {
-        let Piece {
+    fn find(&mut self, piece: &CallPiece<'_>, max_values: usize) -> Option<usize> {
+        let CallPiece {
             index, id, name, ..
         } = *piece;
         if let Some(index) = index {
-            let at = *self.of_index.get(&index)?;
-            let slot = &mut self.slots[at];
+            let position = *self.of_index.get(&index)?;
+            let streamed = &mut self.calls[position];
 
             // Some servers number every call 0 and distinguish them only by their ids.
-            let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
-            let begins = other_id && (!name.is_empty() || slot.is_whole(max_values));
-            return (!begins).then_some(at);
+            let other_id =
+                !id.is_empty() && !streamed.provider_id.is_empty() && streamed.provider_id != id;
+            let begins = other_id && (!name.is_empty() || streamed.is_whole(max_values));
+            return (!begins).then_some(position);
         }
 
         if !id.is_empty()
-            && let Some(at) = self.of_id.get(id)
+            && let Some(position) = self.of_id.get(id)
         {
-            return Some(*at);
+            return Some(*position);
         }
 
-        let at = self.slots.len().checked_sub(1)?;
-        let slot = &mut self.slots[at];
-        let other_id = !id.is_empty() && !slot.own.is_empty();
+        let position = self.calls.len().checked_sub(1)?;
+        let streamed = &mut self.calls[position];
+        let other_id = !id.is_empty() && !streamed.provider_id.is_empty();
         let other_name = !name.is_empty()
-            && !slot.name.is_empty()
-            && (slot.name != name || slot.is_whole(max_values));
-        (!other_id && !other_name).then_some(at)
+            && !streamed.name.is_empty()
+            && (streamed.name != name || streamed.is_whole(max_values));
+        (!other_id && !other_name).then_some(position)
     }
 
     /// Emits the complete calls. With `cut_off`, the answer reached its limit, and a call with
@@ -242,39 +244,39 @@ impl Calls {
         ids: &mut CallIds,
         out: &mut Events,
     ) -> Result<()> {
-        for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
-            out.collect_values(&slot.args)?;
-            if slot.name.is_empty() {
+        for (position, streamed) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            out.collect_values(&streamed.args)?;
+            if streamed.name.is_empty() {
                 if cut_off {
                     continue;
                 }
 
                 return Err(Error::new(
                     ErrorKind::Protocol,
-                    format!("the tool call {at} has no name"),
+                    format!("the tool call {position} has no name"),
                 ));
             }
 
-            let id = match slot.id {
+            let id = match streamed.id {
                 Some(id) => id,
                 None => {
-                    let id = ids.assign(&slot.own, at);
+                    let id = ids.assign(&streamed.provider_id, position);
                     out.push(ModelEvent::ToolCallStart {
-                        index: at as u32,
+                        index: position as u32,
                         id: id.clone(),
-                        name: slot.name.as_str().into(),
+                        name: streamed.name.as_str().into(),
                     });
 
                     id
                 }
             };
 
-            if cut_off && serde_json::from_str::<IgnoredAny>(&slot.args).is_err() {
+            if cut_off && serde_json::from_str::<IgnoredAny>(&streamed.args).is_err() {
                 continue;
             }
 
-            let mut call = ToolCall::from_raw(id, slot.name, slot.args);
-            call.extra = slot.fields.map(Arc::new);
+            let mut call = ToolCall::from_raw(id, streamed.name, streamed.args);
+            call.extra = streamed.fields.map(Arc::new);
             out.push(ModelEvent::ToolCall(call));
         }
 

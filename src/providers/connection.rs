@@ -1,4 +1,4 @@
-//! The data that every model over HTTP has.
+//! The connection to the server of a model: names, profile, endpoint and key.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl KeyForm {
     }
 }
 
-/// The origin of the form of a key. A later one replaces those before it.
+/// The origin of the form of a key. A later variant takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KeyFormOrigin {
     Address,
@@ -53,7 +53,7 @@ pub(super) enum KeyFormOrigin {
     Caller,
 }
 
-/// A model's name, profile and server.
+/// The connection to the server of a model, with the model's name and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     /// The name with the provider's as prefix: `provider:model`.
@@ -208,12 +208,14 @@ fn known_profile(model: &str) -> Option<ModelProfile> {
 /// `openai.` on Bedrock, where a region may precede it.
 pub(super) fn own_name(model: &str) -> &str {
     const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
-    let regional = REGIONS
+    let without_region = REGIONS
         .iter()
         .find_map(|region| model.strip_prefix(region))
         .unwrap_or(model);
-    let makers = ["openai/", "openai."];
-    let name = makers.iter().find_map(|maker| regional.strip_prefix(maker));
+    let vendors = ["openai/", "openai."];
+    let name = vendors
+        .iter()
+        .find_map(|vendor| without_region.strip_prefix(vendor));
     name.unwrap_or(model)
 }
 

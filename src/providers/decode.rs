@@ -51,9 +51,9 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// The form in which events are emitted, and their limits.
+/// The form of the events of an answer, and their limits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct EventOptions {
     /// True if adjacent pieces of text that arrived together may become one event, and a call
     /// that arrives whole needs no pieces.
     pub(crate) join: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Wanted {
     buffers: Option<BytePool>,
 }
 
-impl Wanted {
+impl EventOptions {
     #[cfg(test)]
     pub(super) fn new(join: bool, limits: ResponseLimits, buffers: Option<BytePool>) -> Self {
         Self {
@@ -81,12 +81,12 @@ impl Wanted {
     }
 }
 
-/// The inputs of reading an answer that do not depend on its decoder.
-pub(crate) struct Reading {
+/// The options of decoding an answer, except those of its decoder.
+pub(crate) struct DecodeOptions {
     /// The provider's name, which begins error texts.
     pub(crate) provider: Arc<str>,
     pub(crate) framing: Framing,
-    pub(crate) wanted: Wanted,
+    pub(crate) event_options: EventOptions,
     /// The texts that must not appear in errors.
     pub(crate) secrets: Secrets,
 }
@@ -98,19 +98,23 @@ pub(crate) fn recorded<D: Decoder>(
     body: impl Stream<Item = Result<Bytes>> + Send + 'static,
     decoder: impl FnOnce(Secrets) -> D,
 ) -> ModelStream {
-    let reading = Reading {
+    let options = DecodeOptions {
         provider: provider.into(),
         framing,
-        wanted: Wanted::default(),
+        event_options: EventOptions::default(),
         secrets: Secrets::default(),
     };
-    let decoder = decoder(reading.secrets.clone());
-    decode(body.boxed(), decoder, reading)
+    let decoder = decoder(options.secrets.clone());
+    decode(body.boxed(), decoder, options)
 }
 
 /// Decodes `body` into events.
-pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading) -> ModelStream {
-    Box::pin(Decoding::new(body, decoder, reading))
+pub(crate) fn decode<D: Decoder>(
+    body: ByteStream,
+    decoder: D,
+    options: DecodeOptions,
+) -> ModelStream {
+    Box::pin(Decoding::new(body, decoder, options))
 }
 
 /// The events of one answer.
@@ -119,8 +123,8 @@ pub(crate) struct Decoding<D> {
     /// Absent once everything has been read.
     body: Option<ByteStream>,
     frames: Frames,
-    /// True if the current chunk may hold another whole frame.
-    unread: bool,
+    /// True if the current chunk may have another whole frame.
+    has_unread_frames: bool,
     /// The maximum size of an answer that is one document, in bytes.
     max_document: usize,
     ignored_bytes: IgnoredBytes,
@@ -135,7 +139,8 @@ pub(crate) struct Decoding<D> {
     silence: Option<Pin<Box<Sleep>>>,
     /// The number of times that the task has yielded before it sets the timer.
     yields: u32,
-    drained: usize,
+    /// The number of chunks that were read after the end of the answer.
+    drained_chunks: usize,
     secrets: Secrets,
     /// The memory of an incomplete frame.
     share: Option<PoolShare>,
@@ -184,13 +189,13 @@ struct Quiet {
 }
 
 impl<D: Decoder> Decoding<D> {
-    pub(crate) fn new(body: ByteStream, decoder: D, reading: Reading) -> Self {
-        let Reading {
+    pub(crate) fn new(body: ByteStream, decoder: D, options: DecodeOptions) -> Self {
+        let DecodeOptions {
             provider,
             framing,
-            wanted,
+            event_options,
             secrets,
-        } = reading;
+        } = options;
         Self {
             provider,
             body: Some(body),
@@ -198,24 +203,24 @@ impl<D: Decoder> Decoding<D> {
                 Framing::Sse => Frames::Unknown(Vec::new()),
                 Framing::Lines => Frames::Lines(LineDecoder::default()),
             },
-            unread: false,
-            max_document: max_document(wanted.limits),
-            ignored_bytes: IgnoredBytes::new(wanted.limits),
+            has_unread_frames: false,
+            max_document: max_document(event_options.limits),
+            ignored_bytes: IgnoredBytes::new(event_options.limits),
             decoder,
-            events: Events::new(wanted.join, wanted.limits),
+            events: Events::new(event_options.join, event_options.limits),
             opening: Vec::new(),
             failure: None,
             drain: None,
             silence: None,
             yields: 0,
-            drained: 0,
+            drained_chunks: 0,
             secrets,
-            share: wanted.buffers.map(|buffers| buffers.share()),
+            share: event_options.buffers.map(|buffers| buffers.share()),
         }
     }
 
-    /// Reads up to the first event. Takes the error that stands in its place, if the server refused
-    /// the request.
+    /// Reads up to the first event. Takes the error if there is one instead of the event and the
+    /// server refused the request.
     pub(crate) async fn opening_refusal(&mut self) -> Option<Error> {
         poll_fn(|cx| self.poll_opening(cx)).await;
         let is_opening = self.events.len() == 0;
@@ -251,8 +256,8 @@ impl<D: Decoder> Decoding<D> {
             return Poll::Pending;
         }
 
-        let step = if self.unread {
-            self.pump()
+        let step = if self.has_unread_frames {
+            self.decode_frames()
         } else {
             let next = match body.as_mut().poll_next(cx) {
                 Poll::Ready(next) => next,
@@ -266,19 +271,19 @@ impl<D: Decoder> Decoding<D> {
                     quiet.chunks += 1;
                     quiet.bytes += chunk.len();
                     self.ignored_bytes.add(chunk.len());
-                    self.chunk(chunk)
+                    self.feed(chunk)
                 }
                 Some(Err(error)) if !self.decoder.is_complete() => Err(error),
                 Some(Err(_)) | None => {
                     self.body = None;
-                    self.end()
+                    self.decode_end()
                 }
             }
         };
 
         if let Err(error) = step.and_then(|()| self.check_bytes()) {
             self.fail(error);
-            // What was held back came before the error.
+            // The events that were held back precede the error.
             self.events.release(None);
         }
         Poll::Ready(())
@@ -288,7 +293,9 @@ impl<D: Decoder> Decoding<D> {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(body) = self.body.as_mut() {
             match body.as_mut().poll_next(cx) {
-                Poll::Ready(Some(Ok(_))) if self.drained < DRAIN_CHUNKS => self.drained += 1,
+                Poll::Ready(Some(Ok(_))) if self.drained_chunks < DRAIN_CHUNKS => {
+                    self.drained_chunks += 1;
+                }
                 Poll::Ready(_) => self.body = None,
                 // The end has usually arrived with the last event, and the connection's task only
                 // has to run to pass it on. A timer would wake the thread that waits for events.
@@ -323,7 +330,7 @@ impl<D: Decoder> Decoding<D> {
     /// Checks the number of ignored bytes, and the memory of an incomplete frame.
     fn check_bytes(&mut self) -> Result<()> {
         // A chunk's ignored bytes are known once all of its frames are decoded.
-        if !self.unread {
+        if !self.has_unread_frames {
             self.ignored_bytes.check()?;
         }
         self.count_unfinished()
@@ -356,7 +363,8 @@ impl<D: Decoder> Decoding<D> {
         ))
     }
 
-    fn chunk(&mut self, chunk: Bytes) -> Result<()> {
+    /// Adds a chunk to the frames. The first byte that is no whitespace determines their format.
+    fn feed(&mut self, chunk: Bytes) -> Result<()> {
         match &mut self.frames {
             Frames::Unknown(held) => {
                 // Only whitespace is held.
@@ -368,7 +376,7 @@ impl<D: Decoder> Decoding<D> {
 
                 if *first == b'{' {
                     self.frames = Frames::Document(Vec::new());
-                    return self.chunk(chunk);
+                    return self.feed(chunk);
                 }
 
                 self.opening
@@ -378,17 +386,17 @@ impl<D: Decoder> Decoding<D> {
                 self.frames = Frames::Sse(sse);
 
                 // White space has no events.
-                self.pump()?;
-                self.chunk(chunk)
+                self.decode_frames()?;
+                self.feed(chunk)
             }
             Frames::Sse(sse) => {
                 sse.feed(chunk);
-                self.unread = true;
+                self.has_unread_frames = true;
                 Ok(())
             }
             Frames::Lines(lines) => {
                 lines.feed(chunk);
-                self.unread = true;
+                self.has_unread_frames = true;
                 Ok(())
             }
             Frames::Document(document) => {
@@ -401,13 +409,13 @@ impl<D: Decoder> Decoding<D> {
 
     /// Decodes whole frames of the current chunk: all of them if events may be joined, and
     /// otherwise until there is an event, so that events do not accumulate.
-    fn pump(&mut self) -> Result<()> {
+    fn decode_frames(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
         while !decoder.is_done() && (events.joins() || events.len() == 0) {
             match &mut self.frames {
                 Frames::Sse(sse) => {
                     let Some(event) = sse.next_event()? else {
-                        self.unread = false;
+                        self.has_unread_frames = false;
                         break;
                     };
 
@@ -421,7 +429,7 @@ impl<D: Decoder> Decoding<D> {
                 }
                 Frames::Lines(lines) => {
                     let Some(line) = lines.next_line()? else {
-                        self.unread = false;
+                        self.has_unread_frames = false;
                         break;
                     };
 
@@ -433,7 +441,7 @@ impl<D: Decoder> Decoding<D> {
                     }
                 }
                 Frames::Unknown(_) | Frames::Document(_) => {
-                    self.unread = false;
+                    self.has_unread_frames = false;
                     break;
                 }
             }
@@ -443,7 +451,7 @@ impl<D: Decoder> Decoding<D> {
     }
 
     /// Decodes the end of the body.
-    fn end(&mut self) -> Result<()> {
+    fn decode_end(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
         match &mut self.frames {
             Frames::Sse(sse) => {

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
-use super::decode::{Framing, Reading, Wanted, decode};
+use super::decode::{DecodeOptions, EventOptions, Framing, decode};
 use super::decoder::Decoder;
 use super::events::Events;
 use super::http::Secrets;
@@ -36,13 +36,13 @@ impl Decoder for Ignoring {
 /// An answer that begins with `start`, and then stays open.
 fn answer(start: String, framing: Framing, buffers: &BytePool) -> ModelStream {
     let body = stream::iter([Ok(Bytes::from(start))]).chain(stream::pending());
-    let reading = Reading {
+    let options = DecodeOptions {
         provider: "test".into(),
         framing,
-        wanted: Wanted::new(false, ResponseLimits::default(), Some(buffers.clone())),
+        event_options: EventOptions::new(false, ResponseLimits::default(), Some(buffers.clone())),
         secrets: Secrets::default(),
     };
-    decode(body.boxed(), Ignoring, reading)
+    decode(body.boxed(), Ignoring, options)
 }
 
 async fn failure(answer: &mut ModelStream) -> Option<Error> {
@@ -90,14 +90,14 @@ const MIB: usize = 1024 * 1024;
 /// Returns the events of an answer of at most 10 bytes: a chunk as often as given, and the end.
 async fn events_of(chunk: String, count: usize, framing: Framing) -> Vec<Result<ModelEvent>> {
     let chunks = vec![Bytes::from(chunk); count];
-    let reading = Reading {
+    let options = DecodeOptions {
         provider: "test".into(),
         framing,
-        wanted: Wanted::new(false, ResponseLimits::default().with_max_bytes(10), None),
+        event_options: EventOptions::new(false, ResponseLimits::default().with_max_bytes(10), None),
         secrets: Secrets::default(),
     };
     let body = stream::iter(chunks.into_iter().map(Ok));
-    decode(body.boxed(), Ignoring, reading).collect().await
+    decode(body.boxed(), Ignoring, options).collect().await
 }
 
 #[tokio::test]

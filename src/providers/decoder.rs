@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::events::Events;
 use super::http::Secrets;
-use super::json::acceptable;
+use super::json::replace_refused;
 use super::status;
 
 /// Decodes the frames of one answer into events.
@@ -43,7 +43,7 @@ pub(crate) fn truncated() -> Error {
     )
 }
 
-/// Adds advice to the error of a stream that breaks its protocol; returns others unchanged.
+/// Adds advice to the error of a stream that violates its protocol. Returns other errors unchanged.
 pub(super) fn with_advice(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Protocol => {
@@ -72,7 +72,7 @@ pub(super) fn frame<D: Decoder>(
 ) -> Result<()> {
     out.check_event(data)?;
     match decoder.event(name, data, out) {
-        Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {
+        Err(error) if error.kind() == ErrorKind::Protocol => match replace_refused(data) {
             Cow::Owned(repaired) => decoder.event(name, &repaired, out),
             Cow::Borrowed(_) => Err(error),
         },

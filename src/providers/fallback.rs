@@ -1,4 +1,4 @@
-//! Several models, one after the other.
+//! [`FallbackModel`], which calls several models one after the other.
 
 use std::fmt;
 use std::pin::Pin;
@@ -122,7 +122,7 @@ impl Model for FallbackModel {
         let attempts = Attempts::new(self.models.clone(), request);
         let mut answer = FallbackStream {
             attempts,
-            state: State::Done,
+            state: FallbackState::Done,
             has_emitted: false,
         };
 
@@ -130,9 +130,9 @@ impl Model for FallbackModel {
 
         // The first stream is awaited here, so that the failure of all models is an error of this
         // call.
-        while let State::Opening(opening) = &mut answer.state {
+        while let FallbackState::Opening(opening) = &mut answer.state {
             answer.state = match opening.await {
-                Ok(stream) => State::Open(stream),
+                Ok(stream) => FallbackState::Open(stream),
                 Err(error) => answer.attempts.after(error)?,
             };
         }
@@ -164,28 +164,32 @@ fn allows_fallback(kind: ErrorKind) -> bool {
 }
 
 /// The caches of the models between requests, stored in the cache of the request.
-struct Slots(Vec<ProviderCache>);
+struct ModelCaches(Vec<ProviderCache>);
 
+/// The attempts to answer one request, with one model after the other.
 struct Attempts {
     models: Vec<Arc<dyn Model>>,
-    slots: Vec<ProviderCache>,
+    /// The cache of each model.
+    caches: Vec<ProviderCache>,
     request: ModelRequest,
+    /// The index of the model of the next attempt.
     next: usize,
     first_error: Option<Error>,
 }
 
 impl Attempts {
     fn new(models: Vec<Arc<dyn Model>>, request: ModelRequest) -> Self {
-        let mut slots = match request.provider_cache().take::<Slots>() {
-            Some(slots) => slots.0,
+        let mut caches = match request.provider_cache().take::<ModelCaches>() {
+            Some(caches) => caches.0,
             None => Vec::new(),
         };
 
-        slots.resize_with(models.len(), ProviderCache::default);
-        request.provider_cache().put(Box::new(Slots(slots.clone())));
+        caches.resize_with(models.len(), ProviderCache::default);
+        let stored_caches = Box::new(ModelCaches(caches.clone()));
+        request.provider_cache().put(stored_caches);
         Self {
             models,
-            slots,
+            caches,
             request,
             next: 0,
             first_error: None,
@@ -196,8 +200,9 @@ impl Attempts {
         self.next < self.models.len()
     }
 
-    fn next(&mut self) -> Result<State> {
-        let (Some(model), Some(slot)) = (self.models.get(self.next), self.slots.get(self.next))
+    /// Sends the request to the next model.
+    fn next(&mut self) -> Result<FallbackState> {
+        let (Some(model), Some(cache)) = (self.models.get(self.next), self.caches.get(self.next))
         else {
             return Err(Error::new(
                 ErrorKind::Config,
@@ -206,7 +211,7 @@ impl Attempts {
         };
 
         let model = model.clone();
-        let mut request = self.request.clone().with_provider_cache(slot.clone());
+        let mut request = self.request.clone().with_provider_cache(cache.clone());
         let mut card = None;
         if self.next > 0 {
             request.model = None;
@@ -214,7 +219,7 @@ impl Attempts {
         }
 
         self.next += 1;
-        Ok(State::Opening(Box::pin(async move {
+        Ok(FallbackState::Opening(Box::pin(async move {
             let stream = model.stream(request).await?;
             Ok(match card {
                 Some(card) => with_answering_model(stream, card),
@@ -224,7 +229,7 @@ impl Attempts {
     }
 
     /// Returns the state after a failure: the next attempt, or the error to return.
-    fn after(&mut self, error: Error) -> Result<State> {
+    fn after(&mut self, error: Error) -> Result<FallbackState> {
         if allows_fallback(error.kind()) && self.has_next() {
             tracing::warn!(kind = ?error.kind(), "a model failed; the next one is called");
             self.first_error.get_or_insert(error);
@@ -271,12 +276,12 @@ fn with_answering_model(stream: ModelStream, card: ModelCard) -> ModelStream {
 /// The stream of the first model that answers.
 struct FallbackStream {
     attempts: Attempts,
-    state: State,
+    state: FallbackState,
     /// True if part of an answer was emitted that a further attempt must discard.
     has_emitted: bool,
 }
 
-enum State {
+enum FallbackState {
     /// A request was sent.
     Opening(BoxFuture<'static, Result<ModelStream>>),
     /// A model answers.
@@ -292,27 +297,27 @@ impl Stream for FallbackStream {
         let this = &mut *self;
         loop {
             let step = match &mut this.state {
-                State::Done => return Poll::Ready(None),
-                State::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
-                    Ok(stream) => Ok(State::Open(stream)),
+                FallbackState::Done => return Poll::Ready(None),
+                FallbackState::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
+                    Ok(stream) => Ok(FallbackState::Open(stream)),
                     Err(error) => this.attempts.after(error),
                 },
-                State::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
+                FallbackState::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
                     Some(Ok(event)) if !is_refusal(&event) || !this.attempts.has_next() => {
                         this.has_emitted |= !matches!(event, ModelEvent::Warning(_));
                         return Poll::Ready(Some(Ok(event)));
                     }
                     Some(Ok(_)) => this.attempts.next(),
                     Some(Err(error)) => this.attempts.after(error),
-                    None => Ok(State::Done),
+                    None => Ok(FallbackState::Done),
                 },
             };
 
-            let restarts = matches!(step, Ok(State::Opening(_)));
+            let restarts = matches!(step, Ok(FallbackState::Opening(_)));
             match step {
                 Ok(state) => this.state = state,
                 Err(error) => {
-                    this.state = State::Done;
+                    this.state = FallbackState::Done;
                     return Poll::Ready(Some(Err(error)));
                 }
             }

@@ -9,12 +9,12 @@ use super::json::write;
 
 /// Writes a JSON object. A field that is also in the caller's `extra` is omitted and written at the
 /// end with the caller's value; `null` in `extra` removes it.
-pub(super) struct Fields<'a> {
+pub(super) struct BodyFields<'a> {
     out: Vec<u8>,
     extra: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> BodyFields<'a> {
     pub(super) fn new(extra: &'a Map<String, Value>, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
         out.push(b'{');
@@ -30,6 +30,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    /// Writes a field.
     pub(super) fn put<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         if !self.extra.contains_key(name) {
             self.name(name)?;

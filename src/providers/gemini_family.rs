@@ -8,7 +8,7 @@ pub(super) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3
 
 /// The control of a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thinking {
+pub(super) enum ThinkingControl {
     /// The model does not think, and rejects every setting.
     None,
     /// A budget of tokens.
@@ -23,7 +23,7 @@ pub(super) enum Thinking {
 /// The requests that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
-    pub(super) thinking: Thinking,
+    pub(super) thinking: ThinkingControl,
     /// True from Gemini 3 on: signatures are checked, results may have media, and functions can be
     /// combined with the provider's own tools and with structured output.
     pub(super) is_modern: bool,
@@ -54,7 +54,7 @@ pub(super) fn family(model: &str) -> Family {
         || model == "gemini-pro";
     if is_older || model.contains("gemini-2.5-flash-image") {
         return Family {
-            thinking: Thinking::None,
+            thinking: ThinkingControl::None,
             is_modern: false,
         };
     }
@@ -62,7 +62,7 @@ pub(super) fn family(model: &str) -> Family {
     if is_2_5 {
         let is_always_on = model.contains("pro");
         return Family {
-            thinking: Thinking::Budget { is_always_on },
+            thinking: ThinkingControl::Budget { is_always_on },
             is_modern: false,
         };
     }
@@ -70,7 +70,7 @@ pub(super) fn family(model: &str) -> Family {
     let mut table = LEVELS.iter();
     let row = table.find(|(prefix, _)| model.starts_with(prefix));
     Family {
-        thinking: Thinking::Levels(row.map_or(FROM_LOW, |(_, levels)| levels)),
+        thinking: ThinkingControl::Levels(row.map_or(FROM_LOW, |(_, levels)| levels)),
         is_modern: true,
     }
 }
@@ -90,34 +90,34 @@ mod tests {
 
     #[test]
     fn families_of_models() {
-        let budget = |is_always_on| Thinking::Budget { is_always_on };
+        let budget = |is_always_on| ThinkingControl::Budget { is_always_on };
         for (name, thinking, is_modern) in [
-            ("gemma-4-31b", Thinking::None, false),
-            ("gemini-pro", Thinking::None, false),
-            ("gemini-1.5-flash", Thinking::None, false),
-            ("gemini-2.0-flash-lite", Thinking::None, false),
-            ("gemini-2.5-flash-image", Thinking::None, false),
+            ("gemma-4-31b", ThinkingControl::None, false),
+            ("gemini-pro", ThinkingControl::None, false),
+            ("gemini-1.5-flash", ThinkingControl::None, false),
+            ("gemini-2.0-flash-lite", ThinkingControl::None, false),
+            ("gemini-2.5-flash-image", ThinkingControl::None, false),
             ("gemini-2.5-flash-lite", budget(false), false),
             ("gemini-2.5-pro", budget(true), false),
             (
                 "gemini-3-pro-preview",
-                Thinking::Levels(&["low", "high"]),
+                ThinkingControl::Levels(&["low", "high"]),
                 true,
             ),
             (
                 "gemini-3.1-flash-lite-image",
-                Thinking::Levels(&["minimal", "high"]),
+                ThinkingControl::Levels(&["minimal", "high"]),
                 true,
             ),
             (
                 "gemini-3.1-pro-preview-customtools",
-                Thinking::Levels(FROM_LOW),
+                ThinkingControl::Levels(FROM_LOW),
                 true,
             ),
-            ("gemini-3.6-flash", Thinking::Levels(FULL), true),
-            ("gemini-3.8-flash", Thinking::Levels(FROM_LOW), true),
-            ("gemini-4-argon", Thinking::Levels(FROM_LOW), true),
-            ("gemini-9-new", Thinking::Levels(FROM_LOW), true),
+            ("gemini-3.6-flash", ThinkingControl::Levels(FULL), true),
+            ("gemini-3.8-flash", ThinkingControl::Levels(FROM_LOW), true),
+            ("gemini-4-argon", ThinkingControl::Levels(FROM_LOW), true),
+            ("gemini-9-new", ThinkingControl::Levels(FROM_LOW), true),
         ] {
             let expected = Family {
                 thinking,

@@ -14,8 +14,8 @@ use crate::message::ToolCall;
 use crate::util::hash::fnv1a;
 use crate::util::json_size::is_escaped;
 
-/// A string that is borrowed when it holds no escapes, also inside an `Option`, where serde
-/// would make a bare `Cow` an owned one.
+/// A string that is borrowed if it has no escapes. Inside an `Option`, serde would make a plain
+/// `Cow` an owned one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Str<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
@@ -34,14 +34,14 @@ impl std::ops::Deref for Str<'_> {
     }
 }
 
-/// A string and the JSON text it was read from.
+/// A string and the JSON text that it was read from.
 #[derive(Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct RawText<'a> {
     pub(crate) raw: &'a str,
     pub(crate) text: Cow<'a, str>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         let text: Str<'_> = serde_json::from_str(raw).map_err(D::Error::custom)?;
@@ -58,9 +58,9 @@ pub(crate) fn fields_without<'a>(
     json: &'a str,
     names: &[&str],
 ) -> serde_json::Result<BTreeMap<Cow<'a, str>, &'a RawValue>> {
-    struct Fields<'n>(&'n [&'n str]);
+    struct FieldsVisitor<'n>(&'n [&'n str]);
 
-    impl<'de> Visitor<'de> for Fields<'_> {
+    impl<'de> Visitor<'de> for FieldsVisitor<'_> {
         type Value = BTreeMap<Cow<'de, str>, &'de RawValue>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,7 +84,7 @@ pub(crate) fn fields_without<'a>(
     }
 
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let fields = deserializer.deserialize_map(Fields(names))?;
+    let fields = deserializer.deserialize_map(FieldsVisitor(names))?;
     deserializer.end()?;
     Ok(fields)
 }
@@ -94,7 +94,8 @@ pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Resu
     Ok(serde_json::to_writer(out, value)?)
 }
 
-/// Inserts a piece of JSON near the end of `out`.
+/// Inserts a piece of JSON at `offset`. The bytes after it are copied, so it should be near the end
+/// of `out`.
 pub(crate) fn insert(out: &mut Vec<u8>, offset: usize, piece: &str) {
     let end = out.split_off(offset);
     out.extend_from_slice(piece.as_bytes());
@@ -128,7 +129,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The offset of the first byte that a JSON string has as an escape.
+/// Returns the offset of the first byte that is written as an escape in a JSON string.
 fn first_escaped(bytes: &[u8]) -> Option<usize> {
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     // Without an early exit, the compiler compares all bytes of a block together.
@@ -142,9 +143,9 @@ fn first_escaped(bytes: &[u8]) -> Option<usize> {
     Some(start + offset)
 }
 
-/// The JSON object to send as a call's arguments: what the model wrote, verbatim, if that is an
-/// object; else the parsed arguments; else `{}`, because a call without an object is refused. What
-/// servers refuse in strings is replaced.
+/// Returns the JSON object to send as a call's arguments: the text of the model if it is an object,
+/// otherwise the parsed arguments. Arguments that are no object become `{}`, because servers refuse
+/// them. Escapes that servers refuse are replaced.
 pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
     if !call.args.is_object() {
         return Ok(Cow::Borrowed("{}"));
@@ -152,11 +153,11 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
 
     match call.raw_args.as_deref().map(str::trim) {
         Some(raw) if raw.starts_with('{') && serde_json::from_str::<&RawValue>(raw).is_ok() => {
-            Ok(acceptable(raw))
+            Ok(replace_refused(raw))
         }
         _ => {
             let args = serde_json::to_string(&*call.args)?;
-            Ok(Cow::Owned(acceptable(&args).into_owned()))
+            Ok(Cow::Owned(replace_refused(&args).into_owned()))
         }
     }
 }
@@ -166,42 +167,42 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
 pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
     match serde_json::from_str::<Str<'_>>(json) {
         Ok(text) => Ok(text.0),
-        Err(error) => match acceptable(json) {
-            Cow::Owned(mended) => serde_json::from_str(&mended).map(Cow::Owned),
+        Err(error) => match replace_refused(json) {
+            Cow::Owned(repaired) => serde_json::from_str(&repaired).map(Cow::Owned),
             Cow::Borrowed(_) => Err(error),
         },
     }
 }
 
-/// JSON with U+FFFD instead of what servers refuse in strings: NUL, and halves of surrogate pairs,
-/// which only escapes can write.
-pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
+/// Replaces the escapes that servers refuse in strings by U+FFFD: NUL, and halves of surrogate
+/// pairs. Returns the JSON unchanged if it has none.
+pub(crate) fn replace_refused(json: &str) -> Cow<'_, str> {
     const REPLACEMENT: &str = "\\ufffd";
     let mut out = String::new();
     let mut copied_len = 0;
-    let mut at = 0;
+    let mut offset = 0;
 
-    // What is no JSON may end in a backslash.
-    while let Some(found) = json
+    // Text that is not JSON may end in a backslash, so that `offset` exceeds its length.
+    while let Some(distance) = json
         .as_bytes()
-        .get(at..)
+        .get(offset..)
         .and_then(|rest| memchr(b'\\', rest))
     {
-        let start = at + found;
-        let (len, refused) = match unit(json, start) {
+        let start = offset + distance;
+        let (len, is_refused) = match utf16_unit(json, start) {
             None => (2, false),
-            Some(0xD800..=0xDBFF) => match unit(json, start + 6) {
+            Some(0xD800..=0xDBFF) => match utf16_unit(json, start + 6) {
                 Some(0xDC00..=0xDFFF) => (12, false),
                 _ => (6, true),
             },
             Some(unit) => (6, matches!(unit, 0 | 0xDC00..=0xDFFF)),
         };
 
-        at = start + len;
-        if refused {
+        offset = start + len;
+        if is_refused {
             out.push_str(&json[copied_len..start]);
             out.push_str(REPLACEMENT);
-            copied_len = at;
+            copied_len = offset;
         }
     }
 
@@ -213,8 +214,8 @@ pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The UTF-16 unit that the escape at `start` represents, if it represents one.
-fn unit(json: &str, start: usize) -> Option<u16> {
+/// Returns the UTF-16 unit of the escape at `start`; `None` for an escape of another kind.
+fn utf16_unit(json: &str, start: usize) -> Option<u16> {
     let digits = json.get(start..start + 6)?.strip_prefix("\\u")?;
     u16::from_str_radix(digits, 16).ok()
 }
@@ -224,15 +225,16 @@ pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
     write(out, &*identifier(value))
 }
 
-/// The name with nothing but letters, digits, `_` and `-`: names from one provider may have
-/// characters that another refuses. The same name always becomes the same text.
+/// Returns the name with every character other than letters, digits, `_` and `-` replaced by `_`,
+/// because names from one provider may have characters that another refuses. An empty name becomes
+/// `_`.
 pub(crate) fn identifier(name: &str) -> Cow<'_, str> {
     if is_identifier(name) {
         return name.into();
     }
     match name {
         "" => "_".into(),
-        name => name.replace(is_no_part, "_").into(),
+        name => name.replace(is_not_allowed, "_").into(),
     }
 }
 
@@ -254,11 +256,11 @@ fn call_identifier(id: &str) -> Cow<'_, str> {
 }
 
 fn is_identifier(value: &str) -> bool {
-    !value.is_empty() && !value.contains(is_no_part)
+    !value.is_empty() && !value.contains(is_not_allowed)
 }
 
 /// Returns `true` for a character that no identifier has.
-fn is_no_part(c: char) -> bool {
+fn is_not_allowed(c: char) -> bool {
     !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')
 }
 
@@ -266,7 +268,7 @@ fn is_no_part(c: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{acceptable, write_text};
+    use super::{replace_refused, write_text};
 
     fn written(text: &str) -> String {
         let mut out = Vec::new();
@@ -309,7 +311,7 @@ mod tests {
             (r#"["\ud83dé"]"#, r#"["\ufffdé"]"#),
             (r#"["\é\"#, r#"["\é\"#),
         ] {
-            assert_eq!(acceptable(json), expected);
+            assert_eq!(replace_refused(json), expected);
         }
     }
 }

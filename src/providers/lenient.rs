@@ -10,8 +10,8 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-/// A text: a string, a number as its digits, or an array of text parts, joined. Anything else is
-/// empty.
+/// A text: a string, the digits of a number, or the joined texts of an array or an object of text
+/// parts. Anything else reads as the empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -148,8 +148,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Returns `true` if the value of a field is present and empty.
-pub(super) fn says_nothing(value: &RawValue) -> bool {
+/// Returns `true` for an empty string, object or array, and for `false`.
+pub(super) fn is_empty_value(value: &RawValue) -> bool {
     matches!(value.get(), "\"\"" | "false" | "{}" | "[]")
 }
 
@@ -227,7 +227,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(|it| Object(Some(it)))
+        let object = T::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok(Object(Some(object)))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

@@ -66,8 +66,8 @@
 //! Providers send one request and decode one stream. They never follow a redirect, and retry only
 //! once, without the reasoning or the level of thinking that a server refused, before its stream or
 //! at its beginning. All share one connection pool. A stream ends with an error if no byte arrives
-//! for the idle timeout; its total time is not limited, its size is limited by
-//! [`ResponseLimits`](crate::model::ResponseLimits). An interrupted answer is an error, never a
+//! for the idle timeout, 300 seconds by default. Its total time is not limited; its size is limited
+//! by [`ResponseLimits`](crate::model::ResponseLimits). An interrupted answer is an error, never a
 //! short answer. Keys never appear in errors, log lines or `Debug` output.
 
 pub mod anthropic;

@@ -1,4 +1,4 @@
-//! Models by name.
+//! The creation of models from their names.
 
 use std::sync::Arc;
 

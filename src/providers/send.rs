@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
 use crate::util::blocking::blocking_if_large;
 
-use super::decode::{Decoding, Framing, Reading, Wanted};
+use super::decode::{DecodeOptions, Decoding, EventOptions, Framing};
 use super::decoder::Decoder;
 use super::http::{Endpoint, Reply, Secrets};
 
@@ -30,7 +30,7 @@ pub(crate) struct ProviderRequest<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) body: Bytes,
     pub(crate) framing: Framing,
-    pub(crate) wanted: Wanted,
+    pub(crate) event_options: EventOptions,
     /// The warnings about the request. They are emitted after the answer's first event.
     pub(crate) warnings: Vec<String>,
     /// The maximum length of a body, in bytes. A longer one is not sent.
@@ -58,7 +58,7 @@ pub(crate) fn send<'a, D: Decoder>(
             endpoint,
             body,
             framing,
-            wanted,
+            event_options,
             mut warnings,
             max_body,
             mut remedy,
@@ -72,7 +72,7 @@ pub(crate) fn send<'a, D: Decoder>(
             }
             Ok(reply) => reply,
         };
-        let answer_to = |reply: Reply| (reply, framing, wanted.clone());
+        let answer_to = |reply: Reply| (reply, framing, event_options.clone());
         let Some(make) = remedy else {
             let answer = decoding(endpoint, answer_to(reply), decoder);
             return Ok(with_warnings(answer.boxed(), warnings));
@@ -96,18 +96,18 @@ pub(crate) fn send<'a, D: Decoder>(
 /// Returns the events of an answer that has begun.
 fn decoding<D: Decoder>(
     endpoint: &Endpoint,
-    (reply, framing, wanted): (Reply, Framing, Wanted),
+    (reply, framing, event_options): (Reply, Framing, EventOptions),
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D,
 ) -> Decoding<D> {
     let secrets = endpoint.secrets().clone();
     let decoder = decoder(reply.request_id, secrets.clone());
-    let reading = Reading {
+    let options = DecodeOptions {
         provider: endpoint.provider().clone(),
         framing,
-        wanted,
+        event_options,
         secrets,
     };
-    Decoding::new(reply.body, decoder, reading)
+    Decoding::new(reply.body, decoder, options)
 }
 
 fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
@@ -222,7 +222,7 @@ mod tests {
             endpoint: &endpoint,
             body: Bytes::from(body),
             framing: Framing::Lines,
-            wanted: Wanted::of(&ModelRequest::new("x")),
+            event_options: EventOptions::of(&ModelRequest::new("x")),
             warnings: warnings.iter().map(ToString::to_string).collect(),
             max_body: 10,
             remedy,

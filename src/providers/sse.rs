@@ -50,9 +50,9 @@ pub struct SseEvent<'a> {
 pub struct SseDecoder {
     buffer: Buffer,
     /// True once the position of a byte order mark has passed.
-    started: bool,
+    has_passed_bom: bool,
     /// True if a CR ended the last line, so that an LF directly after it belongs to it.
-    after_cr: bool,
+    is_after_cr: bool,
     /// The start of the unfinished line in the unfinished event.
     line_start: usize,
     /// The data of an event with several `data` lines.
@@ -85,7 +85,7 @@ impl SseDecoder {
     ///
     /// Returns [`Protocol`](crate::ErrorKind::Protocol) if the event is too long or not UTF-8.
     pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>> {
-        if !self.started && !self.pass_bom()? {
+        if !self.has_passed_bom && !self.pass_bom()? {
             return Ok(None);
         }
 
@@ -93,11 +93,11 @@ impl SseDecoder {
             self.buffer.settle();
             self.pass_lf()?;
             if self.buffer.rest().is_empty() {
-                let fields = match Fields::scan(self.buffer.ahead(), &mut self.joined) {
-                    Scan::Complete(fields) => fields,
-                    Scan::Incomplete { line_start } => {
+                let fields = match EventFields::scan(self.buffer.ahead(), &mut self.joined) {
+                    ScanResult::Complete(fields) => fields,
+                    ScanResult::Incomplete { line_start } => {
                         self.line_start = line_start;
-                        self.after_cr |= self.buffer.ahead().ends_with(b"\r");
+                        self.is_after_cr |= self.buffer.ahead().ends_with(b"\r");
                         let len = self.buffer.ahead().len();
                         self.buffer.stash(len)?;
                         return Ok(None);
@@ -105,7 +105,7 @@ impl SseDecoder {
                 };
 
                 check_len(fields.len)?;
-                self.after_cr = fields.open_cr(self.buffer.ahead().len());
+                self.is_after_cr = fields.ends_chunk_with_cr(self.buffer.ahead().len());
                 if fields.data.is_some() {
                     let bytes = self.buffer.take(fields.len);
                     return fields
@@ -116,8 +116,8 @@ impl SseDecoder {
                 self.buffer.skip(fields.len);
             } else if !self.finish_rest()? {
                 return Ok(None);
-            } else if let Scan::Complete(fields) =
-                Fields::scan(self.buffer.rest(), &mut self.joined)
+            } else if let ScanResult::Complete(fields) =
+                EventFields::scan(self.buffer.rest(), &mut self.joined)
                 && fields.data.is_some()
             {
                 let bytes = self.buffer.take_rest();
@@ -141,18 +141,18 @@ impl SseDecoder {
             return Ok(None);
         }
         self.feed(&b"\n\n"[..]);
-        self.started = true;
+        self.has_passed_bom = true;
         self.next_event()
     }
 
     /// Skips the LF of a CRLF that was split. In an unfinished event it is kept, because otherwise
     /// a following LF would be mistaken for it.
     fn pass_lf(&mut self) -> Result<()> {
-        let Some(first) = self.buffer.ahead().first().filter(|_| self.after_cr) else {
+        let Some(first) = self.buffer.ahead().first().filter(|_| self.is_after_cr) else {
             return Ok(());
         };
 
-        self.after_cr = false;
+        self.is_after_cr = false;
         if *first != b'\n' {
             return Ok(());
         }
@@ -168,19 +168,20 @@ impl SseDecoder {
     }
 
     /// Moves lines from the chunk to the unfinished event until the blank line that ends the event.
+    /// Returns `false` if the event is still unfinished.
     fn finish_rest(&mut self) -> Result<bool> {
         while let Some(end) = memchr2(b'\n', b'\r', self.buffer.ahead()) {
             let ahead = self.buffer.ahead();
             let next = line_end(ahead, end);
-            self.after_cr = ahead[next - 1] == b'\r' && next == ahead.len();
-            let blank = end == 0 && self.line_start == self.buffer.rest().len();
+            self.is_after_cr = ahead[next - 1] == b'\r' && next == ahead.len();
+            let is_blank = end == 0 && self.line_start == self.buffer.rest().len();
             self.buffer.stash(next)?;
             self.line_start = self.buffer.rest().len();
-            if blank {
+            if is_blank {
                 return Ok(true);
             }
 
-            if self.after_cr {
+            if self.is_after_cr {
                 // The LF of a CRLF may be the next chunk's first byte.
                 return Ok(false);
             }
@@ -191,24 +192,25 @@ impl SseDecoder {
         Ok(false)
     }
 
-    /// Skips a byte order mark, which may arrive in pieces. Returns `false` until that is decided.
+    /// Skips a byte order mark, which may arrive in pieces. Returns `false` if the bytes so far may
+    /// be the beginning of one.
     fn pass_bom(&mut self) -> Result<bool> {
         let stored_len = self.buffer.rest().len();
         let ahead = self.buffer.ahead();
-        let fits = ahead
+        let matching_len = ahead
             .iter()
             .zip(&BOM[stored_len..])
             .take_while(|(a, b)| a == b)
             .count();
-        if stored_len + fits == BOM.len() {
-            self.buffer.skip(fits);
+        if stored_len + matching_len == BOM.len() {
+            self.buffer.skip(matching_len);
             self.buffer.drop_rest(stored_len);
-        } else if fits == ahead.len() {
-            self.buffer.stash(fits)?;
+        } else if matching_len == ahead.len() {
+            self.buffer.stash(matching_len)?;
             return Ok(false);
         }
 
-        self.started = true;
+        self.has_passed_bom = true;
         Ok(true)
     }
 }
@@ -219,29 +221,36 @@ fn line_end(bytes: &[u8], end: usize) -> usize {
     end + 1 + usize::from(crlf)
 }
 
-enum Scan {
-    Complete(Fields),
-    Incomplete { line_start: usize },
+/// The result of a search for the end of an event.
+enum ScanResult {
+    Complete(EventFields),
+    /// The event continues after the bytes; its last line begins at `line_start`.
+    Incomplete {
+        line_start: usize,
+    },
 }
 
 /// The positions of the fields of a whole event.
-struct Fields {
+struct EventFields {
     name: Option<Range<usize>>,
-    data: Option<Data>,
+    data: Option<EventData>,
     /// The event's length, including its blank line.
     len: usize,
     ends_with_cr: bool,
 }
 
-enum Data {
+/// The data of a whole event.
+enum EventData {
+    /// The value of its only `data` line.
     Line(Range<usize>),
+    /// Several `data` lines, which were joined in another buffer.
     Joined,
 }
 
-impl Fields {
+impl EventFields {
     /// Parses the event at the beginning of `bytes`, if it is complete. Several `data` lines are
     /// joined in `joined`.
-    fn scan(bytes: &[u8], joined: &mut Vec<u8>) -> Scan {
+    fn scan(bytes: &[u8], joined: &mut Vec<u8>) -> ScanResult {
         let mut fields = Self {
             name: None,
             data: None,
@@ -254,7 +263,7 @@ impl Fields {
             if matches!(first, b'\n' | b'\r') {
                 fields.len = line_end(bytes, start);
                 fields.ends_with_cr = bytes[fields.len - 1] == b'\r';
-                return Scan::Complete(fields);
+                return ScanResult::Complete(fields);
             }
 
             let Some(len) = memchr2(b'\n', b'\r', &bytes[start..]) else {
@@ -264,7 +273,7 @@ impl Fields {
             start = line_end(bytes, start + len);
         }
 
-        Scan::Incomplete { line_start: start }
+        ScanResult::Incomplete { line_start: start }
     }
 
     fn line(&mut self, bytes: &[u8], line: Range<usize>, joined: &mut Vec<u8>) {
@@ -277,16 +286,16 @@ impl Fields {
         if text.starts_with(b"data") && matches!(text.get(4), None | Some(b':')) {
             let value = value(4);
             self.data = Some(match self.data.take() {
-                None => Data::Line(value),
+                None => EventData::Line(value),
                 Some(before) => {
-                    if let Data::Line(first) = before {
+                    if let EventData::Line(first) = before {
                         joined.clear();
                         joined.extend_from_slice(&bytes[first]);
                     }
 
                     joined.push(b'\n');
                     joined.extend_from_slice(&bytes[value]);
-                    Data::Joined
+                    EventData::Joined
                 }
             });
         } else if text.starts_with(b"event") && matches!(text.get(5), None | Some(b':')) {
@@ -295,7 +304,7 @@ impl Fields {
     }
 
     /// Returns `true` if the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
-    fn open_cr(&self, chunk_len: usize) -> bool {
+    fn ends_chunk_with_cr(&self, chunk_len: usize) -> bool {
         self.ends_with_cr && self.len == chunk_len
     }
 
@@ -318,8 +327,8 @@ impl Fields {
         };
 
         let data = match &self.data {
-            Some(Data::Line(range)) => utf8(&bytes[range.clone()])?,
-            Some(Data::Joined) => utf8(joined)?,
+            Some(EventData::Line(range)) => utf8(&bytes[range.clone()])?,
+            Some(EventData::Joined) => utf8(joined)?,
             None => "",
         };
 

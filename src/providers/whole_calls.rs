@@ -1,4 +1,4 @@
-//! Tool calls that arrive whole.
+//! Tool calls that arrive in one piece.
 
 use std::borrow::Cow;
 use std::sync::Arc;

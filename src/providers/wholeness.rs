@@ -1,4 +1,4 @@
-//! Detecting whether JSON text that arrives in pieces is a whole value.
+//! The check whether JSON text that arrives in pieces is a whole value.
 
 use serde::de::IgnoredAny;
 
@@ -10,15 +10,18 @@ const SCALAR_LIMIT: usize = 64;
 /// The progress of scanning a growing text. Each byte is scanned once, for any number of checks.
 #[derive(Debug, Default)]
 pub(super) struct Wholeness {
-    read: usize,
+    /// The number of bytes that were scanned.
+    scanned_len: usize,
+    /// The number of open objects and arrays.
     depth: usize,
-    in_string: bool,
-    escaped: bool,
-    state: State,
+    is_in_string: bool,
+    /// True if the last byte was a backslash that escapes the next one.
+    is_escaped: bool,
+    state: ScanState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScanState {
     /// Only whitespace so far.
     #[default]
     Blank,
@@ -26,7 +29,7 @@ enum State {
     Open,
     /// A number or a literal.
     Scalar,
-    /// A complete value, and whether it is valid.
+    /// A complete value; `true` if it is valid.
     Ended(bool),
 }
 
@@ -35,33 +38,33 @@ impl Wholeness {
     /// value. A value with more than `max_values` inside is not parsed and never whole.
     pub(super) fn check(&mut self, text: &str, max_values: usize) -> bool {
         let bytes = text.as_bytes();
-        while let Some(byte) = bytes.get(self.read) {
-            self.read += 1;
-            self.next(*byte);
-            if self.state == State::Open && self.depth == 0 && !self.in_string {
-                let value = bytes.get(..self.read).unwrap_or_default();
+        while let Some(byte) = bytes.get(self.scanned_len) {
+            self.scanned_len += 1;
+            self.scan(*byte);
+            if self.state == ScanState::Open && self.depth == 0 && !self.is_in_string {
+                let value = bytes.get(..self.scanned_len).unwrap_or_default();
                 let is_valid = !has_more_values(value, max_values)
                     && serde_json::from_slice::<IgnoredAny>(value).is_ok();
-                self.state = State::Ended(is_valid);
+                self.state = ScanState::Ended(is_valid);
             }
         }
 
         match self.state {
-            State::Blank => true,
-            State::Open => false,
-            State::Scalar => {
+            ScanState::Blank => true,
+            ScanState::Open => false,
+            ScanState::Scalar => {
                 text.len() <= SCALAR_LIMIT && serde_json::from_str::<IgnoredAny>(text).is_ok()
             }
-            State::Ended(is_valid) => is_valid,
+            ScanState::Ended(is_valid) => is_valid,
         }
     }
 
-    fn next(&mut self, byte: u8) {
-        if self.in_string {
+    fn scan(&mut self, byte: u8) {
+        if self.is_in_string {
             match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.is_in_string = false,
                 _ => {}
             }
 
@@ -69,15 +72,15 @@ impl Wholeness {
         }
 
         match (self.state, byte) {
-            (_, b' ' | b'\t' | b'\n' | b'\r') | (State::Scalar, _) => {}
-            (State::Ended(_), _) => self.state = State::Ended(false),
-            (State::Blank, b'{' | b'[') => (self.state, self.depth) = (State::Open, 1),
-            (State::Blank, b'"') => (self.state, self.in_string) = (State::Open, true),
-            (State::Blank, _) => self.state = State::Scalar,
-            (State::Open, b'"') => self.in_string = true,
-            (State::Open, b'{' | b'[') => self.depth += 1,
-            (State::Open, b'}' | b']') => self.depth -= 1,
-            (State::Open, _) => {}
+            (_, b' ' | b'\t' | b'\n' | b'\r') | (ScanState::Scalar, _) => {}
+            (ScanState::Ended(_), _) => self.state = ScanState::Ended(false),
+            (ScanState::Blank, b'{' | b'[') => (self.state, self.depth) = (ScanState::Open, 1),
+            (ScanState::Blank, b'"') => (self.state, self.is_in_string) = (ScanState::Open, true),
+            (ScanState::Blank, _) => self.state = ScanState::Scalar,
+            (ScanState::Open, b'"') => self.is_in_string = true,
+            (ScanState::Open, b'{' | b'[') => self.depth += 1,
+            (ScanState::Open, b'}' | b']') => self.depth -= 1,
+            (ScanState::Open, _) => {}
         }
     }
 }

@@ -45,9 +45,9 @@ pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
     plausible(&own["context_length"])
 }
 
-/// Reads the window of a model from Ollama's `/api/show`: `wanted`, or else the window in its model
+/// Reads the window of a model from Ollama's `/api/show`: `requested`, or else the window in its model
 /// file, or else `default`, limited to the model's maximum.
-pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Option<u64> {
+pub(super) fn of_shown(shown: &Value, requested: Option<u64>, default: u64) -> Option<u64> {
     let info = shown["model_info"].as_object()?;
     let mut lengths = info.iter();
     let (_, most) = lengths.find(|(name, _)| name.ends_with(".context_length"))?;
@@ -57,6 +57,6 @@ pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Opti
         let tokens = line.trim().strip_prefix("num_ctx")?.trim().parse().ok()?;
         Some(tokens).filter(|tokens| PLAUSIBLE.contains(tokens))
     });
-    let window = wanted.or_else(|| of_file.next()).unwrap_or(default);
+    let window = requested.or_else(|| of_file.next()).unwrap_or(default);
     Some(window.min(most))
 }

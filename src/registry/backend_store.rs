@@ -26,10 +26,10 @@ type Key = (Arc<str>, Arc<str>);
 /// unless the files are in memory. The folder or the container stays, and the agent that replaces
 /// the dropped one uses it. A store has 1,024 backends with files in memory, 8 MiB each.
 #[derive(Clone, Default)]
-pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
+pub struct BackendStore(Arc<Mutex<HashMap<Key, StoredBackend>>>);
 
 #[derive(Clone)]
-struct Stored {
+struct StoredBackend {
     started: StartedBackend,
     config: BackendCfg,
     /// The engine that replaces the configuration's.
@@ -97,14 +97,14 @@ impl BackendStore {
         };
         let started_backend = config.start(folder, Some(owner)).await?;
         let backend = started_backend.backend.clone();
-        let stored = Stored {
+        let stored = StoredBackend {
             started: started_backend,
             config: config.clone(),
             sandbox_url: config.docker_host.clone(),
         };
         let key: Key = (agent.into(), user.into());
         let mut backends = lock(&self.0);
-        if stored.is_in_memory() && !backends.get(&key).is_some_and(Stored::is_in_memory) {
+        if stored.is_in_memory() && !backends.get(&key).is_some_and(StoredBackend::is_in_memory) {
             check_memory(&backends)?;
         }
         let replaced_backend = backends.insert(key, stored);
@@ -193,7 +193,7 @@ impl BackendStore {
         status.ok_or_else(refuse)
     }
 
-    fn stored(&self, agent: &str, user: &str) -> Option<Stored> {
+    fn stored(&self, agent: &str, user: &str) -> Option<StoredBackend> {
         lock(&self.0).get(&(agent.into(), user.into())).cloned()
     }
 
@@ -213,14 +213,14 @@ impl BackendStore {
     }
 }
 
-impl Stored {
+impl StoredBackend {
     fn is_in_memory(&self) -> bool {
         self.started.kind == BackendType::State
     }
 }
 
 /// Checks that there is room for one more backend with files in memory.
-fn check_memory(backends: &HashMap<Key, Stored>) -> Result<()> {
+fn check_memory(backends: &HashMap<Key, StoredBackend>) -> Result<()> {
     let states = backends.values().filter(|stored| stored.is_in_memory());
     if states.count() < MAX_STATE_BACKENDS {
         return Ok(());

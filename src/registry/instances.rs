@@ -28,11 +28,11 @@ pub(super) type Cell = Arc<OnceCell<Arc<Instance>>>;
 /// last use and, while there are more than 1,024, the least recently used first.
 #[derive(Default)]
 pub(super) struct Instances {
-    entries: HashMap<Key, Entry>,
+    entries: HashMap<Key, InstanceEntry>,
     last_search: Option<Instant>,
 }
 
-struct Entry {
+struct InstanceEntry {
     cell: Cell,
     last_use: Instant,
 }
@@ -42,10 +42,13 @@ impl Instances {
     /// Their instances are dropped by the caller, outside of its lock.
     pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
         let now = Instant::now();
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
-            cell: Cell::default(),
-            last_use: now,
-        });
+        let entry = self
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| InstanceEntry {
+                cell: Cell::default(),
+                last_use: now,
+            });
         entry.last_use = now;
         // The second reference to the cell keeps the entry from being removed below.
         let cell = entry.cell.clone();
@@ -100,7 +103,7 @@ impl Instances {
     }
 }
 
-impl Entry {
+impl InstanceEntry {
     /// Returns `true` if the instance is referenced only here, and a new instance would be the
     /// same.
     fn is_unused(&self) -> bool {

@@ -72,12 +72,12 @@ pub struct ToolStore(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    tools: Mutex<Stored>,
+    tools: Mutex<StoredTools>,
     version: AtomicU64,
 }
 
 #[derive(Default)]
-struct Stored {
+struct StoredTools {
     /// The tools for all users.
     common: Tools,
     users: HashMap<Arc<str>, UserEntry>,
@@ -87,7 +87,7 @@ struct Stored {
     uses: u64,
 }
 
-impl Stored {
+impl StoredTools {
     /// Records a use of the tools of a user.
     fn touch(&mut self, user: &str) {
         self.uses += 1;

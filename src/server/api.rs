@@ -42,7 +42,7 @@ impl Verb {
 
 /// The body of a successful response.
 #[derive(Clone, Copy)]
-pub(super) enum Reply {
+pub(super) enum ReplyBody {
     /// None.
     Empty,
     /// JSON.
@@ -75,7 +75,7 @@ pub(super) struct Operation {
     pub(super) body: Option<MakeSchema>,
     pub(super) is_body_required: bool,
     pub(super) status: u16,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyBody,
     pub(super) parameters: Vec<Parameter>,
     /// The statuses of errors in addition to the errors of all routes, with their causes.
     pub(super) errors: Vec<(u16, &'static str)>,
@@ -98,7 +98,7 @@ impl Operation {
             body: None,
             is_body_required: true,
             status: 200,
-            reply: Reply::Empty,
+            reply: ReplyBody::Empty,
             parameters: Vec::new(),
             errors: Vec::new(),
             is_admin: false,
@@ -120,22 +120,22 @@ impl Operation {
 
     /// Sets the type of the reply.
     pub(super) fn reply<T: JsonSchema>(mut self) -> Self {
-        self.reply = Reply::Json(|generator| generator.subschema_for::<T>());
+        self.reply = ReplyBody::Json(|generator| generator.subschema_for::<T>());
         self
     }
 
     pub(super) fn stream(mut self) -> Self {
-        self.reply = Reply::Stream;
+        self.reply = ReplyBody::Stream;
         self
     }
 
     pub(super) fn reply_or_stream<T: JsonSchema>(mut self) -> Self {
-        self.reply = Reply::JsonOrStream(|generator| generator.subschema_for::<T>());
+        self.reply = ReplyBody::JsonOrStream(|generator| generator.subschema_for::<T>());
         self
     }
 
     pub(super) fn bytes(mut self, content_type: &'static str) -> Self {
-        self.reply = Reply::Bytes(content_type);
+        self.reply = ReplyBody::Bytes(content_type);
         self
     }
 

@@ -25,11 +25,11 @@ const ATTRIBUTE_BYTES: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct BoundedRecorder {
     inner: MemoryRecorder,
-    usage: Arc<Mutex<Usage>>,
+    usage: Arc<Mutex<RecorderUsage>>,
 }
 
 #[derive(Debug, Default)]
-struct Usage {
+struct RecorderUsage {
     spans: usize,
     events: usize,
     bytes: usize,
@@ -70,7 +70,7 @@ impl BoundedRecorder {
     }
 }
 
-impl Usage {
+impl RecorderUsage {
     fn has_room_for_part(&self) -> bool {
         self.spans + self.events < MAX_PARTS
     }
@@ -110,7 +110,7 @@ impl TraceRecorder for BoundedRecorder {
 /// A span that is recorded. An attribute that is set again counts again.
 struct BoundedSpan {
     inner: Box<dyn SpanHandle>,
-    usage: Arc<Mutex<Usage>>,
+    usage: Arc<Mutex<RecorderUsage>>,
 }
 
 impl SpanHandle for BoundedSpan {
@@ -138,7 +138,7 @@ impl SpanHandle for BoundedSpan {
 }
 
 /// A span that is only counted.
-struct DroppedSpan(Arc<Mutex<Usage>>);
+struct DroppedSpan(Arc<Mutex<RecorderUsage>>);
 
 impl SpanHandle for DroppedSpan {
     fn set(&mut self, _key: &str, _value: Value) -> &mut dyn SpanHandle {

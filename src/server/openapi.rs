@@ -4,7 +4,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::api::{Operation, Reply};
+use super::api::{Operation, ReplyBody};
 use super::error::ErrorReply;
 
 /// The errors of every route.
@@ -155,25 +155,28 @@ fn event_schema() -> Value {
 fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Value) -> Value {
     let mut responses = Map::new();
     let content = match operation.reply {
-        Reply::Empty => json!({}),
-        Reply::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
-        Reply::Stream => json!({
+        ReplyBody::Empty => json!({}),
+        ReplyBody::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
+        ReplyBody::Stream => json!({
             EVENT_STREAM: {"schema": event_schema()},
             JSON_LINES: {"schema": {"type": "string"}},
         }),
-        Reply::JsonOrStream(schema) => json!({
+        ReplyBody::JsonOrStream(schema) => json!({
             "application/json": {"schema": schema(generator)},
             EVENT_STREAM: {"schema": event_schema()},
             JSON_LINES: {"schema": {"type": "string"}},
         }),
-        Reply::Bytes(EVENT_STREAM) => json!({EVENT_STREAM: {"schema": event_schema()}}),
-        Reply::Bytes(content_type) => json!({content_type: {"schema": {"type": "string"}}}),
+        ReplyBody::Bytes(EVENT_STREAM) => json!({EVENT_STREAM: {"schema": event_schema()}}),
+        ReplyBody::Bytes(content_type) => json!({content_type: {"schema": {"type": "string"}}}),
     };
     let mut success = json!({"description": "Success."});
-    if !matches!(operation.reply, Reply::Empty) {
+    if !matches!(operation.reply, ReplyBody::Empty) {
         success["content"] = content;
     }
-    if matches!(operation.reply, Reply::Stream | Reply::JsonOrStream(_)) {
+    if matches!(
+        operation.reply,
+        ReplyBody::Stream | ReplyBody::JsonOrStream(_)
+    ) {
         let header = json!({
             "description": "On a stream: the id of the thread.",
             "schema": {"type": "string"},

@@ -26,9 +26,9 @@ struct Inner {
 
 /// The entry of a connection, which is removed at its first request or at its end.
 #[derive(Clone)]
-pub(super) struct SilentConnection(Arc<Entry>);
+pub(super) struct SilentConnection(Arc<ConnectionEntry>);
 
-struct Entry {
+struct ConnectionEntry {
     connections: SilentConnections,
     number: u64,
 }
@@ -38,7 +38,7 @@ impl SilentConnections {
     pub(super) fn next(&self) -> SilentConnection {
         let mut inner = lock(&self.0);
         inner.next_number += 1;
-        SilentConnection(Arc::new(Entry {
+        SilentConnection(Arc::new(ConnectionEntry {
             connections: self.clone(),
             number: inner.next_number,
         }))
@@ -62,13 +62,13 @@ impl SilentConnection {
     }
 }
 
-impl Entry {
+impl ConnectionEntry {
     fn leave(&self) {
         lock(&self.connections.0).tasks.remove(&self.number);
     }
 }
 
-impl Drop for Entry {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         self.leave();
     }

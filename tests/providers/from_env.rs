@@ -80,7 +80,7 @@ fn from_env_selects_the_model_of_the_environment() {
                 ("GEMINI_BASE_URL", "ftp://host/v1"),
                 named("gemini:gemini-4-argon"),
             ],
-            "Config: gemini: the base URL has the scheme \"ftp\"",
+            "Config: gemini: the base URL has the scheme \"ftp\"; use http or https",
         ),
         (
             vec![("GEMINI_API_KEY", "k"), named("gemini:a/b")],

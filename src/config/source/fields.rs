@@ -16,7 +16,7 @@ pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
 
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Parts {
+    struct ProviderAndModel {
         provider: String,
         model: String,
     }
@@ -33,7 +33,7 @@ pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
-            let parts = Parts::deserialize(de::value::MapAccessDeserializer::new(map))?;
+            let parts = ProviderAndModel::deserialize(de::value::MapAccessDeserializer::new(map))?;
             Ok(format!("{}:{}", parts.provider, parts.model))
         }
     }

@@ -54,7 +54,7 @@ const GATEWAY: &str = "gateway";
 /// A message is delivered if all earlier messages of its subject that are not acknowledged are in
 /// progress in the same process. Any other message is given back to the server for a quarter of a
 /// second, so that one machine at a time processes the messages of a session. Each delivery
-/// therefore costs a look at the stream.
+/// therefore costs one request for the first message of its subject.
 ///
 /// # Redelivery
 ///
@@ -82,11 +82,12 @@ pub struct NatsBus(Arc<Inner>);
 struct Inner {
     connection: Connection,
     inbound: Source,
-    outbound: Mutex<Channels>,
+    outbound: Mutex<OutboundSources>,
 }
 
+/// The sources of outbound messages, by channel.
 #[derive(Default)]
-struct Channels {
+struct OutboundSources {
     sources: HashMap<Arc<str>, Arc<Source>>,
     is_closed: bool,
 }
@@ -112,7 +113,7 @@ impl NatsBus {
         let connection = Connection::open(url.as_ref(), options).await?;
         let inbound = Source::new(
             connection.clone(),
-            connection.stream(Direction::In),
+            connection.stream_name(Direction::In),
             connection.subject(Direction::In, "*"),
             GATEWAY.to_owned(),
             connection.options().ack_wait,
@@ -136,7 +137,7 @@ impl NatsBus {
         }
     }
 
-    /// The messages to a channel.
+    /// Returns the source of the messages to a channel, and creates it if it is missing.
     fn source(&self, channel: &str) -> Arc<Source> {
         let connection = &self.0.connection;
         let mut channels = lock(&self.0.outbound);
@@ -147,7 +148,7 @@ impl NatsBus {
         let token = channel_token(channel);
         let source = Arc::new(Source::new(
             connection.clone(),
-            connection.stream(Direction::Out),
+            connection.stream_name(Direction::Out),
             connection.subject(Direction::Out, &token),
             token,
             connection.options().ack_wait,

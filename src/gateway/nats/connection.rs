@@ -45,7 +45,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// Its parts of the names of streams and of subjects.
+    /// Returns the parts of the names of streams and of subjects.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::In => ("IN", "in"),
@@ -105,7 +105,7 @@ impl Connection {
 
     async fn add_stream(&self, direction: Direction) -> Result<()> {
         let options = &self.0.options;
-        let name = self.stream(direction);
+        let name = self.stream_name(direction);
         let config = Config {
             name: name.clone(),
             subjects: vec![self.subject(direction, "*")],
@@ -127,12 +127,12 @@ impl Connection {
         Ok(())
     }
 
-    /// The name of the stream of a direction.
-    pub(super) fn stream(&self, direction: Direction) -> String {
+    /// Returns the name of the stream of a direction.
+    pub(super) fn stream_name(&self, direction: Direction) -> String {
         format!("{}_{}", self.0.options.prefix, direction.names().0)
     }
 
-    /// The subject of a direction with this last token.
+    /// Returns the subject of a direction with this last token.
     pub(super) fn subject(&self, direction: Direction, token: &str) -> String {
         format!("{}.{}.{token}", self.0.options.prefix, direction.names().1)
     }
@@ -154,8 +154,9 @@ impl Connection {
         self.0.is_closed.store(true, Ordering::Release);
     }
 
-    /// The sequence number of the first message of a subject, at or after `start`.
-    pub(super) async fn first(
+    /// Returns the sequence number of the first message of a subject at or after `start`; `None` if
+    /// there is none.
+    pub(super) async fn first_number(
         &self,
         stream: &str,
         subject: &str,

@@ -6,13 +6,14 @@ use std::sync::Arc;
 /// The messages of each subject that are in progress in this process. A subject without any has no
 /// entry.
 ///
-/// The messages in progress are the oldest of their subject: one is delivered if it follows them in
-/// the stream without a gap.
+/// The messages in progress are the oldest of their subject. The next message is delivered if it
+/// follows them in the stream without a gap.
 #[derive(Default)]
-pub(super) struct Order(HashMap<Arc<str>, Line>);
+pub(super) struct Order(HashMap<Arc<str>, SubjectOrder>);
 
+/// The messages of one subject.
 #[derive(Default)]
-struct Line {
+struct SubjectOrder {
     /// The sequence numbers of the messages in progress.
     in_progress: BTreeSet<u64>,
     /// The sequence numbers of messages that were given back meanwhile.
@@ -31,7 +32,7 @@ pub(super) enum Condition {
 }
 
 impl Order {
-    /// The condition under which a message is delivered.
+    /// Returns the condition under which a message is delivered.
     pub(super) fn condition(&self, subject: &str, number: u64) -> Condition {
         let Some(line) = self.0.get(subject) else {
             return Condition::FirstFrom(1);

@@ -18,7 +18,7 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The position of a message in its stream.
 #[derive(Clone)]
-pub(super) struct Position {
+pub(super) struct StreamPosition {
     /// The subject.
     pub(super) subject: Arc<str>,
     /// The sequence number.
@@ -28,14 +28,14 @@ pub(super) struct Position {
 /// The receipt of a message, which owns the right to acknowledge it.
 pub(super) struct NatsReceipt {
     state: Arc<SourceState>,
-    position: Position,
+    position: StreamPosition,
     /// `None` once the message was acknowledged or given back.
     acker: Option<Acker>,
 }
 
 impl NatsReceipt {
     /// Creates the receipt of a message that is in progress from now on.
-    pub(super) fn begin(state: &Arc<SourceState>, position: Position, acker: Acker) -> Self {
+    pub(super) fn begin(state: &Arc<SourceState>, position: StreamPosition, acker: Acker) -> Self {
         state.begin(&position);
         Self {
             state: state.clone(),

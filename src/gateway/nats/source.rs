@@ -19,7 +19,7 @@ use super::super::bus::Delivery;
 use super::connection::Connection;
 use super::failure::failed;
 use super::order::{Condition, Order};
-use super::receipt::{NatsReceipt, Position};
+use super::receipt::{NatsReceipt, StreamPosition};
 
 /// The delay after which a message that came out of order is delivered again.
 const ORDER_DELAY: Duration = Duration::from_millis(250);
@@ -50,15 +50,15 @@ pub(super) struct SourceState {
 }
 
 impl SourceState {
-    pub(super) fn begin(&self, position: &Position) {
+    pub(super) fn begin(&self, position: &StreamPosition) {
         lock(&self.order).begin(&position.subject, position.number);
     }
 
-    pub(super) fn end(&self, position: &Position) {
+    pub(super) fn end(&self, position: &StreamPosition) {
         lock(&self.order).end(&position.subject, position.number);
     }
 
-    pub(super) fn give_back(&self, position: &Position) {
+    pub(super) fn give_back(&self, position: &StreamPosition) {
         lock(&self.order).give_back(&position.subject, position.number);
     }
 
@@ -90,7 +90,7 @@ struct Pull {
 /// The action on a message that has arrived.
 enum Disposition {
     Deliver,
-    /// It is delivered again later.
+    /// It is given back, to be delivered again later.
     Hold,
     /// It is in progress here, or was acknowledged elsewhere.
     Skip,
@@ -220,7 +220,7 @@ impl Source {
         messages.await.map_err(|cause| error(&cause))
     }
 
-    /// Gives the deliveries back that were dropped.
+    /// Gives back the deliveries that were dropped.
     async fn give_back_dropped(&self) {
         loop {
             let acker = lock(&self.state.dropped).pop();
@@ -232,18 +232,18 @@ impl Source {
     }
 
     /// Determines the action on a message that has arrived.
-    async fn disposition(&self, position: &Position) -> Result<Disposition> {
+    async fn disposition(&self, position: &StreamPosition) -> Result<Disposition> {
         let (subject, number) = (&position.subject, position.number);
         loop {
             let condition = lock(&self.state.order).condition(subject, number);
             match condition {
                 Condition::Never => return Ok(Disposition::Skip),
-                Condition::Gone(earlier) => match self.first(subject, earlier).await? {
+                Condition::Gone(earlier) => match self.first_number(subject, earlier).await? {
                     Some(first) if first == earlier => return Ok(Disposition::Hold),
                     _ => lock(&self.state.order).forget(subject, earlier),
                 },
                 Condition::FirstFrom(start) => {
-                    return Ok(match self.first(subject, start).await? {
+                    return Ok(match self.first_number(subject, start).await? {
                         Some(first) if first == number => Disposition::Deliver,
                         Some(first) if first < number => Disposition::Hold,
                         // It is no longer in the stream.
@@ -254,11 +254,13 @@ impl Source {
         }
     }
 
-    /// The number of the first message of a subject from a number on.
-    async fn first(&self, subject: &str, start: u64) -> Result<Option<u64>> {
+    /// Returns the sequence number of the first message of a subject at or after `start`. Repeats
+    /// the request if it fails.
+    async fn first_number(&self, subject: &str, start: u64) -> Result<Option<u64>> {
         let begin = Instant::now();
         loop {
-            let error = match self.connection.first(&self.stream, subject, start).await {
+            let request = self.connection.first_number(&self.stream, subject, start);
+            let error = match request.await {
                 Ok(number) => return Ok(number),
                 Err(error) => error,
             };
@@ -293,7 +295,7 @@ impl Source {
     async fn delivery<M: DeserializeOwned>(
         &self,
         message: Message,
-        position: Position,
+        position: StreamPosition,
     ) -> Option<Delivery<M>> {
         match serde_json::from_slice(&message.payload) {
             Ok(content) => {
@@ -315,11 +317,11 @@ impl Source {
     }
 }
 
-fn position_of(message: &Message) -> Result<Position> {
+fn position_of(message: &Message) -> Result<StreamPosition> {
     let info = message
         .info()
         .map_err(|error| failed("reading the position of a message", error))?;
-    Ok(Position {
+    Ok(StreamPosition {
         subject: message.subject.as_str().into(),
         number: info.stream_sequence,
     })

@@ -10,13 +10,13 @@ use crate::message::{Annotations, Part, ProviderBlock, ToolCall};
 use crate::sdk::citations::annotations;
 
 use super::super::events::Events;
-use super::super::json::{Piece, fields_without};
-use super::events::{Block, Delta};
+use super::super::json::{RawText, fields_without};
+use super::events::{WireBlock, WireDelta};
 
 /// A block that has begun and not ended.
-pub(super) enum State {
+pub(super) enum OpenBlock {
     Text(Box<Text>),
-    Thinking(Box<Kept>),
+    Thinking(Box<EchoedBlock>),
     Tool {
         id: Arc<str>,
         name: Arc<str>,
@@ -27,7 +27,7 @@ pub(super) enum State {
         extra: Option<Box<RawValue>>,
     },
     /// A block of any other kind.
-    Other(Box<Kept>),
+    Other(Box<EchoedBlock>),
 }
 
 /// The data of a text block, whose text is not kept.
@@ -59,7 +59,7 @@ impl Text {
 }
 
 /// A block that is sent back as it came: its beginning and what its deltas added.
-pub(super) struct Kept {
+pub(super) struct EchoedBlock {
     start: Box<RawValue>,
     thinking: String,
     signature: Option<String>,
@@ -67,7 +67,7 @@ pub(super) struct Kept {
     deltas: Vec<Box<RawValue>>,
 }
 
-impl Kept {
+impl EchoedBlock {
     pub(super) fn new(start: &RawValue) -> Self {
         Self {
             start: start.to_owned(),
@@ -160,9 +160,9 @@ fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
     }
 }
 
-impl State {
+impl OpenBlock {
     /// Returns the piece of a delta that a block of this kind grows by.
-    pub(super) fn piece<'a>(&self, delta: &mut Delta<'a>) -> Option<Piece<'a>> {
+    pub(super) fn piece<'a>(&self, delta: &mut WireDelta<'a>) -> Option<RawText<'a>> {
         match self {
             Self::Text(_) => delta.text.take(),
             Self::Tool { .. } => delta.partial_json.take(),
@@ -173,12 +173,12 @@ impl State {
 
     pub(super) fn new(
         raw: &RawValue,
-        block: &Block<'_>,
+        block: &WireBlock<'_>,
         fallback_id: impl FnOnce() -> String,
     ) -> Self {
         match block.kind.as_str() {
             "text" => Self::Text(Box::default()),
-            "thinking" | "redacted_thinking" => Self::Thinking(Box::new(Kept::new(raw))),
+            "thinking" | "redacted_thinking" => Self::Thinking(Box::new(EchoedBlock::new(raw))),
             "tool_use" => Self::Tool {
                 id: match block.id.as_deref() {
                     Some(id) if !id.is_empty() => id.into(),
@@ -192,7 +192,7 @@ impl State {
                     .filter(|input| !matches!(&**input, "{}" | "null" | "\"\"")),
                 extra: further_fields(raw),
             },
-            _ => Self::Other(Box::new(Kept::new(raw))),
+            _ => Self::Other(Box::new(EchoedBlock::new(raw))),
         }
     }
 }
@@ -224,10 +224,10 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
 }
 
 /// Returns a kept block as a part with this mark.
-pub(super) fn part(state: State, tag: &str, out: &mut Events) -> Result<Option<Part>> {
+pub(super) fn part(state: OpenBlock, tag: &str, out: &mut Events) -> Result<Option<Part>> {
     Ok(match state {
-        State::Thinking(kept) => Some(Part::Thinking(kept.finish(tag, out)?)),
-        State::Other(kept) => Some(Part::Opaque(kept.finish(tag, out)?)),
-        State::Text(_) | State::Tool { .. } => None,
+        OpenBlock::Thinking(kept) => Some(Part::Thinking(kept.finish(tag, out)?)),
+        OpenBlock::Other(kept) => Some(Part::Opaque(kept.finish(tag, out)?)),
+        OpenBlock::Text(_) | OpenBlock::Tool { .. } => None,
     })
 }

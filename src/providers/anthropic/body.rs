@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
-use super::super::fields::Fields;
+use super::super::fields::BodyFields;
 use super::super::hosted::with_hosted;
 use super::super::json::write_text;
 use super::super::media::{Target, check};
@@ -18,7 +18,7 @@ use super::PROVIDER;
 use super::container::container;
 use super::family::Family;
 use super::hosted::own_tools;
-use super::thinking::{Thinking, thinking};
+use super::thinking::{ThinkingFields, thinking};
 use super::wire::{MessagesWire, interrupted_call_warning};
 
 /// The data that a body depends on in addition to the request.
@@ -105,9 +105,9 @@ fn wire(request: &ModelRequest, options: &Options<'_>) -> MessagesWire {
 }
 
 /// The system prompt, with the text that asks for the form of the answer where no field does.
-fn put_system(fields: &mut Fields<'_>, system: &[u8], form: Option<&Form>) -> Result<()> {
+fn put_system(fields: &mut BodyFields<'_>, system: &[u8], form: Option<&AnswerForm>) -> Result<()> {
     match form {
-        Some(Form::Told(text)) => {
+        Some(AnswerForm::Told(text)) => {
             let mut system = system.to_vec();
             add_text(&mut system, text)?;
             fields.raw("system", &system)
@@ -120,9 +120,9 @@ fn put_system(fields: &mut Fields<'_>, system: &[u8], form: Option<&Form>) -> Re
 /// The sampling settings. A model that thinks takes neither temperature nor `top_k`, and `top_p`
 /// only near 1.
 fn put_sampling(
-    fields: &mut Fields<'_>,
+    fields: &mut BodyFields<'_>,
     request: &ModelRequest,
-    thinking: &Thinking,
+    thinking: &ThinkingFields,
     family: Option<&Family>,
 ) -> Result<()> {
     if family.is_some_and(|family| !family.has_sampling) {
@@ -175,7 +175,7 @@ fn tool_choice(request: &ModelRequest, has_hosted_tools: bool) -> Option<Value> 
 }
 
 /// The way to an answer that matches a schema.
-enum Form {
+enum AnswerForm {
     /// By the API, with what it understands of the schema.
     Held(Value),
     /// By words, for a schema that it does not understand, or a model without such answers.
@@ -183,15 +183,15 @@ enum Form {
 }
 
 /// "Any JSON object" has no field and is asked for in words.
-fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
+fn form(request: &ModelRequest, family: Option<&Family>) -> Option<AnswerForm> {
     let schema = match request.response_format.as_ref()? {
-        ResponseFormat::JsonObject => return Some(Form::Told(instruction(&any_object()))),
+        ResponseFormat::JsonObject => return Some(AnswerForm::Told(instruction(&any_object()))),
         ResponseFormat::JsonSchema { schema, .. } => schema,
     };
     let has_schemas = family.is_none_or(|family| family.has_schemas);
     Some(match understood(schema).filter(|_| has_schemas) {
-        Some(schema) => Form::Held(schema),
-        None => Form::Told(instruction(schema)),
+        Some(schema) => AnswerForm::Held(schema),
+        None => AnswerForm::Told(instruction(schema)),
     })
 }
 
@@ -208,13 +208,13 @@ fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
 }
 
 /// Effort and output format.
-fn output_config(effort: Option<String>, form: Option<Form>) -> Option<Value> {
+fn output_config(effort: Option<String>, form: Option<AnswerForm>) -> Option<Value> {
     let mut config = Map::new();
     if let Some(effort) = effort {
         config.insert("effort".to_owned(), effort.into());
     }
 
-    if let Some(Form::Held(schema)) = form {
+    if let Some(AnswerForm::Held(schema)) = form {
         config.insert(
             "format".to_owned(),
             json!({"type": "json_schema", "schema": schema}),

@@ -13,14 +13,14 @@ use super::PROVIDER;
 use super::wire::MessagesWire;
 
 /// An array of content blocks being written.
-pub(super) struct Blocks<'a> {
+pub(super) struct BlockArray<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     /// The offset at which the last block that may have a breakpoint takes further fields.
     pub(super) markable: Option<usize>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> BlockArray<'a> {
     pub(super) fn open(out: &'a mut Vec<u8>) -> Self {
         out.push(b'[');
         Self {
@@ -155,7 +155,7 @@ impl<'a> Blocks<'a> {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write_call_identifier(out, &result.tool_call_id)?;
             out.extend_from_slice(br#","content":"#);
-            let mut blocks = Blocks::open(out);
+            let mut blocks = BlockArray::open(out);
             blocks.media_and_text(&result.content, wire)?;
             if blocks.is_empty() {
                 blocks.text(NO_OUTPUT)?;

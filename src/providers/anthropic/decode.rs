@@ -21,10 +21,10 @@ use super::super::repeated::Repeated;
 use super::super::status;
 use super::super::transformations;
 use super::CONTAINER;
-use super::blocks::{State, Text, may_be_cut_off, part, written_args};
+use super::blocks::{OpenBlock, Text, may_be_cut_off, part, written_args};
 use super::events::{
-    BLOCK_DELTA, Block, BlockDelta, Ending, Event, Message, StopDetails, WireUsage, citation,
-    is_unknown_event, raw_delta,
+    BLOCK_DELTA, BlockDelta, Ending, StopDetails, WireBlock, WireEvent, WireMessage, WireUsage,
+    citation, is_unknown_event, raw_delta,
 };
 
 /// The memory of a delta that is collected as it came, without its text.
@@ -42,7 +42,7 @@ pub(super) struct MessagesDecoder {
     request_id: Option<Arc<str>>,
     message_id: Option<Arc<str>>,
     /// The blocks that have begun and not ended, by index.
-    open: BTreeMap<u32, State>,
+    open: BTreeMap<u32, OpenBlock>,
     /// The lowest index a new block may have.
     next_index: u32,
     /// Calls that the output limit may have cut off, and those after them. Whether it did is known
@@ -86,7 +86,7 @@ impl MessagesDecoder {
         }
     }
 
-    fn start(&mut self, message: &Message<'_>, out: &mut Events) -> Result<()> {
+    fn start(&mut self, message: &WireMessage<'_>, out: &mut Events) -> Result<()> {
         if self.message_id.is_some() {
             return Err(out_of_order("the message began twice"));
         }
@@ -124,22 +124,22 @@ impl MessagesDecoder {
             return Err(out_of_order(format!("block {index} began twice")));
         }
 
-        let block: Block<'_> = serde_json::from_str(raw.get())
+        let block: WireBlock<'_> = serde_json::from_str(raw.get())
             .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
         self.next_index = index.saturating_add(1);
         self.settle_calls(false, out);
         out.collect_block()?;
-        let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
+        let mut state = OpenBlock::new(raw, &block, || format!("call_{message_id}_{index}"));
         match &mut state {
-            State::Text(state) => begin_text(state, block, out)?,
-            State::Thinking(_) => {
+            OpenBlock::Text(state) => begin_text(state, block, out)?,
+            OpenBlock::Thinking(_) => {
                 out.collect_bytes(raw.get().len())?;
                 out.collect_values(raw.get())?;
                 if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
                     out.push(ModelEvent::Thinking(text.0.into_owned()));
                 }
             }
-            State::Tool {
+            OpenBlock::Tool {
                 id,
                 name,
                 input,
@@ -166,7 +166,7 @@ impl MessagesDecoder {
                     name: name.clone(),
                 });
             }
-            State::Other(_) => {
+            OpenBlock::Other(_) => {
                 out.collect_bytes(raw.get().len())?;
                 out.collect_values(raw.get())?;
             }
@@ -177,7 +177,7 @@ impl MessagesDecoder {
     }
 
     /// The open block that a delta is for.
-    fn open_block(&mut self, index: u32) -> Result<&mut State> {
+    fn open_block(&mut self, index: u32) -> Result<&mut OpenBlock> {
         let open = self.open.get_mut(&index);
         open.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
     }
@@ -193,28 +193,28 @@ impl MessagesDecoder {
         }
 
         match (state, delta.signature) {
-            (State::Thinking(kept), Some(text)) => {
+            (OpenBlock::Thinking(kept), Some(text)) => {
                 out.collect_bytes(text.len())?;
                 kept.add_signature(&text);
             }
-            (State::Thinking(kept) | State::Other(kept), _) => {
+            (OpenBlock::Thinking(kept) | OpenBlock::Other(kept), _) => {
                 let delta = raw_delta(data)?;
                 out.collect_bytes(delta.get().len() + RAW_DELTA)?;
                 out.collect_values(delta.get())?;
                 kept.add_raw(delta);
             }
-            (State::Text(state), _) => {
+            (OpenBlock::Text(state), _) => {
                 if let Some(citation) = citation(data)? {
                     collect_citation(state, citation, out)?;
                 }
             }
-            (State::Tool { .. }, _) => {}
+            (OpenBlock::Tool { .. }, _) => {}
         }
 
         Ok(())
     }
 
-    /// Adds the piece that [`State::piece`] found, or a piece that replaces it.
+    /// Adds the piece that [`OpenBlock::piece`] found, or a piece that replaces it.
     fn piece(&mut self, index: u32, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
         let state = self.open_block(index)?;
         if text.is_empty() {
@@ -222,22 +222,22 @@ impl MessagesDecoder {
         }
 
         match state {
-            State::Text(state) => {
+            OpenBlock::Text(state) => {
                 state.has_text = true;
                 out.text(text);
             }
-            State::Tool { json, .. } => {
+            OpenBlock::Tool { json, .. } => {
                 out.collect_bytes(text.len())?;
                 json.push_str(&text);
                 let json = text.into_owned();
                 out.push(ModelEvent::ToolCallDelta { index, json });
             }
-            State::Thinking(kept) => {
+            OpenBlock::Thinking(kept) => {
                 out.collect_bytes(text.len())?;
                 kept.add_thinking(&text);
                 out.push(ModelEvent::Thinking(text.into_owned()));
             }
-            State::Other(_) => {}
+            OpenBlock::Other(_) => {}
         }
 
         Ok(())
@@ -251,11 +251,11 @@ impl MessagesDecoder {
         };
 
         match state {
-            State::Text(text) => out.push(match text.finish(self.tag)? {
+            OpenBlock::Text(text) => out.push(match text.finish(self.tag)? {
                 Some(annotations) => ModelEvent::Part(Part::Annotations(annotations)),
                 None => ModelEvent::PartEnd,
             }),
-            State::Tool {
+            OpenBlock::Tool {
                 id,
                 name,
                 json,
@@ -359,7 +359,7 @@ impl MessagesDecoder {
     }
 
     /// Reads an event. An event of an unknown kind may have any form.
-    fn parse<'a>(&self, data: &'a str) -> Result<Option<Event<'a>>> {
+    fn parse<'a>(&self, data: &'a str) -> Result<Option<WireEvent<'a>>> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),
             Err(_) if is_unknown_event(data) || data.trim() == "[DONE]" => Ok(None),
@@ -437,7 +437,7 @@ impl Decoder for MessagesDecoder {
             return Err(unreadable());
         }
 
-        let message: Message<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
+        let message: WireMessage<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         let ending: Ending<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         self.start(&message, out)?;
         for (index, block) in (0..).zip(message.content.iter().flatten()) {
@@ -459,7 +459,7 @@ impl Decoder for MessagesDecoder {
 }
 
 /// Reads the text and the citations with which a block begins.
-fn begin_text(state: &mut Text, block: Block<'_>, out: &mut Events) -> Result<()> {
+fn begin_text(state: &mut Text, block: WireBlock<'_>, out: &mut Events) -> Result<()> {
     if let Some(text) = block.text.filter(|text| !text.is_empty()) {
         state.has_text = true;
         out.text(text.0);

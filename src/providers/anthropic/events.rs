@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::error::Result;
 use crate::usage::{Usage, UsageDetails};
 
-use super::super::json::{Piece, Str};
+use super::super::json::{RawText, Str};
 use super::super::lenient::{Count, Object};
 
 /// The SSE event and the JSON type of deltas.
@@ -19,24 +19,24 @@ pub(super) const BLOCK_DELTA: &str = "content_block_delta";
 pub(super) struct BlockDelta<'a> {
     pub(super) index: u32,
     #[serde(borrow)]
-    pub(super) delta: Delta<'a>,
+    pub(super) delta: WireDelta<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct WireDelta<'a> {
     #[serde(borrow)]
-    pub(super) text: Option<Piece<'a>>,
+    pub(super) text: Option<RawText<'a>>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Piece<'a>>,
+    pub(super) partial_json: Option<RawText<'a>>,
     #[serde(borrow)]
-    pub(super) thinking: Option<Piece<'a>>,
+    pub(super) thinking: Option<RawText<'a>>,
     #[serde(borrow)]
     pub(super) signature: Option<Str<'a>>,
 }
 
 /// Any event but a delta.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct WireEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Str<'a>,
     pub(super) index: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) message: Option<Message<'a>>,
+    pub(super) message: Option<WireMessage<'a>>,
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -94,7 +94,7 @@ impl StopDetails<'_> {
 
 /// A whole message, or the empty message that `message_start` announces.
 #[derive(Deserialize)]
-pub(super) struct Message<'a> {
+pub(super) struct WireMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Option<Str<'a>>,
     #[serde(borrow)]
@@ -108,7 +108,7 @@ pub(super) struct Message<'a> {
 
 /// The beginning of a block, or a whole one.
 #[derive(Deserialize)]
-pub(super) struct Block<'a> {
+pub(super) struct WireBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Str<'a>,
     #[serde(borrow)]

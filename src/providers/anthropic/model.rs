@@ -13,7 +13,7 @@ use crate::util::Secret;
 
 use super::super::builder::connection_methods;
 use super::super::connection::Connection;
-use super::super::decode::{Framing, Wanted, recorded};
+use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::Encoded;
 use super::super::env;
 use super::super::http::is_path_segment;
@@ -258,7 +258,7 @@ impl Model for Anthropic {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
-            wanted: Wanted::of(&request),
+            event_options: EventOptions::of(&request),
             warnings,
             max_body: MAX_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),

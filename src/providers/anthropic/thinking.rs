@@ -14,7 +14,7 @@ const LEAST_BUDGET: u32 = 1_024;
 
 /// The fields of a request that concern thinking.
 #[derive(Default)]
-pub(super) struct Thinking {
+pub(super) struct ThinkingFields {
     /// The field `thinking`.
     pub(super) field: Option<Value>,
     /// `effort` in the field `output_config`.
@@ -36,7 +36,7 @@ pub(super) fn thinking(
     family: Option<&Family>,
     max_tokens: u32,
     is_forced: bool,
-) -> Result<Thinking> {
+) -> Result<ThinkingFields> {
     if is_forced && family.is_some_and(|family| family.forced_tools == ForcedTools::None) {
         let text = "cannot be forced to call a tool; use `ToolChoice::Auto` and ask for the call \
                     in the prompt";
@@ -53,16 +53,16 @@ pub(super) fn thinking(
             model,
             "does not choose itself how much it thinks; use `ThinkingMode::Budget`",
         )),
-        ThinkingMode::Adaptive if family.is_none() && is_forced => Ok(Thinking::default()),
-        ThinkingMode::Adaptive => Ok(Thinking {
+        ThinkingMode::Adaptive if family.is_none() && is_forced => Ok(ThinkingFields::default()),
+        ThinkingMode::Adaptive => Ok(ThinkingFields {
             field: Some(adaptive(request, family)),
             is_on: true,
-            ..Thinking::default()
+            ..ThinkingFields::default()
         }),
         ThinkingMode::Effort(effort) => {
             check_effort(effort, model, family)?;
             let adapting = family.filter(|family| family.adapts);
-            Ok(Thinking {
+            Ok(ThinkingFields {
                 field: adapting.map(|family| adaptive(request, Some(family))),
                 effort: Some(effort.to_string()),
                 is_on: adapting.is_some(),
@@ -73,7 +73,7 @@ pub(super) fn thinking(
             "takes no thinking budget; use `ThinkingMode::Effort` or `ThinkingMode::Adaptive`",
         )),
         // With a forced tool the API refuses the budget.
-        ThinkingMode::Budget(_) if is_forced => Ok(Thinking::default()),
+        ThinkingMode::Budget(_) if is_forced => Ok(ThinkingFields::default()),
         ThinkingMode::Budget(tokens) => Ok(budget(*tokens, request, family, max_tokens)),
     }
 }
@@ -85,19 +85,19 @@ fn budget(
     request: &ModelRequest,
     family: Option<&Family>,
     max_tokens: u32,
-) -> Thinking {
+) -> ThinkingFields {
     if family.is_some() && is_in_round_without_thinking(request) {
-        return Thinking::default();
+        return ThinkingFields::default();
     }
 
     let field = thinking_budget(tokens, max_tokens).map(|tokens| {
         let field = json!({"type": "enabled", "budget_tokens": tokens});
         with_display(field, request, family)
     });
-    Thinking {
+    ThinkingFields {
         is_on: field.is_some(),
         field,
-        ..Thinking::default()
+        ..ThinkingFields::default()
     }
 }
 
@@ -135,15 +135,15 @@ fn is_in_round_without_thinking(request: &ModelRequest) -> bool {
 }
 
 /// A model that thinks unasked leaves the text of its thoughts out unless it is requested.
-fn unasked(request: &ModelRequest, family: Option<&Family>) -> Thinking {
+fn unasked(request: &ModelRequest, family: Option<&Family>) -> ThinkingFields {
     let family = family.filter(|family| family.thinks_by_default && is_shown(request));
-    Thinking {
+    ThinkingFields {
         field: family.map(|family| adaptive(request, Some(family))),
-        ..Thinking::default()
+        ..ThinkingFields::default()
     }
 }
 
-fn disabled(model: &str, family: Option<&Family>) -> Result<Thinking> {
+fn disabled(model: &str, family: Option<&Family>) -> Result<ThinkingFields> {
     let kind = match family.map_or(Off::Disabled, |family| family.off) {
         Off::Disabled => "disabled",
         Off::BetweenTools => "between_tools",
@@ -153,9 +153,9 @@ fn disabled(model: &str, family: Option<&Family>) -> Result<Thinking> {
             return Err(refused(model, text));
         }
     };
-    Ok(Thinking {
+    Ok(ThinkingFields {
         field: Some(json!({"type": kind})),
-        ..Thinking::default()
+        ..ThinkingFields::default()
     })
 }
 

@@ -22,7 +22,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{Str, write, write_text};
-use super::content::Blocks;
+use super::content::BlockArray;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -98,7 +98,7 @@ impl Wire for MessagesWire {
         let answer = group.first().is_some_and(|message| is_answer(message));
         if answer && place.first {
             out.extend_from_slice(br#"{"role":"user","content":"#);
-            let mut blocks = Blocks::open(out);
+            let mut blocks = BlockArray::open(out);
             blocks.text(NOTHING)?;
             blocks.close();
             out.extend_from_slice(b"},");
@@ -110,7 +110,7 @@ impl Wire for MessagesWire {
             br#"{"role":"user","content":"#
         });
 
-        let mut blocks = Blocks::open(out);
+        let mut blocks = BlockArray::open(out);
         if answer {
             self.answer_blocks(group, place, &mut blocks)?;
         } else {
@@ -162,7 +162,7 @@ impl Wire for MessagesWire {
             return Ok(());
         }
 
-        let mut blocks = Blocks::open(out);
+        let mut blocks = BlockArray::open(out);
         blocks.text(&system.text_of(Stability::Stable))?;
         for message in lifted {
             blocks.text(&message.text())?;
@@ -186,7 +186,7 @@ impl Wire for MessagesWire {
     }
 
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
-        let mut blocks = Blocks::open(out);
+        let mut blocks = BlockArray::open(out);
         for tool in tools {
             blocks.block(true, |out| {
                 out.extend_from_slice(br#"{"name":"#);
@@ -214,7 +214,11 @@ fn is_answer(message: &Message) -> bool {
     message.role() == Role::Assistant
 }
 
-fn user_blocks(group: &[Arc<Message>], wire: &MessagesWire, blocks: &mut Blocks<'_>) -> Result<()> {
+fn user_blocks(
+    group: &[Arc<Message>],
+    wire: &MessagesWire,
+    blocks: &mut BlockArray<'_>,
+) -> Result<()> {
     for result in group.iter().filter_map(|message| message.as_tool_result()) {
         blocks.tool_result(result, wire)?;
     }
@@ -238,7 +242,7 @@ impl MessagesWire {
         &self,
         group: &[Arc<Message>],
         place: Place<'_>,
-        blocks: &mut Blocks<'_>,
+        blocks: &mut BlockArray<'_>,
     ) -> Result<()> {
         let open_calls = self.interrupted_calls(group, place.after);
         let parts: Vec<&Part> = group

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Part, Role, shared_prefix};
 use crate::model::{ModelRequest, Stability};
 
-use super::super::fields::Fields;
+use super::super::fields::BodyFields;
 use super::super::json::insert;
 use super::history::{History, Reasoning, calls};
 use super::section_cache::SectionCache;
@@ -22,7 +22,7 @@ use super::wire::{Place, Sections, Wire};
 
 /// The last group of a request, which may change its form once others follow.
 #[derive(Clone, Default)]
-struct Last {
+struct LastGroup {
     group: Vec<Arc<Message>>,
     /// The offsets of its end and of its breakpoint, counted from the first message.
     end: usize,
@@ -50,7 +50,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     wire: &W,
     request: &ModelRequest,
     extra: &Map<String, Value>,
-    write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
+    write: impl for<'a> FnOnce(&mut BodyFields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<Encoded> {
     let of_run = request.provider_cache();
     // A request that is counted continues the last body, as the next request of the run will.
@@ -64,7 +64,7 @@ pub(in crate::providers) fn encode<W: Wire>(
 
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections.update(wire, request, lifted)?;
-    let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
+    let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
     let mut head = fields.finish()?;
     if extra.contains_key(W::LIST) {
@@ -87,7 +87,7 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
-    let warning = cache.unbind(messages, tail.is_some());
+    let warning = cache.omit_bound_reasoning(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
     request.provider_cache().put(cache);
@@ -103,9 +103,9 @@ fn lifted(request: &ModelRequest) -> usize {
 }
 
 /// A body that its request shares with the cache.
-struct Sent(Arc<Vec<u8>>);
+struct SentBody(Arc<Vec<u8>>);
 
-impl AsRef<[u8]> for Sent {
+impl AsRef<[u8]> for SentBody {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -123,10 +123,10 @@ struct Cache<W> {
     /// make the list shared, and the run's next push would copy it.
     messages: Vec<Arc<Message>>,
     /// The ends of those groups.
-    ends: Vec<End>,
+    ends: Vec<GroupEnd>,
     /// The ids of the calls in `messages`, if there are any.
     ids: Option<Arc<HashSet<Arc<str>>>>,
-    last: Last,
+    last: LastGroup,
     /// The offset of the breakpoint of the request before the last, which stays for one request: a
     /// server that looks for the stored prefix only near a breakpoint finds it there.
     former_breakpoint: Option<usize>,
@@ -134,13 +134,13 @@ struct Cache<W> {
     /// stays there, and is sent again only after it has changed.
     tail: Option<(Arc<str>, usize)>,
     /// The messages before this number are to be sent without reasoning.
-    no_reasoning: Arc<AtomicUsize>,
-    /// The value of `no_reasoning` with which the groups were written.
-    applied: usize,
+    reasoning_start: Arc<AtomicUsize>,
+    /// The value of `reasoning_start` with which the groups were written.
+    applied_reasoning_start: usize,
 }
 
 #[derive(Clone, Copy, Default)]
-struct End {
+struct GroupEnd {
     message: usize,
     /// The offset, counted from the first message.
     byte: usize,
@@ -156,19 +156,19 @@ impl<W: Wire> Cache<W> {
             messages: Vec::new(),
             ends: Vec::new(),
             ids: None,
-            last: Last::default(),
+            last: LastGroup::default(),
             former_breakpoint: None,
             tail: None,
-            no_reasoning: Arc::default(),
-            applied: 0,
+            reasoning_start: Arc::default(),
+            applied_reasoning_start: 0,
         }
     }
 
     /// Returns a copy that leaves the run's cache as it is.
     fn detached(&self) -> Self {
-        let no_reasoning = self.no_reasoning.load(Ordering::Relaxed);
+        let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
         Self {
-            no_reasoning: Arc::new(AtomicUsize::new(no_reasoning)),
+            reasoning_start: Arc::new(AtomicUsize::new(reasoning_start)),
             ..self.clone()
         }
     }
@@ -189,7 +189,7 @@ impl<W: Wire> Cache<W> {
                 last: last_calls.map(|call| call.id.clone()).collect(),
             },
             reasoning: Reasoning {
-                no_reasoning: self.no_reasoning.clone(),
+                reasoning_start: self.reasoning_start.clone(),
                 messages: messages.len(),
             },
             warning,
@@ -201,7 +201,11 @@ impl<W: Wire> Cache<W> {
     ///
     /// In the first request of a run with a tail, the tails of earlier runs are missing. Without
     /// one, nothing is known to have changed.
-    fn unbind(&mut self, messages: &[Arc<Message>], has_tail: bool) -> Option<String> {
+    fn omit_bound_reasoning(
+        &mut self,
+        messages: &[Arc<Message>],
+        has_tail: bool,
+    ) -> Option<String> {
         let has_new_sections = self.sections.take_changes();
         if !self.wire.binds_reasoning() {
             return None;
@@ -217,7 +221,9 @@ impl<W: Wire> Cache<W> {
             (common < former_len).then_some(common)
         };
 
-        let start = first_changed?.max(self.applied).min(messages.len());
+        let start = first_changed?
+            .max(self.applied_reasoning_start)
+            .min(messages.len());
         let has_reasoning = |message: &Arc<Message>| {
             let mut parts = message.content().parts().iter();
             parts.any(|part| matches!(part, Part::Thinking(_)))
@@ -226,7 +232,7 @@ impl<W: Wire> Cache<W> {
             return None;
         }
 
-        self.no_reasoning
+        self.reasoning_start
             .fetch_max(messages.len(), Ordering::Relaxed);
         Some(
             "thinking of earlier answers was left out: the conversation in front of it changed, and \
@@ -254,7 +260,7 @@ impl<W: Wire> Cache<W> {
         tail: Option<&str>,
     ) -> Result<Bytes> {
         self.keep_common(messages);
-        self.apply_no_reasoning(messages.len());
+        self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
         loop {
             let group = self.group(messages, begin);
@@ -270,7 +276,7 @@ impl<W: Wire> Cache<W> {
             }
 
             let is_last = group.end == messages.len();
-            let has_reasoning = begin >= self.applied;
+            let has_reasoning = begin >= self.applied_reasoning_start;
             let first = begin == 0;
             begin = group.end;
             let (before, after) = (&messages[..group.start], &messages[group.end..]);
@@ -305,19 +311,19 @@ impl<W: Wire> Cache<W> {
     }
 
     /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
-    fn apply_no_reasoning(&mut self, message_count: usize) {
+    fn apply_reasoning_start(&mut self, message_count: usize) {
         // After a compaction the numbers mean other messages.
-        self.applied = self.applied.min(message_count);
+        self.applied_reasoning_start = self.applied_reasoning_start.min(message_count);
         let former = self
-            .no_reasoning
+            .reasoning_start
             .fetch_min(message_count, Ordering::Relaxed);
         let number = former.min(message_count);
-        if number > self.applied {
-            self.applied = number;
+        if number > self.applied_reasoning_start {
+            self.applied_reasoning_start = number;
             self.messages.clear();
             self.ends.clear();
             self.ids = None;
-            self.last = Last::default();
+            self.last = LastGroup::default();
             self.former_breakpoint = None;
             self.tail = None;
         }
@@ -391,7 +397,7 @@ impl<W: Wire> Cache<W> {
             Arc::make_mut(ids).insert(call.id.clone());
         }
         self.messages.extend_from_slice(group);
-        self.ends.push(End {
+        self.ends.push(GroupEnd {
             message: self.messages.len(),
             byte: end - self.start,
         });
@@ -408,7 +414,7 @@ impl<W: Wire> Cache<W> {
         if let Some(offset) = breakpoint {
             insert(&mut body, offset, W::BREAKPOINT);
         }
-        self.last = Last {
+        self.last = LastGroup {
             group: group.to_vec(),
             end: body.len() - self.start,
             breakpoint: breakpoint.map(|offset| offset - self.start),
@@ -416,7 +422,7 @@ impl<W: Wire> Cache<W> {
         };
         body.extend_from_slice(b"]}");
         self.sent = Arc::new(body);
-        Bytes::from_owner(Sent(self.sent.clone()))
+        Bytes::from_owner(SentBody(self.sent.clone()))
     }
 
     /// Returns `true` if this is the former last group, in the form that it has when others follow
@@ -442,7 +448,7 @@ impl<W: Wire> Cache<W> {
             && !is_whole(end.message)
         {
             self.ends.pop();
-            self.last = Last::default();
+            self.last = LastGroup::default();
         }
 
         // The group after the last one may have become longer.
@@ -453,7 +459,7 @@ impl<W: Wire> Cache<W> {
                 .depends_on_next(&self.messages[start..end.message])
         {
             self.ends.pop();
-            self.last = Last::default();
+            self.last = LastGroup::default();
         }
 
         let end = self.ends.last().copied().unwrap_or_default();

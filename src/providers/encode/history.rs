@@ -35,8 +35,8 @@ pub(super) fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall
 /// The reasoning in a request that was sent.
 #[derive(Clone, Debug)]
 pub(in crate::providers) struct Reasoning {
-    /// The number that [`Cache::no_reasoning`] has.
-    pub(super) no_reasoning: Arc<AtomicUsize>,
+    /// The number that [`Cache::reasoning_start`] has.
+    pub(super) reasoning_start: Arc<AtomicUsize>,
     /// The number of the request's messages, without the lifted ones.
     pub(super) messages: usize,
 }
@@ -44,7 +44,7 @@ pub(in crate::providers) struct Reasoning {
 impl Reasoning {
     /// Leaves the reasoning of the request's messages out of the later requests of the run.
     pub(in crate::providers) fn leave_out(&self) {
-        self.no_reasoning
+        self.reasoning_start
             .fetch_max(self.messages, Ordering::Relaxed);
     }
 }

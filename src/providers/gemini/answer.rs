@@ -25,7 +25,7 @@ pub(super) fn write_answer(
         .iter()
         .flat_map(|message| message.content().parts())
         .collect();
-    let mut answer = Answer {
+    let mut answer = AnswerWriter {
         wire,
         has_reasoning,
         has_call: false,
@@ -49,14 +49,14 @@ pub(super) fn write_answer(
     Ok(())
 }
 
-struct Answer<'a> {
+struct AnswerWriter<'a> {
     wire: &'a ContentWire,
     has_reasoning: bool,
     /// True if a call of the answer is written.
     has_call: bool,
 }
 
-impl Answer<'_> {
+impl AnswerWriter<'_> {
     fn is_own(&self, block: &ProviderBlock) -> bool {
         block.provider.as_deref() == Some(self.wire.backend.tag())
     }

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
-use super::super::fields::Fields;
-use super::super::gemini_family::{Family, Thinking};
+use super::super::fields::BodyFields;
+use super::super::gemini_family::{Family, ThinkingControl};
 use super::super::hosted::with_hosted;
 use super::super::schema::gemini::declared;
 use super::super::schema::{any_object, instruction};
@@ -61,14 +61,14 @@ pub(super) fn body(
         backend: options.backend,
         is_modern: family.is_modern,
         takes_images: options.takes_images,
-        thinks: family.thinking != Thinking::None,
+        thinks: family.thinking != ThinkingControl::None,
     };
 
     let mut extra = request.extra.clone();
     let form = form(request, &tools, family);
     let (config, mut warnings) = generation_config(request, options, &form, &mut extra)?;
     let encoded = encode(&wire, request, &extra, |fields, sections| {
-        if let Form::Instruction(text) = &form {
+        if let AnswerForm::Instruction(text) = &form {
             fields.raw("systemInstruction", &with_text(sections.system, text)?)?;
         } else if !sections.system.is_empty() {
             fields.raw("systemInstruction", sections.system)?;
@@ -110,7 +110,7 @@ fn put_tool_config(
     request: &ModelRequest,
     tools: &Tools,
     options: &Options<'_>,
-    fields: &mut Fields<'_>,
+    fields: &mut BodyFields<'_>,
 ) -> Result<()> {
     let mut config = Map::new();
     // The API refuses a choice without functions.
@@ -139,7 +139,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 }
 
 /// The way in which the form of the answer is set.
-enum Form<'a> {
+enum AnswerForm<'a> {
     Free,
     /// Any JSON.
     Json,
@@ -148,15 +148,19 @@ enum Form<'a> {
     Instruction(String),
 }
 
-fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a> {
+fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> AnswerForm<'a> {
     let has_tools = tools.has_functions || tools.has_hosted;
     let is_combined = family.is_modern || !has_tools;
     match &request.response_format {
-        None => Form::Free,
-        Some(ResponseFormat::JsonObject) if is_combined => Form::Json,
-        Some(ResponseFormat::JsonObject) => Form::Instruction(instruction(&any_object())),
-        Some(ResponseFormat::JsonSchema { schema, .. }) if is_combined => Form::Schema(schema),
-        Some(ResponseFormat::JsonSchema { schema, .. }) => Form::Instruction(instruction(schema)),
+        None => AnswerForm::Free,
+        Some(ResponseFormat::JsonObject) if is_combined => AnswerForm::Json,
+        Some(ResponseFormat::JsonObject) => AnswerForm::Instruction(instruction(&any_object())),
+        Some(ResponseFormat::JsonSchema { schema, .. }) if is_combined => {
+            AnswerForm::Schema(schema)
+        }
+        Some(ResponseFormat::JsonSchema { schema, .. }) => {
+            AnswerForm::Instruction(instruction(schema))
+        }
     }
 }
 
@@ -165,16 +169,16 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a
 fn generation_config(
     request: &ModelRequest,
     options: &Options<'_>,
-    form: &Form<'_>,
+    form: &AnswerForm<'_>,
     extra: &mut Map<String, Value>,
 ) -> Result<(Map<String, Value>, Vec<String>)> {
     let settings = &request.settings;
     let (thinking, warning) = thinking_config(request, options.model, options.family.thinking)?;
     let stop = (!request.stop.is_empty()).then(|| json!(&*request.stop));
     let (mime_type, schema) = match form {
-        Form::Free | Form::Instruction(_) => (None, None),
-        Form::Json => (Some("application/json"), None),
-        Form::Schema(schema) => (Some("application/json"), Some(declared(schema))),
+        AnswerForm::Free | AnswerForm::Instruction(_) => (None, None),
+        AnswerForm::Json => (Some("application/json"), None),
+        AnswerForm::Schema(schema) => (Some("application/json"), Some(declared(schema))),
     };
 
     let mut config = Map::new();

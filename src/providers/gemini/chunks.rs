@@ -15,9 +15,9 @@ pub(super) const PROVIDER: &str = "gemini";
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Chunk<'a> {
+pub(super) struct WireChunk<'a> {
     #[serde(borrow)]
-    pub(super) candidates: List<Candidate<'a>>,
+    pub(super) candidates: List<WireCandidate<'a>>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Object<Feedback<'a>>,
     pub(super) usage_metadata: Object<WireUsage>,
@@ -39,10 +39,10 @@ pub(super) struct Feedback<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
+pub(super) struct WireCandidate<'a> {
     pub(super) index: Count,
     #[serde(borrow)]
-    pub(super) content: Object<Content<'a>>,
+    pub(super) content: Object<WireContent<'a>>,
     #[serde(borrow)]
     pub(super) grounding_metadata: Object<Grounding<'a>>,
     #[serde(borrow)]
@@ -53,7 +53,7 @@ pub(super) struct Candidate<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Content<'a> {
+pub(super) struct WireContent<'a> {
     #[serde(borrow)]
     pub(super) parts: List<WirePart<'a>>,
 }

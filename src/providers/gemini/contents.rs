@@ -23,7 +23,7 @@ use super::super::json::{write, write_text};
 use super::super::schema::gemini::declared;
 use super::answer::write_answer;
 use super::chunks::PROVIDER;
-use super::pieces::Piece;
+use super::pieces::ContentPiece;
 
 /// The text of a content of which nothing can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
@@ -182,7 +182,7 @@ impl ContentWire {
                     let text = system.content.text();
                     if !text.is_empty() {
                         let text = format!("<system>\n{text}\n</system>");
-                        pieces.push(Piece::Text(text.into()));
+                        pieces.push(ContentPiece::Text(text.into()));
                     }
                 }
                 Message::Assistant(_) | Message::Tool(_) => {}
@@ -205,13 +205,13 @@ impl ContentWire {
         &self,
         result: &'a ToolResult,
         parts: &mut Items<'_>,
-        behind: &mut Vec<Piece<'a>>,
+        behind: &mut Vec<ContentPiece<'a>>,
     ) -> Result<()> {
         let mut texts = Vec::new();
         let mut media = Vec::new();
         for piece in self.pieces(&result.content) {
             match piece {
-                Piece::Text(text) => texts.push(text),
+                ContentPiece::Text(text) => texts.push(text),
                 piece if self.is_modern && piece.is_for_results() => media.push(piece),
                 piece => behind.push(piece),
             }

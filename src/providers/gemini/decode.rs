@@ -15,11 +15,11 @@ use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
-use super::super::lenient::{List, says_nothing};
+use super::super::lenient::{List, is_empty_value};
 use super::super::repeated::{Repeated, string};
 use super::super::status;
-use super::chunks::{Candidate, Chunk, PROVIDER};
-use super::parts::Parts;
+use super::chunks::{PROVIDER, WireCandidate, WireChunk};
+use super::parts::AnswerParts;
 use super::raw_parts::RawParts;
 use super::usage;
 
@@ -30,7 +30,7 @@ use super::usage;
 pub(super) struct ChunkDecoder {
     request_id: Option<Arc<str>>,
     secrets: Secrets,
-    parts: Parts,
+    parts: AnswerParts,
     has_started: bool,
     usage: Usage,
     /// The number of searches so far, which is not part of the usage on the wire.
@@ -53,7 +53,7 @@ impl ChunkDecoder {
         Self {
             request_id,
             secrets,
-            parts: Parts::new(tag, history),
+            parts: AnswerParts::new(tag, history),
             has_started: false,
             usage: Usage::default(),
             search_count: 0,
@@ -64,7 +64,7 @@ impl ChunkDecoder {
     }
 
     /// Learns the text around the text and the usage of the only chunk in `data`.
-    fn learn(&mut self, chunk: &Chunk<'_>, data: &str) {
+    fn learn(&mut self, chunk: &WireChunk<'_>, data: &str) {
         // Only a frame that can be learned from is read again.
         if chunk.usage_metadata.0.is_some()
             && let Some(text) = plain_text(chunk)
@@ -76,7 +76,7 @@ impl ChunkDecoder {
 
     fn chunk(
         &mut self,
-        chunk: Chunk<'_>,
+        chunk: WireChunk<'_>,
         raw_parts: &mut RawParts<'_>,
         out: &mut Events,
     ) -> Result<()> {
@@ -84,7 +84,7 @@ impl ChunkDecoder {
             self.set_usage(Some(usage.into()));
         }
 
-        if chunk.error.is_some_and(|error| !says_nothing(error)) {
+        if chunk.error.is_some_and(|error| !is_empty_value(error)) {
             self.report_usage(out);
             return Err(status::from_event(raw_parts.frame(), &self.secrets));
         }
@@ -140,7 +140,7 @@ impl ChunkDecoder {
 
     fn candidate(
         &mut self,
-        candidate: Candidate<'_>,
+        candidate: WireCandidate<'_>,
         raw_parts: &mut RawParts<'_>,
         out: &mut Events,
     ) -> Result<()> {
@@ -188,7 +188,7 @@ impl ChunkDecoder {
 }
 
 /// The text of a chunk that holds nothing else but usage.
-fn plain_text<'a>(chunk: &'a Chunk<'_>) -> Option<&'a str> {
+fn plain_text<'a>(chunk: &'a WireChunk<'_>) -> Option<&'a str> {
     let [candidate] = &chunk.candidates.0[..] else {
         return None;
     };
@@ -239,7 +239,7 @@ impl Decoder for ChunkDecoder {
         }
 
         // Errors may come in an array.
-        let chunks: List<Chunk<'_>> =
+        let chunks: List<WireChunk<'_>> =
             serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
         if let [chunk] = &chunks.0[..] {
             self.learn(chunk, data);

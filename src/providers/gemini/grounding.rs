@@ -14,7 +14,7 @@ use super::super::lenient::{Count, List, Object, Text};
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Grounding<'a> {
     #[serde(borrow)]
-    grounding_chunks: List<Source<'a>>,
+    grounding_chunks: List<GroundingChunk<'a>>,
     #[serde(borrow)]
     grounding_supports: List<Support<'a>>,
     web_search_queries: List<IgnoredAny>,
@@ -22,7 +22,7 @@ pub(super) struct Grounding<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Source<'a> {
+struct GroundingChunk<'a> {
     #[serde(borrow)]
     web: Object<Web<'a>>,
 }
@@ -64,7 +64,7 @@ impl Grounding<'_> {
             .grounding_chunks
             .0
             .iter()
-            .map(Source::citation)
+            .map(GroundingChunk::citation)
             .collect();
         if self.grounding_supports.0.is_empty() {
             return sources.into_iter().flatten().collect();
@@ -86,7 +86,7 @@ impl Grounding<'_> {
     }
 }
 
-impl Source<'_> {
+impl GroundingChunk<'_> {
     fn citation(&self) -> Option<Citation> {
         let web = self.web.0.as_ref().filter(|web| !web.uri.is_empty())?;
         Some(Citation::new(&*web.uri.0).with_title(&*web.title.0))

@@ -13,7 +13,7 @@ use crate::util::Secret;
 
 use super::super::builder::connection_methods;
 use super::super::connection::Connection;
-use super::super::decode::{Framing, Wanted};
+use super::super::decode::{EventOptions, Framing};
 use super::super::encode::Encoded;
 use super::super::env;
 use super::super::gemini_family::family;
@@ -254,7 +254,7 @@ impl Model for Gemini {
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
-        let outputs = Wanted::of(&request);
+        let event_options = EventOptions::of(&request);
         drop(request);
         let tag: Arc<str> = self.backend.tag().into();
         Box::pin(async move {
@@ -268,7 +268,7 @@ impl Model for Gemini {
                 endpoint: &endpoint,
                 body,
                 framing: Framing::Sse,
-                wanted: outputs,
+                event_options,
                 warnings,
                 max_body: MAX_BODY,
                 remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),

@@ -12,8 +12,8 @@ use crate::model::ModelEvent;
 
 use super::super::encode::History;
 use super::super::events::Events;
-use super::super::json::acceptable;
-use super::super::lenient::says_nothing;
+use super::super::json::replace_refused;
+use super::super::lenient::is_empty_value;
 use super::super::whole_calls::WholeCalls;
 use super::chunks::{FunctionCall, WirePart};
 use super::raw_parts::RawParts;
@@ -26,11 +26,11 @@ use super::raw_parts::RawParts;
 ///
 /// The sources of the last text may arrive after the parts that follow it. These parts are buffered
 /// until the next text begins or the answer ends, so that the sources directly follow their text.
-pub(super) struct Parts {
+pub(super) struct AnswerParts {
     /// Marks the blocks that only the backend of this answer accepts.
     tag: Arc<str>,
     calls: WholeCalls,
-    open: Open,
+    open: OpenPart,
     /// The text behind which events are held back.
     ended_text: Option<EndedText>,
     /// The sources of the text that is open, or of the next one. Without a next one, they are those
@@ -40,7 +40,7 @@ pub(super) struct Parts {
 
 /// The part that the next increment may belong to.
 #[derive(Default)]
-enum Open {
+enum OpenPart {
     #[default]
     Nothing,
     Text,
@@ -60,7 +60,7 @@ struct EndedText {
 /// The fields of a part that its provider requires back.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields<'a> {
+struct PartFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,12 +69,12 @@ struct Fields<'a> {
     thought_signature: &'a str,
 }
 
-impl Parts {
+impl AnswerParts {
     pub(super) fn new(tag: Arc<str>, history: History) -> Self {
         Self {
             tag,
             calls: WholeCalls::new(history),
-            open: Open::default(),
+            open: OpenPart::default(),
             ended_text: None,
             citations: Vec::new(),
         }
@@ -117,7 +117,7 @@ impl Parts {
                 self.push_text(text.0, signature, out)
             }
             (None, text) => match raw_parts.current()? {
-                Some(raw) if text.is_some() || !says_nothing(raw) => self.opaque(raw, out),
+                Some(raw) if text.is_some() || !is_empty_value(raw) => self.opaque(raw, out),
                 _ => Ok(()),
             },
         }
@@ -136,10 +136,10 @@ impl Parts {
     /// Ends the open part. The sources of a text may arrive later.
     fn end(&mut self, out: &mut Events) -> Result<()> {
         let signature = match std::mem::take(&mut self.open) {
-            Open::Nothing => return Ok(()),
-            Open::Thoughts(text) => return self.end_thoughts(&text, "", out),
-            Open::Text => String::new(),
-            Open::SignedText(signature) => signature,
+            OpenPart::Nothing => return Ok(()),
+            OpenPart::Thoughts(text) => return self.end_thoughts(&text, "", out),
+            OpenPart::Text => String::new(),
+            OpenPart::SignedText(signature) => signature,
         };
         self.ended_text = Some(EndedText {
             signature,
@@ -160,14 +160,14 @@ impl Parts {
             return Ok(());
         }
 
-        let is_behind_text = matches!(self.open, Open::Text);
+        let is_behind_text = matches!(self.open, OpenPart::Text);
         if !is_behind_text {
             self.end(out)?;
             self.annotate(out)?;
         }
 
         if signature.is_empty() {
-            self.open = Open::Text;
+            self.open = OpenPart::Text;
         } else {
             // The sources so far belong to this text, the last one.
             if is_behind_text {
@@ -175,7 +175,7 @@ impl Parts {
             }
 
             out.collect_bytes(signature.len())?;
-            self.open = Open::SignedText(signature.to_owned());
+            self.open = OpenPart::SignedText(signature.to_owned());
         }
 
         out.text(text);
@@ -218,7 +218,7 @@ impl Parts {
         }
 
         let mut thoughts = match std::mem::take(&mut self.open) {
-            Open::Thoughts(thoughts) => thoughts,
+            OpenPart::Thoughts(thoughts) => thoughts,
             open => {
                 self.open = open;
                 self.end(out)?;
@@ -236,12 +236,12 @@ impl Parts {
             return self.end_thoughts(&thoughts, signature, out);
         }
 
-        self.open = Open::Thoughts(thoughts);
+        self.open = OpenPart::Thoughts(thoughts);
         Ok(())
     }
 
     fn end_thoughts(&self, text: &str, signature: &str, out: &mut Events) -> Result<()> {
-        let block = self.block(&Fields {
+        let block = self.block(&PartFields {
             text: Some(text),
             thought: Some(true),
             thought_signature: signature,
@@ -262,7 +262,7 @@ impl Parts {
         self.end(out)?;
         let args = match call.args.map(RawValue::get) {
             None | Some("null") => "{}".into(),
-            Some(args) => acceptable(args),
+            Some(args) => replace_refused(args),
         };
 
         out.collect_bytes(signature.len())?;
@@ -282,13 +282,13 @@ impl Parts {
     }
 
     fn signature(&self, signature: &str) -> Result<ProviderBlock> {
-        self.block(&Fields {
+        self.block(&PartFields {
             thought_signature: signature,
-            ..Fields::default()
+            ..PartFields::default()
         })
     }
 
-    fn block(&self, fields: &Fields<'_>) -> Result<ProviderBlock> {
+    fn block(&self, fields: &PartFields<'_>) -> Result<ProviderBlock> {
         Ok(ProviderBlock::new(self.tag.clone(), to_raw_value(fields)?))
     }
 }

@@ -35,7 +35,7 @@ const RESULT_TYPES: &[&str] = &[
 ];
 
 /// A piece of content.
-pub(super) enum Piece<'a> {
+pub(super) enum ContentPiece<'a> {
     Text(Cow<'a, str>),
     /// Media, with the type to use if the media have none.
     Media(&'a Media, &'static str),
@@ -45,21 +45,20 @@ pub(super) enum Piece<'a> {
 
 impl ContentWire {
     /// Returns the pieces of `content`.
-    pub(super) fn pieces<'a>(&self, content: &'a Content) -> Vec<Piece<'a>> {
+    pub(super) fn pieces<'a>(&self, content: &'a Content) -> Vec<ContentPiece<'a>> {
         let parts = content.parts().iter();
         let pieces = parts.filter_map(|part| match part {
             Part::Text(text) if text.is_empty() => None,
-            Part::Text(text) => Some(Piece::Text(text.into())),
+            Part::Text(text) => Some(ContentPiece::Text(text.into())),
             Part::Opaque(block) if block.provider.as_deref() == Some(self.backend.tag()) => {
-                Some(Piece::Own(&block.raw))
+                Some(ContentPiece::Own(&block.raw))
             }
             part => {
                 let is_sent = self.backend.takes(part) && !is_left_out(part, self.takes_images);
                 match media_of(part).filter(|_| is_sent) {
-                    Some((media, kind)) => Some(Piece::Media(media, kind)),
-                    None => {
-                        placeholder(part, self.takes_images).map(|text| Piece::Text(text.into()))
-                    }
+                    Some((media, kind)) => Some(ContentPiece::Media(media, kind)),
+                    None => placeholder(part, self.takes_images)
+                        .map(|text| ContentPiece::Text(text.into())),
                 }
             }
         });
@@ -108,10 +107,10 @@ fn media_of(part: &Part) -> Option<(&Media, &'static str)> {
     }
 }
 
-impl Piece<'_> {
+impl ContentPiece<'_> {
     /// Returns `true` for media that may be part of a result.
     pub(super) fn is_for_results(&self) -> bool {
-        let Piece::Media(media, default_type) = self else {
+        let ContentPiece::Media(media, default_type) = self else {
             return false;
         };
         let is_data = matches!(media.source, MediaSource::Base64(_));
@@ -121,17 +120,19 @@ impl Piece<'_> {
     /// Writes the piece as a part.
     pub(super) fn write(&self, backend: Backend, items: &mut Items<'_>) -> Result<()> {
         items.item(|out| match self {
-            Piece::Text(text) => {
+            ContentPiece::Text(text) => {
                 out.extend_from_slice(b"{\"text\":");
                 write_text(out, text)?;
                 out.push(b'}');
                 Ok(())
             }
-            Piece::Own(raw) => {
+            ContentPiece::Own(raw) => {
                 out.extend_from_slice(raw.get().as_bytes());
                 Ok(())
             }
-            Piece::Media(media, default_type) => write_media(media, default_type, backend, out),
+            ContentPiece::Media(media, default_type) => {
+                write_media(media, default_type, backend, out)
+            }
         })
     }
 }

@@ -18,22 +18,22 @@ pub(super) struct RawParts<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Chunk<'a> {
+struct RawChunk<'a> {
     #[serde(borrow)]
-    candidates: List<Candidate<'a>>,
+    candidates: List<RawCandidate<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Candidate<'a> {
+struct RawCandidate<'a> {
     index: Count,
     #[serde(borrow)]
-    content: Object<Content<'a>>,
+    content: Object<RawContent<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Content<'a> {
+struct RawContent<'a> {
     #[serde(borrow)]
     parts: List<RawPart<'a>>,
 }
@@ -79,7 +79,7 @@ impl<'a> RawParts<'a> {
 }
 
 fn read(frame: &str) -> serde_json::Result<Vec<&RawValue>> {
-    let chunks: List<Chunk<'_>> = serde_json::from_str(frame)?;
+    let chunks: List<RawChunk<'_>> = serde_json::from_str(frame)?;
     let candidates = chunks.0.into_iter().flat_map(|chunk| chunk.candidates.0);
     let first_candidates = candidates.filter(|candidate| candidate.index.get() == 0);
     let contents = first_candidates.filter_map(|candidate| candidate.content.0);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::super::gemini_family::Thinking;
+use super::super::gemini_family::ThinkingControl;
 
 /// The efforts of models with budgets.
 const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24_576)];
@@ -25,20 +25,20 @@ const AUTOMATIC: i64 = -1;
 pub(super) fn thinking_config(
     request: &ModelRequest,
     model: &str,
-    thinking: Thinking,
+    thinking: ThinkingControl,
 ) -> Result<(Option<Value>, Option<String>)> {
     let mut config = Map::new();
     let mut warning = None;
     let mode = request.settings.thinking.as_ref();
     match (thinking, mode) {
-        (Thinking::None, None | Some(ThinkingMode::Disabled)) => return Ok((None, None)),
-        (Thinking::None, Some(_)) => {
+        (ThinkingControl::None, None | Some(ThinkingMode::Disabled)) => return Ok((None, None)),
+        (ThinkingControl::None, Some(_)) => {
             return refusal(format!(
                 "the model {model} does not think; remove ModelSettings::thinking"
             ));
         }
         (_, None) => {}
-        (Thinking::Budget { is_always_on }, Some(mode)) => {
+        (ThinkingControl::Budget { is_always_on }, Some(mode)) => {
             let mut budget = budget(model, mode)?;
             if is_always_on && budget == 0 {
                 budget = LOWEST;
@@ -48,7 +48,7 @@ pub(super) fn thinking_config(
             }
             config.insert("thinkingBudget".to_owned(), budget.into());
         }
-        (Thinking::Levels(levels), Some(mode)) => {
+        (ThinkingControl::Levels(levels), Some(mode)) => {
             if let Some(level) = level(model, mode, levels)? {
                 config.insert("thinkingLevel".to_owned(), level.to_uppercase().into());
                 let is_less = mode == &ThinkingMode::Disabled && level != "minimal";

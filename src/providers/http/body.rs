@@ -15,17 +15,17 @@ use crate::util::time::later;
 use super::failure;
 use super::secrets::Secrets;
 
-/// Bytes as they come.
+/// The bytes of a body as they arrive.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
 /// The timer of a request and of the body of its answer.
 pub(super) type IdleTimer = Pin<Box<Sleep>>;
 
 pin_project! {
-    /// A body that fails when nothing arrives for longer than its idle timeout.
+    /// A body that fails if no byte arrives for longer than its idle timeout.
     ///
-    /// Any byte counts, comments and pings too. The timer is set again only when it fires, because
-    /// most bodies end long before.
+    /// Bytes of comments and pings count. The timer is set again only when it fires, because most
+    /// bodies end long before.
     pub(crate) struct Body<S> {
         #[pin]
         inner: S,
@@ -40,7 +40,7 @@ pin_project! {
 }
 
 impl<S> Body<S> {
-    /// `timer` fires at the end of the idle timeout or before.
+    /// Creates a body. `timer` fires at the end of the idle timeout or before.
     pub(super) fn new(inner: S, timer: IdleTimer, idle: Duration, secrets: Secrets) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! A server, and how it is asked.
+//! The endpoint of a provider, and its requests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,8 +39,8 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// A server's address, headers and timeouts.
 ///
-/// Mistakes in the address or a header are kept and reported by the first request, so that
-/// builders need not return a `Result`.
+/// A mistake in the address or a header is an error of the first request, so that builders need not
+/// return a `Result`.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(super) provider: Arc<str>,
@@ -55,13 +55,13 @@ pub(crate) struct Endpoint {
     url: Arc<OnceLock<Result<Url, String>>>,
 }
 
-/// Addresses that have answered since their last broken connection: there can be a pooled
-/// connection only to such an address. The process has one set, because it has one pool.
+/// The addresses that have answered since their last broken connection. Only these can have a
+/// pooled connection. The process has one set, because it has one pool.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
 /// The maximum number of remembered addresses, because a program may use new addresses without end.
 /// A request to a forgotten address is not retried at once when its pooled connection is broken.
-const MOST_ANSWERED: usize = 256;
+const MAX_ANSWERED: usize = 256;
 
 /// An answer whose status was a success.
 pub(crate) struct Reply {
@@ -72,8 +72,8 @@ pub(crate) struct Reply {
 }
 
 impl Endpoint {
-    /// `provider` stands in front of error texts; `path` is what requests go to below the base
-    /// URL.
+    /// Creates an endpoint. Error texts begin with `provider`, and requests go to `path` below the
+    /// base URL.
     pub(crate) fn new(
         provider: impl Into<Arc<str>>,
         base_url: &str,
@@ -132,16 +132,16 @@ impl Endpoint {
         self.secrets = self
             .secrets
             .with(http_secrets::of_named_header(name, value));
-        self.put(name, value, !http_secrets::is_public(name))
+        self.insert_header(name, value, !http_secrets::is_public(name))
     }
 
-    /// Sets a header that holds a secret; `prefix` (`Bearer `) is not part of it.
+    /// Sets a header to `prefix`, such as `Bearer `, and a secret, which does not include it.
     pub(crate) fn secret_header(mut self, name: &str, prefix: &str, secret: &Secret) -> Self {
-        // A key read from a file ends in a line break, which is no part of what is sent and echoed.
+        // A key from a file ends in a line break, which is neither sent nor repeated by a server.
         let secret = Secret::from(secret.expose().trim());
         let value = format!("{prefix}{}", secret.expose());
         self.secrets = self.secrets.with([secret]);
-        self.put(name, &value, true)
+        self.insert_header(name, &value, true)
     }
 
     pub(crate) fn without_header(mut self, name: &str) -> Self {
@@ -149,13 +149,13 @@ impl Endpoint {
         self
     }
 
-    fn put(mut self, name: &str, value: &str, sensitive: bool) -> Self {
+    fn insert_header(mut self, name: &str, value: &str, is_sensitive: bool) -> Self {
         match (
             HeaderName::try_from(name),
             HeaderValue::try_from(value.to_owned()),
         ) {
             (Ok(name), Ok(mut value)) => {
-                value.set_sensitive(sensitive);
+                value.set_sensitive(is_sensitive);
                 self.headers.insert(name, value);
             }
             (Err(_), _) => {
@@ -196,17 +196,21 @@ impl Endpoint {
         &self.provider
     }
 
-    /// The texts that must not appear in errors.
+    /// Returns the texts that must not appear in errors.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Sends `body`, which is JSON, and returns the answer once its head is there. Cancel safe:
-    /// dropping the future closes the connection.
+    /// Sends `body`, which is JSON, and returns the answer once its head has arrived.
     ///
     /// # Errors
     ///
-    /// Returns an error if the connection fails, or if the status is not 2xx; see [`status`].
+    /// Returns an error if the connection fails, if the status is not 2xx (see [`status`]), or if
+    /// the answer is HTML.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
     pub(crate) fn post_stream<'a>(
         &'a self,
         body: &'a Bytes,
@@ -221,7 +225,7 @@ impl Endpoint {
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let first = self.attempt(&client, url, body).await;
         let (response, timer) = match first {
-            // A pooled connection the server had closed meanwhile: worth one fresh try at once.
+            // The server had closed the pooled connection, so one new connection is tried.
             Err(error)
                 if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
             {
@@ -231,19 +235,19 @@ impl Endpoint {
         };
 
         note_answered(&mut lock(&ANSWERED), &self.base);
-        match self.judge(*response, timer) {
+        match self.accept(*response, timer) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
         }
     }
 
-    /// Returns the address below which everything is, without a slash at its end.
+    /// Returns the base URL, without a slash at its end.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Returns the address of requests, or the fault of the endpoint. The text does not repeat the
-    /// address, which may hold a password.
+    /// Returns the address of requests, or the mistake in the endpoint. The error does not quote
+    /// the address, which may contain a password.
     pub(super) fn url(&self) -> Result<&Url> {
         let url = match &self.mistake {
             Some(text) => Err(&**text),
@@ -273,8 +277,9 @@ impl Endpoint {
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// Returns the answer, and the timer that its body continues with: setting one takes a lock of
-    /// the runtime. The answer is boxed, because it is larger than everything else in the future.
+    /// Sends a request. Returns the answer and its idle timer, which the body uses again because a
+    /// new timer takes a lock of the runtime. The answer is boxed, because it is larger than
+    /// everything else in the future.
     fn attempt(
         &self,
         client: &reqwest::Client,
@@ -291,7 +296,8 @@ impl Endpoint {
         })
     }
 
-    fn judge(&self, response: Response, timer: IdleTimer) -> Result<Reply, Box<Response>> {
+    /// Returns the reply, or the response unchanged if its status is no success or it is HTML.
+    fn accept(&self, response: Response, timer: IdleTimer) -> Result<Reply, Box<Response>> {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
         }
@@ -309,7 +315,7 @@ impl Endpoint {
         })
     }
 
-    /// The error of an answer whose status is no success.
+    /// Returns the error for a response whose status is no success, or that is HTML.
     pub(super) async fn refusal(&self, response: Response) -> Error {
         let request_id = self.request_id(response.headers());
         let status = response.status();
@@ -383,7 +389,7 @@ fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
     if answered.contains(base) {
         return;
     }
-    if answered.len() >= MOST_ANSWERED {
+    if answered.len() >= MAX_ANSWERED {
         answered.clear();
     }
     answered.insert(base.clone());
@@ -403,7 +409,10 @@ fn is_html(response: &Response) -> bool {
 pub(super) fn parse(address: &str) -> Result<Url, String> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-        Ok(url) => Err(format!("the base URL has the scheme {:?}", url.scheme())),
+        Ok(url) => Err(format!(
+            "the base URL has the scheme {:?}; use http or https",
+            url.scheme()
+        )),
         Err(error) => Err(format!("the base URL cannot be used: {error}")),
     }
 }
@@ -464,7 +473,7 @@ mod tests {
         for n in 0..10_000 {
             let base: Arc<str> = format!("http://host-{n}").into();
             note_answered(&mut addresses, &base);
-            assert!(addresses.contains(&base) && addresses.len() <= MOST_ANSWERED);
+            assert!(addresses.contains(&base) && addresses.len() <= MAX_ANSWERED);
         }
     }
 }

@@ -15,11 +15,11 @@ use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::unquoted;
-use super::super::lenient::says_nothing;
+use super::super::lenient::is_empty_value;
 use super::super::status;
 use super::super::whole_calls::WholeCalls;
 use super::PROVIDER;
-use super::wire::{Call, Line};
+use super::wire::{WireCall, WireLine};
 
 /// Decodes one answer. It is complete at the line with `done`.
 pub(super) struct ChatDecoder {
@@ -44,8 +44,8 @@ impl ChatDecoder {
         }
     }
 
-    fn line(&mut self, line: Line<'_>, data: &str, out: &mut Events) -> Result<()> {
-        if line.error.is_some_and(|error| !says_nothing(error)) {
+    fn line(&mut self, line: WireLine<'_>, data: &str, out: &mut Events) -> Result<()> {
+        if line.error.is_some_and(|error| !is_empty_value(error)) {
             return Err(status::from_event(data, &self.secrets));
         }
 
@@ -96,7 +96,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn call(&mut self, call: Call<'_>, out: &mut Events) -> Result<()> {
+    fn call(&mut self, call: WireCall<'_>, out: &mut Events) -> Result<()> {
         let function = call.function.unwrap_or_default();
         let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
             None | Some("null") => "{}".into(),

@@ -14,7 +14,7 @@ use crate::util::Secret;
 
 use super::super::builder::{bearer_methods, connection_methods};
 use super::super::connection::Connection;
-use super::super::decode::{Framing, Wanted, recorded};
+use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::History;
 use super::super::env;
 use super::super::hosted::left_out;
@@ -202,7 +202,7 @@ impl Model for Ollama {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Lines,
-            wanted: Wanted::of(&request),
+            event_options: EventOptions::of(&request),
             warnings: left_out(&request.hosted_tools, None).into_iter().collect(),
             max_body: usize::MAX,
             remedy: Some(Box::new(remedy)),

@@ -13,14 +13,14 @@ pub(super) const PROVIDER: &str = "ollama";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct WireLine<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     /// The time of the line. The response has no id and is named by the time of its first line.
     #[serde(borrow)]
     pub(super) created_at: Text<'a>,
     #[serde(borrow)]
-    pub(super) message: Option<Answer<'a>>,
+    pub(super) message: Option<WireAnswer<'a>>,
     pub(super) done: bool,
     #[serde(borrow)]
     pub(super) done_reason: Text<'a>,
@@ -32,18 +32,18 @@ pub(super) struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer<'a> {
+pub(super) struct WireAnswer<'a> {
     #[serde(borrow)]
     pub(super) content: Text<'a>,
     #[serde(borrow)]
     pub(super) thinking: Text<'a>,
     #[serde(borrow)]
-    pub(super) tool_calls: List<Call<'a>>,
+    pub(super) tool_calls: List<WireCall<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Call<'a> {
+pub(super) struct WireCall<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]

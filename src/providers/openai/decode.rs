@@ -9,19 +9,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
-use super::super::calls::{CallIds, Calls, Piece};
+use super::super::calls::{CallIds, CallPiece, Calls};
 use super::super::decoder::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
-use super::super::json::{acceptable, unquoted};
-use super::super::lenient::{Text, says_nothing};
+use super::super::json::{replace_refused, unquoted};
+use super::super::lenient::{Text, is_empty_value};
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::extra_content::{self, ExtraContent};
-use super::reasoning::Reasoning;
+use super::reasoning::StreamedReasoning;
 use super::rules::Rules;
-use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_args, plain_text};
+use super::wire::{
+    CallDelta, Choices, DeltaContent, Head, WireChunk, WireDelta, plain_args, plain_text,
+};
 
 /// Decodes one answer.
 ///
@@ -37,7 +39,7 @@ pub(super) struct ChatDecoder {
     ids: CallIds,
     calls: Calls,
     started: bool,
-    reasoning: Reasoning,
+    reasoning: StreamedReasoning,
     /// The last piece of reasoning, which some servers repeat.
     last_thought: String,
     extra_content: ExtraContent,
@@ -71,7 +73,7 @@ impl ChatDecoder {
             ids: CallIds::new(history),
             calls: Calls::default(),
             started: false,
-            reasoning: Reasoning::default(),
+            reasoning: StreamedReasoning::default(),
             last_thought: String::new(),
             extra_content: ExtraContent::default(),
             refused: false,
@@ -87,12 +89,12 @@ impl ChatDecoder {
 
     fn chunk(
         &mut self,
-        chunk: Chunk<'_>,
+        chunk: WireChunk<'_>,
         choices: Choices<'_>,
         data: &str,
         out: &mut Events,
     ) -> Result<()> {
-        let mut is_failed = chunk.error.is_some_and(|error| !says_nothing(error));
+        let mut is_failed = chunk.error.is_some_and(|error| !is_empty_value(error));
         if !self.started || choices.is_empty() {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
@@ -177,7 +179,7 @@ impl ChatDecoder {
     }
 
     /// Reads a delta, or the whole answer.
-    fn delta(&mut self, delta: Delta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
+    fn delta(&mut self, delta: WireDelta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
         self.reason(&delta, is_whole, out)?;
         let is_thought = delta.extra_content.is_some_and(extra_content::is_thought);
         if let Some(raw) = delta.extra_content.filter(|_| !is_thought) {
@@ -216,7 +218,7 @@ impl ChatDecoder {
             };
         }
 
-        let json = acceptable(raw.get());
+        let json = replace_refused(raw.get());
         let text = serde_json::from_str::<Text<'_>>(&json)
             .map_err(|error| self.unreadable(raw.get(), error))?;
         self.text(text.0, out)
@@ -242,7 +244,7 @@ impl ChatDecoder {
             Some(value) => value.into(),
         };
 
-        let piece = Piece {
+        let piece = CallPiece {
             index: call.index.0,
             id: &call.id.0,
             name: function.map_or("", |function| &function.name.0),
@@ -259,7 +261,7 @@ impl ChatDecoder {
     /// Reads a piece of the arguments of the call that the piece before belongs to.
     fn args(&mut self, args: &str, out: &mut Events) -> Result<()> {
         self.end_reasoning(out)?;
-        let piece = Piece {
+        let piece = CallPiece {
             index: self.args_index,
             id: "",
             name: "",
@@ -271,7 +273,7 @@ impl ChatDecoder {
     }
 
     /// Reads the reasoning of a delta. Servers that send a text in several fields send the same.
-    fn reason(&mut self, delta: &Delta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
+    fn reason(&mut self, delta: &WireDelta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
         let (field, text) = match &*delta.reasoning_content.0 {
             "" => ("reasoning", &*delta.reasoning.0),
             text => ("reasoning_content", text),
@@ -353,8 +355,8 @@ fn think(text: &str, out: &mut Events) {
 }
 
 /// Returns a chunk and its choices.
-fn read(data: &str) -> serde_json::Result<(Chunk<'_>, Choices<'_>)> {
-    let chunk: Chunk<'_> = serde_json::from_str(data)?;
+fn read(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
+    let chunk: WireChunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {
         Some(raw) => serde_json::from_str(raw.get())?,
         None => Choices::default(),

@@ -8,8 +8,8 @@ use crate::message::{Part, ProviderBlock};
 
 use super::super::events::Events;
 use super::super::gemini_family::PLACEHOLDER;
-use super::super::json::acceptable;
-use super::super::lenient::says_nothing;
+use super::super::json::replace_refused;
+use super::super::lenient::is_empty_value;
 
 /// The name of the field.
 const FIELD: &str = "extra_content";
@@ -22,7 +22,7 @@ impl ExtraContent {
     /// Replaces the field. An empty field is ignored.
     pub(super) fn set(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
         let former = self.0.as_deref().map(RawValue::get);
-        if former != Some(raw.get()) && !says_nothing(raw) {
+        if former != Some(raw.get()) && !is_empty_value(raw) {
             out.collect_bytes(raw.get().len())?;
             out.collect_values(raw.get())?;
             self.0 = Some(raw.to_owned());
@@ -41,7 +41,7 @@ impl ExtraContent {
 
 /// Returns the block that sends the field back.
 pub(super) fn block(tag: &str, raw: &RawValue) -> Result<ProviderBlock> {
-    let fields = format!("{{\"{FIELD}\":{}}}", acceptable(raw.get()));
+    let fields = format!("{{\"{FIELD}\":{}}}", replace_refused(raw.get()));
     Ok(ProviderBlock::new(tag, RawValue::from_string(fields)?))
 }
 

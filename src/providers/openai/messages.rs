@@ -17,7 +17,7 @@ use super::call_ids::sent_id;
 use super::extra_content::{is_signed, write_placeholder};
 use super::own_fields::{OwnFields, call_fields};
 use super::rules::Rules;
-use super::user::{Piece, result_pieces, user, user_pieces};
+use super::user::{UserPiece, result_pieces, user, user_pieces};
 
 /// The answer between results and a message of the user, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
@@ -28,7 +28,7 @@ pub(super) struct ChatWire {
     pub(super) rules: &'static Rules,
     /// The mark of the server's own blocks.
     pub(super) tag: Cow<'static, str>,
-    pub(super) reasoning: Reasoning,
+    pub(super) reasoning: ReasoningForm,
     /// True if the first call of each answer needs a signature.
     pub(super) signs_calls: bool,
     /// True if the model takes recordings, where the server has a form for them.
@@ -39,7 +39,7 @@ pub(super) struct ChatWire {
 
 /// The reasoning in the answers of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reasoning {
+pub(super) enum ReasoningForm {
     None,
     /// The fields of the server's own answers.
     Own,
@@ -76,7 +76,7 @@ impl Wire for ChatWire {
                     let text = message.text();
                     if !text.is_empty() {
                         let text = format!("<system>\n{text}\n</system>");
-                        pieces.push(Piece::Text(text.into()));
+                        pieces.push(UserPiece::Text(text.into()));
                     }
                 }
                 Message::System(_) => messages.item(|out| {

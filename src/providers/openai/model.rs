@@ -15,7 +15,7 @@ use crate::util::Secret;
 
 use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
-use super::super::decode::{Framing, Wanted, recorded};
+use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
@@ -28,7 +28,7 @@ use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::{Dialect, with_key_form_of_address};
 use super::family::family;
-use super::messages::{ChatWire, Reasoning};
+use super::messages::{ChatWire, ReasoningForm};
 use super::rules::{OPENAI, SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
 use super::user::{has_form, takes};
@@ -285,20 +285,20 @@ impl OpenAi {
         self.dialect.unwrap_or_else(of_address)
     }
 
-    fn sent_reasoning(&self, request: &ModelRequest, reasoning: SentReasoning) -> Reasoning {
+    fn sent_reasoning(&self, request: &ModelRequest, reasoning: SentReasoning) -> ReasoningForm {
         let has_tools = || {
             let mut messages = request.messages.as_slice().iter();
             !request.tools.is_empty()
                 || messages.any(|message| message.tool_calls().next().is_some())
         };
         match reasoning {
-            _ if !self.resend_reasoning => Reasoning::None,
-            SentReasoning::Never => Reasoning::None,
-            SentReasoning::Own => Reasoning::Own,
-            SentReasoning::Chunks => Reasoning::Chunks,
-            SentReasoning::OwnOrEmpty if !is_thinking(request) => Reasoning::None,
-            SentReasoning::OwnOrEmpty if has_tools() => Reasoning::OwnOrEmpty,
-            SentReasoning::OwnOrEmpty => Reasoning::Own,
+            _ if !self.resend_reasoning => ReasoningForm::None,
+            SentReasoning::Never => ReasoningForm::None,
+            SentReasoning::Own => ReasoningForm::Own,
+            SentReasoning::Chunks => ReasoningForm::Chunks,
+            SentReasoning::OwnOrEmpty if !is_thinking(request) => ReasoningForm::None,
+            SentReasoning::OwnOrEmpty if has_tools() => ReasoningForm::OwnOrEmpty,
+            SentReasoning::OwnOrEmpty => ReasoningForm::Own,
         }
     }
 }
@@ -328,7 +328,7 @@ impl Model for OpenAi {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
-            wanted: Wanted::of(&request),
+            event_options: EventOptions::of(&request),
             warnings: warning.into_iter().chain(hosted_warning).collect(),
             max_body: if dialect.is_openai() {
                 MAX_OPENAI_BODY

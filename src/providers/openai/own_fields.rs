@@ -8,7 +8,7 @@ use crate::message::{Message, Part, ProviderBlock, ToolCall};
 use super::super::encode::Items;
 use super::super::json::write;
 use super::details::{DETAILS, Details};
-use super::messages::{ChatWire, Reasoning};
+use super::messages::{ChatWire, ReasoningForm};
 use super::reasoning::CHUNKS;
 use super::rules::SentReasoning;
 use super::user::text_part;
@@ -16,7 +16,7 @@ use super::user::text_part;
 /// The reasoning of an answer, as its server takes it back.
 pub(super) struct OwnFields<'a> {
     tag: &'a str,
-    reasoning: Reasoning,
+    reasoning: ReasoningForm,
     blocks: Vec<&'a ProviderBlock>,
     /// The chunks of thinking in each of the blocks; `None` for one with other fields.
     chunks: Vec<Option<Vec<Value>>>,
@@ -24,12 +24,14 @@ pub(super) struct OwnFields<'a> {
 
 impl<'a> OwnFields<'a> {
     /// The reasoning in `message` that came from the server with this mark.
-    pub(super) fn of(message: &'a Message, tag: &'a str, reasoning: Reasoning) -> Self {
+    pub(super) fn of(message: &'a Message, tag: &'a str, reasoning: ReasoningForm) -> Self {
         let parts = message.content().parts().iter();
         let own_blocks = parts.filter_map(|part| own_block(part, tag));
         let blocks: Vec<_> = match reasoning {
-            Reasoning::None => Vec::new(),
-            Reasoning::Own | Reasoning::Chunks | Reasoning::OwnOrEmpty => own_blocks.collect(),
+            ReasoningForm::None => Vec::new(),
+            ReasoningForm::Own | ReasoningForm::Chunks | ReasoningForm::OwnOrEmpty => {
+                own_blocks.collect()
+            }
         };
         Self {
             tag,
@@ -67,7 +69,7 @@ impl<'a> OwnFields<'a> {
 
     /// Appends the other fields.
     pub(super) fn write_fields(&self, out: &mut Vec<u8>) -> Result<()> {
-        if self.reasoning == Reasoning::Chunks {
+        if self.reasoning == ReasoningForm::Chunks {
             return Ok(());
         }
 
@@ -77,7 +79,7 @@ impl<'a> OwnFields<'a> {
             .map(|(block, _)| *block)
             .collect();
         match &*fields {
-            [] if self.reasoning == Reasoning::OwnOrEmpty => {
+            [] if self.reasoning == ReasoningForm::OwnOrEmpty => {
                 out.extend_from_slice(b",\"reasoning_content\":\"\"");
             }
             [] => {}

@@ -11,16 +11,16 @@ use crate::message::{Part, ProviderBlock};
 
 use super::super::chat::reasoning_part;
 use super::super::events::Events;
-use super::super::json::acceptable;
+use super::super::json::replace_refused;
 use super::super::lenient::Text;
 use super::details::{Collected, DETAILS, Details, shown_text};
 
 /// The field with chunks of thinking.
 pub(super) const CHUNKS: &str = "content";
 
-/// Reasoning that is still coming.
+/// StreamedReasoning that is still coming.
 #[derive(Default)]
-pub(super) struct Reasoning {
+pub(super) struct StreamedReasoning {
     /// The name of a field of text, and the text.
     text: Option<(&'static str, String)>,
     details: Details,
@@ -28,7 +28,7 @@ pub(super) struct Reasoning {
     chunk: Option<Map<String, Value>>,
 }
 
-impl Reasoning {
+impl StreamedReasoning {
     /// Collects a text of this field.
     pub(super) fn push_text(
         &mut self,
@@ -198,7 +198,7 @@ fn text_of(value: &Value) -> String {
 /// Returns the fields of an object; `None` for another value. Halves of surrogate pairs are
 /// replaced.
 fn object(raw: &RawValue) -> Option<Map<String, Value>> {
-    serde_json::from_str(&acceptable(raw.get())).ok()
+    serde_json::from_str(&replace_refused(raw.get())).ok()
 }
 
 fn collect(raw: &RawValue, out: &mut Events) -> Result<()> {

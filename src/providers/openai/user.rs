@@ -12,11 +12,11 @@ use super::super::encode::Items;
 use super::super::json::{write, write_text};
 use super::super::media::{address, is_left_out, placeholder};
 use super::PROVIDER;
-use super::messages::{ChatWire, Reasoning, non_empty};
+use super::messages::{ChatWire, ReasoningForm, non_empty};
 use super::rules::{AudioForm, DocumentForm, Rules};
 
 /// A piece of a user message.
-pub(super) enum Piece<'a> {
+pub(super) enum UserPiece<'a> {
     Text(Cow<'a, str>),
     Image(&'a Media),
     Document(&'a Media),
@@ -33,17 +33,21 @@ pub(super) enum Piece<'a> {
 }
 
 /// Adds the pieces of a message of the user.
-pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
+pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<UserPiece<'a>>) {
     let text = message.text();
     if !text.is_empty() {
-        out.push(Piece::Text(text));
+        out.push(UserPiece::Text(text));
     }
     media_pieces(message.content().parts(), wire, out);
 }
 
 /// Adds the media of a result, which follow it in a message of the user. An image that the model
 /// does not take is omitted: the result describes it in words.
-pub(super) fn result_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
+pub(super) fn result_pieces<'a>(
+    message: &'a Message,
+    wire: &ChatWire,
+    out: &mut Vec<UserPiece<'a>>,
+) {
     let parts = message
         .content()
         .parts()
@@ -56,17 +60,17 @@ pub(super) fn result_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut
 fn media_pieces<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     wire: &ChatWire,
-    out: &mut Vec<Piece<'a>>,
+    out: &mut Vec<UserPiece<'a>>,
 ) {
     for part in parts {
         match part {
             Part::Opaque(block) if block.provider.as_deref() == Some(&*wire.tag) => {
-                out.push(Piece::Own(&block.raw));
+                out.push(UserPiece::Own(&block.raw));
             }
             part => match piece_of(part, wire) {
                 Some(piece) => out.push(piece),
                 None => out.extend(
-                    placeholder(part, wire.takes_images).map(|text| Piece::Text(text.into())),
+                    placeholder(part, wire.takes_images).map(|text| UserPiece::Text(text.into())),
                 ),
             },
         }
@@ -83,7 +87,7 @@ pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     let wire = ChatWire {
         rules,
         tag: rules.tag.into(),
-        reasoning: Reasoning::None,
+        reasoning: ReasoningForm::None,
         signs_calls: false,
         takes_audio: true,
         takes_images: true,
@@ -92,7 +96,7 @@ pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
 }
 
 /// Returns the piece of a part of media. Returns `None` if the server has no form for it.
-fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
+fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<UserPiece<'a>> {
     match part {
         Part::Image(_) if !wire.takes_images => None,
         Part::Image(media) => {
@@ -102,7 +106,7 @@ fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
                 MediaSource::Base64(_) => types.is_empty() || types.contains(&&*media.media_type),
                 MediaSource::Url(_) => true,
             };
-            is_taken.then_some(Piece::Image(media))
+            is_taken.then_some(UserPiece::Image(media))
         }
         // Documents of text are sent as text.
         Part::Document(media) if media.text().is_none() => document(media, wire.rules.documents),
@@ -111,29 +115,29 @@ fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     }
 }
 
-fn document(media: &Media, form: DocumentForm) -> Option<Piece<'_>> {
+fn document(media: &Media, form: DocumentForm) -> Option<UserPiece<'_>> {
     let is_pdf = matches!(&*media.media_type, "" | "application/pdf");
     match (form, &media.source) {
-        (DocumentForm::File, MediaSource::Base64(_)) => Some(Piece::Document(media)),
-        (DocumentForm::Pdf, MediaSource::Base64(_)) if is_pdf => Some(Piece::Document(media)),
+        (DocumentForm::File, MediaSource::Base64(_)) => Some(UserPiece::Document(media)),
+        (DocumentForm::Pdf, MediaSource::Base64(_)) if is_pdf => Some(UserPiece::Document(media)),
         (DocumentForm::Pdf, MediaSource::File { provider, id }) if **provider == *PROVIDER => {
-            Some(Piece::DocumentFile(id))
+            Some(UserPiece::DocumentFile(id))
         }
         (DocumentForm::Address, MediaSource::Base64(_)) if !is_pdf => None,
         (DocumentForm::Address, MediaSource::Base64(_) | MediaSource::Url(_)) => {
-            Some(Piece::DocumentAddress(media))
+            Some(UserPiece::DocumentAddress(media))
         }
         _ => None,
     }
 }
 
-fn audio(media: &Media, form: AudioForm) -> Option<Piece<'_>> {
+fn audio(media: &Media, form: AudioForm) -> Option<UserPiece<'_>> {
     match (form, &media.source) {
         (AudioForm::Named, MediaSource::Base64(data)) => {
-            Some(Piece::Audio(data, audio_format(media)?))
+            Some(UserPiece::Audio(data, audio_format(media)?))
         }
         (AudioForm::Bare, MediaSource::Base64(source) | MediaSource::Url(source)) => {
-            Some(Piece::BareAudio(source))
+            Some(UserPiece::BareAudio(source))
         }
         _ => None,
     }
@@ -149,12 +153,12 @@ fn audio_format(media: &Media) -> Option<&'static str> {
 }
 
 /// One user message: a string while there is only text, which every server takes.
-pub(super) fn user(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
     let texts: Option<Vec<&str>> = pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => Some(&**text),
+            UserPiece::Text(text) => Some(&**text),
             _ => None,
         })
         .collect();
@@ -178,20 +182,20 @@ pub(super) fn user(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
     match piece {
-        Piece::Text(text) => text_part(text, out),
-        Piece::Own(raw) => {
+        UserPiece::Text(text) => text_part(text, out),
+        UserPiece::Own(raw) => {
             out.extend_from_slice(raw.get().as_bytes());
             Ok(())
         }
-        Piece::Image(media) => {
+        UserPiece::Image(media) => {
             out.extend_from_slice(b"{\"type\":\"image_url\",\"image_url\":{\"url\":");
             write(out, &*address(media, "image/png"))?;
             out.extend_from_slice(b"}}");
             Ok(())
         }
-        Piece::Audio(data, format) => {
+        UserPiece::Audio(data, format) => {
             out.extend_from_slice(b"{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
             write(out, *data)?;
             out.extend_from_slice(b",\"format\":");
@@ -199,13 +203,13 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(b"}}");
             Ok(())
         }
-        Piece::BareAudio(source) => {
+        UserPiece::BareAudio(source) => {
             out.extend_from_slice(b"{\"type\":\"input_audio\",\"input_audio\":");
             write(out, *source)?;
             out.push(b'}');
             Ok(())
         }
-        Piece::DocumentAddress(media) => {
+        UserPiece::DocumentAddress(media) => {
             out.extend_from_slice(b"{\"type\":\"document_url\",\"document_url\":");
             write(out, &*address(media, "application/pdf"))?;
             if let Some(name) = &media.name {
@@ -215,13 +219,13 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.push(b'}');
             Ok(())
         }
-        Piece::DocumentFile(id) => {
+        UserPiece::DocumentFile(id) => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"file_id\":");
             write(out, *id)?;
             out.extend_from_slice(b"}}");
             Ok(())
         }
-        Piece::Document(media) => {
+        UserPiece::Document(media) => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"filename\":");
             write_text(out, media.name.as_deref().unwrap_or("document"))?;
             out.extend_from_slice(b",\"file_data\":");

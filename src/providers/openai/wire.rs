@@ -19,7 +19,7 @@ pub(super) const PROVIDER: &str = "openai";
 /// The fields of a chunk that the others do not repeat.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Chunk<'a> {
+pub(super) struct WireChunk<'a> {
     /// A list of choices, usually of one.
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
@@ -56,17 +56,17 @@ pub(super) struct Head<'a> {
 pub(super) struct Choice<'a> {
     pub(super) index: Count,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<WireDelta<'a>>,
     /// The whole answer, instead of a delta.
     #[serde(borrow)]
-    pub(super) message: Option<Box<Delta<'a>>>,
+    pub(super) message: Option<Box<WireDelta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Delta<'a> {
+pub(super) struct WireDelta<'a> {
     #[serde(borrow)]
     pub(super) content: DeltaContent<'a>,
     /// DeepSeek, llama.cpp and vLLM.
@@ -87,7 +87,7 @@ pub(super) struct Delta<'a> {
     pub(super) tool_calls: List<CallDelta<'a>>,
 }
 
-impl<'a> Delta<'a> {
+impl<'a> WireDelta<'a> {
     /// Returns the text, if the delta brings nothing else and the text has no escapes.
     fn plain_text(&self) -> Option<&'a str> {
         match self.content {
@@ -163,7 +163,7 @@ pub(super) fn plain_args<'a>(choices: &Choices<'a>) -> Option<(Option<u64>, &'a 
 }
 
 /// Returns the delta of the first choice, if the choices have nothing else.
-fn only_delta<'c, 'a>(choices: &'c Choices<'a>) -> Option<&'c Delta<'a>> {
+fn only_delta<'c, 'a>(choices: &'c Choices<'a>) -> Option<&'c WireDelta<'a>> {
     let choice = choices.only()?;
     if choice.index.get() != 0 || choice.message.is_some() || !choice.finish_reason.is_empty() {
         return None;

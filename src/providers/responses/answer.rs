@@ -23,12 +23,12 @@ pub(super) fn write_answer(
     items: &mut Items<'_>,
 ) -> Result<()> {
     let parts = message.content().parts();
-    let answer = Answer {
+    let answer = AnswerWriter {
         tag,
         form: if has_reasoning {
             form(parts, tag)
         } else {
-            Form::Bare
+            AnswerForm::Bare
         },
     };
 
@@ -85,7 +85,7 @@ fn close(
 
 /// The form in which the items of an answer go back.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum AnswerForm {
     /// As they came.
     Whole,
     /// Without their ids, with the reasoning.
@@ -94,12 +94,12 @@ enum Form {
     Bare,
 }
 
-struct Answer<'a> {
+struct AnswerWriter<'a> {
     tag: &'a str,
-    form: Form,
+    form: AnswerForm,
 }
 
-impl Answer<'_> {
+impl AnswerWriter<'_> {
     fn is_own(&self, block: &ProviderBlock) -> bool {
         block.provider.as_deref() == Some(self.tag)
     }
@@ -114,7 +114,7 @@ impl Answer<'_> {
             return None;
         };
         let block = annotations?.block.as_ref();
-        let block = block.filter(|block| self.form == Form::Whole && self.is_own(block))?;
+        let block = block.filter(|block| self.form == AnswerForm::Whole && self.is_own(block))?;
         let fields: Value = serde_json::from_str(block.raw.get()).ok()?;
         let item = fields.get("item")?.as_object()?.clone();
         let mut content = fields.get("part")?.as_object()?.clone();
@@ -136,13 +136,13 @@ impl Answer<'_> {
                 let block = block.filter(|block| self.is_own(block));
                 short_message(text, block, items)
             }
-            Part::Thinking(block) if self.form == Form::WithoutIds && self.is_own(block) => {
+            Part::Thinking(block) if self.form == AnswerForm::WithoutIds && self.is_own(block) => {
                 let mut fields = fields_of(block).unwrap_or_default();
                 fields.remove("id");
                 items.object(&fields)
             }
             Part::Thinking(block) | Part::Opaque(block)
-                if self.form == Form::Whole && self.is_own(block) =>
+                if self.form == AnswerForm::Whole && self.is_own(block) =>
             {
                 items.item(|out| {
                     out.extend_from_slice(block.raw.get().as_bytes());
@@ -157,7 +157,7 @@ impl Answer<'_> {
     fn call(&self, call: &ToolCall, items: &mut Items<'_>) -> Result<()> {
         let extra = call.extra.as_ref().filter(|extra| self.is_own(extra));
         let fields = extra.and_then(|extra| fields_without(extra.raw.get(), CALL_FIELDS).ok());
-        let keeps_id = self.form == Form::Whole && !is_renamed(call);
+        let keeps_id = self.form == AnswerForm::Whole && !is_renamed(call);
         items.item(|out| {
             out.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
             write_text(out, &call_id(&call.id))?;
@@ -215,7 +215,7 @@ fn is_renamed(call: &ToolCall) -> bool {
 /// Returns the form of an answer. Its reasoning stays if every item of it can be verified: it has
 /// its encrypted content, an item of the answer stands directly after it, and every call is one of
 /// the answer's items. Items of the server's own tools have no form without their ids.
-fn form(parts: &[Part], tag: &str) -> Form {
+fn form(parts: &[Part], tag: &str) -> AnswerForm {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let mut reasoning = parts
         .iter()
@@ -243,18 +243,18 @@ fn form(parts: &[Part], tag: &str) -> Form {
         _ => true,
     });
     if reasoning.clone().next().is_none() {
-        return Form::Whole;
+        return AnswerForm::Whole;
     }
     if !has_own_calls || !reasoning.all(|(index, block)| is_encrypted(block) && is_next_own(index))
     {
-        return Form::Bare;
+        return AnswerForm::Bare;
     }
 
     let mut calls = parts.iter().filter_map(Part::as_tool_call);
     let has_others = || parts.iter().any(|part| matches!(part, Part::Opaque(_)));
     match calls.any(is_renamed) {
-        false => Form::Whole,
-        true if has_others() => Form::Bare,
-        true => Form::WithoutIds,
+        false => AnswerForm::Whole,
+        true if has_others() => AnswerForm::Bare,
+        true => AnswerForm::WithoutIds,
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
-use super::super::fields::Fields;
+use super::super::fields::BodyFields;
 use super::super::hosted::with_hosted;
 use super::super::openai::family::{Family, Reasons, check_effort, family, sampling, sent_effort};
 use super::super::schema::instruction;
@@ -97,7 +97,7 @@ pub(super) fn body(
     Ok((encoded, warnings))
 }
 
-fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut Fields<'_>) -> Result<()> {
+fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut BodyFields<'_>) -> Result<()> {
     if tools.is_empty() {
         return Ok(());
     }

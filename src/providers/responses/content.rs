@@ -14,7 +14,7 @@ use super::super::openai::IMAGE_TYPES;
 use super::input::ItemWire;
 
 /// A piece of content.
-pub(super) enum Piece<'a> {
+pub(super) enum ContentPiece<'a> {
     Text(Cow<'a, str>),
     Image(&'a Media),
     Document(&'a Media),
@@ -22,28 +22,32 @@ pub(super) enum Piece<'a> {
     Own(&'a RawValue),
 }
 
-impl Piece<'_> {
+impl ContentPiece<'_> {
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
-            Piece::Text(text) => Some(text),
+            ContentPiece::Text(text) => Some(text),
             _ => None,
         }
     }
 }
 
 /// Returns the pieces of `content`. Opaque parts with the name `tag` are pieces as they are.
-pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, wire: &ItemWire) -> Vec<Piece<'a>> {
+pub(super) fn pieces_of<'a>(
+    content: &'a Content,
+    tag: &str,
+    wire: &ItemWire,
+) -> Vec<ContentPiece<'a>> {
     let takes_images = wire.takes_images;
     let takes = |part: &Part| wire.media.takes(part);
     let pieces = content.parts().iter().filter_map(|part| match part {
         Part::Text(text) if text.is_empty() => None,
-        Part::Text(text) => Some(Piece::Text(text.into())),
-        Part::Image(media) if takes_images && takes(part) => Some(Piece::Image(media)),
-        Part::Document(media) if takes(part) => Some(Piece::Document(media)),
+        Part::Text(text) => Some(ContentPiece::Text(text.into())),
+        Part::Image(media) if takes_images && takes(part) => Some(ContentPiece::Image(media)),
+        Part::Document(media) if takes(part) => Some(ContentPiece::Document(media)),
         Part::Opaque(block) if !tag.is_empty() && block.provider.as_deref() == Some(tag) => {
-            Some(Piece::Own(&block.raw))
+            Some(ContentPiece::Own(&block.raw))
         }
-        part => placeholder(part, takes_images).map(|text| Piece::Text(text.into())),
+        part => placeholder(part, takes_images).map(|text| ContentPiece::Text(text.into())),
     });
     pieces.collect()
 }
@@ -78,7 +82,7 @@ impl MediaForms {
 }
 
 /// Writes the list of pieces.
-pub(super) fn write_pieces(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_pieces(pieces: &[ContentPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
     out.push(b'[');
     for (index, piece) in pieces.iter().enumerate() {
         if index > 0 {
@@ -90,24 +94,24 @@ pub(super) fn write_pieces(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-fn write_piece(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn write_piece(piece: &ContentPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
     match piece {
-        Piece::Text(text) => {
+        ContentPiece::Text(text) => {
             out.extend_from_slice(b"{\"type\":\"input_text\",\"text\":");
             write_text(out, text)?;
         }
-        Piece::Own(raw) => {
+        ContentPiece::Own(raw) => {
             out.extend_from_slice(raw.get().as_bytes());
             return Ok(());
         }
-        Piece::Image(media) => {
+        ContentPiece::Image(media) => {
             out.extend_from_slice(b"{\"type\":\"input_image\",\"detail\":\"auto\",");
             match &media.source {
                 MediaSource::File { id, .. } => field("file_id", id, out)?,
                 _ => field("image_url", &address(media, "image/png"), out)?,
             }
         }
-        Piece::Document(media) => {
+        ContentPiece::Document(media) => {
             out.extend_from_slice(b"{\"type\":\"input_file\",");
             match &media.source {
                 MediaSource::File { id, .. } => field("file_id", id, out)?,

@@ -23,7 +23,7 @@ use super::super::status;
 use super::super::transformations;
 use super::PROVIDER;
 use super::events::{
-    DeltaEvent, DeltaKind, DeltaPlace, Item, ItemEvent, Kind, Response, ResponseEvent,
+    DeltaEvent, DeltaKind, DeltaPlace, ItemEvent, Kind, ResponseEvent, WireItem, WireResponse,
 };
 use super::items::{ItemState, OpenItem, StreamedText, out_of_order};
 
@@ -79,7 +79,7 @@ impl ResponsesDecoder {
         })
     }
 
-    fn read_item<'a>(&self, raw: &'a RawValue) -> Result<Item<'a>> {
+    fn read_item<'a>(&self, raw: &'a RawValue) -> Result<WireItem<'a>> {
         if raw.get().starts_with('{') {
             self.read(raw.get())
         } else {
@@ -99,7 +99,7 @@ impl ResponsesDecoder {
         out.push(ModelEvent::Start(Box::new(head)));
     }
 
-    fn begin_item(&mut self, index: u64, item: &Item<'_>, out: &mut Events) -> Result<()> {
+    fn begin_item(&mut self, index: u64, item: &WireItem<'_>, out: &mut Events) -> Result<()> {
         if self.open_items.contains_key(&index) || self.ended_items.contains(&index) {
             return Err(out_of_order(format!("item {index} began twice")));
         }
@@ -292,7 +292,7 @@ impl ResponsesDecoder {
     /// Ends the answer with the response that the last event has.
     fn end(
         &mut self,
-        mut response: Response<'_>,
+        mut response: WireResponse<'_>,
         is_complete: bool,
         out: &mut Events,
     ) -> Result<()> {
@@ -319,7 +319,7 @@ impl ResponsesDecoder {
     /// or, if the stream was cut off, unchanged.
     fn end_items(
         &mut self,
-        response: &Response<'_>,
+        response: &WireResponse<'_>,
         is_complete: bool,
         out: &mut Events,
     ) -> Result<()> {
@@ -359,7 +359,7 @@ fn push(event: ModelEvent, out: &mut Events) {
     }
 }
 
-fn report_usage(response: &mut Response<'_>, out: &mut Events) {
+fn report_usage(response: &mut WireResponse<'_>, out: &mut Events) {
     let Some(usage) = response.usage.0.take() else {
         return;
     };
@@ -413,7 +413,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
-        let mut response: Response<'_> = self.read(body)?;
+        let mut response: WireResponse<'_> = self.read(body)?;
         match &*response.status.0 {
             "completed" => self.end(response, true, out),
             "incomplete" => self.end(response, false, out),
@@ -462,7 +462,7 @@ impl Decoder for ResponsesDecoder {
 /// let events: Vec<_> = block_on(responses::decode(body).collect());
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
-pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
+pub fn decode(body: impl Stream<WireItem = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
         ResponsesDecoder::new(PROVIDER.into(), None, History::default(), secrets)
     })

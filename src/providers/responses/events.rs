@@ -78,13 +78,13 @@ pub(super) struct ItemEvent<'a> {
 #[derive(Deserialize)]
 pub(super) struct ResponseEvent<'a> {
     #[serde(borrow)]
-    pub(super) response: Response<'a>,
+    pub(super) response: WireResponse<'a>,
 }
 
 /// The response, whole or so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Response<'a> {
+pub(super) struct WireResponse<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -123,7 +123,7 @@ impl IncompleteDetails<'_> {
 /// An output item, as far as it is read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Item<'a> {
+pub(super) struct WireItem<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow)]
@@ -135,16 +135,16 @@ pub(super) struct Item<'a> {
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) summary: Option<Vec<Piece<'a>>>,
+    pub(super) summary: Option<Vec<WireText<'a>>>,
     /// The parts of a message, or the texts of reasoning.
     #[serde(borrow)]
-    pub(super) content: Option<Vec<Piece<'a>>>,
+    pub(super) content: Option<Vec<WireText<'a>>>,
 }
 
 /// A part of a message or of reasoning.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Piece<'a> {
+pub(super) struct WireText<'a> {
     #[serde(borrow)]
     pub(super) text: Text<'a>,
     #[serde(borrow)]

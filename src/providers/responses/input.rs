@@ -14,7 +14,7 @@ use super::super::encode::{Items, Place, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::openai::is_strict;
 use super::answer::write_answer;
-use super::content::{MediaForms, Piece, pieces_of, write_pieces};
+use super::content::{ContentPiece, MediaForms, pieces_of, write_pieces};
 
 /// The maximum length of a call's id, in bytes: "string too long. Expected a string with maximum
 /// length 64".
@@ -71,7 +71,7 @@ impl Wire for ItemWire {
         let has_user = group.iter().any(|message| message.role() == Role::User);
         if has_user {
             if pieces.is_empty() {
-                pieces.push(Piece::Text(EMPTY.into()));
+                pieces.push(ContentPiece::Text(EMPTY.into()));
             }
             items.item(|out| {
                 out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
@@ -152,7 +152,7 @@ pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
 /// Writes the output of a call: its text, or a list when it has media.
 fn output(result: &ToolResult, wire: &ItemWire, items: &mut Items<'_>) -> Result<()> {
     let pieces = pieces_of(&result.content, "", wire);
-    let text: Option<Vec<&str>> = pieces.iter().map(Piece::as_text).collect();
+    let text: Option<Vec<&str>> = pieces.iter().map(ContentPiece::as_text).collect();
     items.item(|out| {
         out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
         write_text(out, &call_id(&result.tool_call_id))?;

@@ -15,7 +15,7 @@ use crate::util::hash::Fnv1a;
 
 use super::super::events::Events;
 use super::super::json::{fields_without, unquoted};
-use super::events::{Item, Piece};
+use super::events::{WireItem, WireText};
 
 /// The fields of a call's item that [`ToolCall`] holds.
 pub(super) const CALL_FIELDS: &[&str] = &["type", CALL_ID, "name", "arguments"];
@@ -86,10 +86,10 @@ pub(super) fn out_of_order(fault: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Protocol, text)
 }
 
-impl Item<'_> {
+impl WireItem<'_> {
     /// Returns the text of the reasoning: its summaries, or else the reasoning itself.
     fn thoughts(&self) -> String {
-        let texts = |pieces: &Option<Vec<Piece<'_>>>| {
+        let texts = |pieces: &Option<Vec<WireText<'_>>>| {
             pieces
                 .iter()
                 .flatten()
@@ -168,7 +168,7 @@ impl OpenItem {
     /// The events that are left when the whole item has arrived. `tag` names its blocks.
     pub(super) fn finish(
         &mut self,
-        item: &Item<'_>,
+        item: &WireItem<'_>,
         raw: &RawValue,
         tag: &Arc<str>,
         out: &mut Events,

@@ -12,7 +12,7 @@ use crate::util::Secret;
 
 use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
-use super::super::decode::{Framing, Wanted};
+use super::super::decode::{EventOptions, Framing};
 use super::super::encode::Encoded;
 use super::super::media::{Target, check};
 use super::super::openai::family::{Reasons, family};
@@ -218,7 +218,7 @@ impl Model for OpenAiResponses {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
-            wanted: Wanted::of(&request),
+            event_options: EventOptions::of(&request),
             warnings,
             max_body: MAX_OPENAI_BODY,
             remedy: Some(Box::new(move |error, body| {

@@ -126,7 +126,7 @@ fn without_id(call: &RawValue) -> Option<Box<RawValue>> {
 
 /// A message of the model, with the texts of its parts.
 #[derive(Deserialize)]
-struct Message<'a> {
+struct WireMessage<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -143,7 +143,7 @@ struct ShortMessage<'a> {
 
 /// Returns a message without its id: its text and its phase.
 fn short_form(message: &RawValue) -> Option<Box<RawValue>> {
-    let message: Message<'_> = serde_json::from_str(message.get()).ok()?;
+    let message: WireMessage<'_> = serde_json::from_str(message.get()).ok()?;
     let parts = message.content.map(RawValue::get);
     let parts = parts.and_then(|parts| serde_json::from_str::<Vec<&RawValue>>(parts).ok());
     let texts = parts.into_iter().flatten().filter_map(text_of);

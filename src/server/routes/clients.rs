@@ -19,7 +19,7 @@ use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{LaunchOptions, OpenedThread, Work, open};
+use super::launch::{LaunchInput, LaunchOptions, OpenedThread, open};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::stream::launch_and_follow;
@@ -50,15 +50,15 @@ pub(super) async fn ag_ui(
     }
     let client_run_id = Some(body.run_id.clone());
     let mut options = options(client_run_id);
-    let work = match (decisions, &opened.state) {
-        (Some(decisions), _) => Work::Decisions(decisions),
+    let launch_input = match (decisions, &opened.state) {
+        (Some(decisions), _) => LaunchInput::Decisions(decisions),
         (None, Some(state)) => {
             let input = body.input(|id| state.inputs.contains(id))?;
-            input_work(input, &mut options)?
+            new_input(input, &mut options)?
         }
-        (None, None) => input_work(body.input(|_| false)?, &mut options)?,
+        (None, None) => new_input(body.input(|_| false)?, &mut options)?,
     };
-    launch_and_follow(app, caller, opened, work, options, request.format).await
+    launch_and_follow(app, caller, opened, launch_input, options, request.format).await
 }
 
 /// Begins the run of an AI SDK client, or continues one.
@@ -80,23 +80,23 @@ pub(super) async fn ai_sdk(
         opened.check_agent(app, &pending)?;
     }
     let mut options = options(None);
-    let work = match (decisions, &opened.state) {
-        (Some(decisions), _) => Work::Decisions(decisions),
+    let launch_input = match (decisions, &opened.state) {
+        (Some(decisions), _) => LaunchInput::Decisions(decisions),
         (None, Some(state)) if body.trigger == Trigger::RegenerateMessage => {
             let input = body.input()?;
             let position = match input.messages.last() {
                 Some((id, message)) => user_position(state, id, message)?,
                 None => 0,
             };
-            match input_work(input, &mut options)? {
+            match new_input(input, &mut options)? {
                 // With the id of the earlier input, the earlier answer would be returned.
-                Work::Input(messages, _) => Work::Regenerate(messages, position),
-                work => work,
+                LaunchInput::Input(messages, _) => LaunchInput::Regenerate(messages, position),
+                launch_input => launch_input,
             }
         }
-        (None, _) => input_work(body.input()?, &mut options)?,
+        (None, _) => new_input(body.input()?, &mut options)?,
     };
-    launch_and_follow(app, caller, opened, work, options, request.format).await
+    launch_and_follow(app, caller, opened, launch_input, options, request.format).await
 }
 
 fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
@@ -108,12 +108,12 @@ fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
     }
 }
 
-fn input_work(input: RunInput, options: &mut LaunchOptions) -> Result<Work, ApiError> {
+fn new_input(input: RunInput, options: &mut LaunchOptions) -> Result<LaunchInput, ApiError> {
     let messages = input.to_messages();
     let check = messages.validate_user_input();
     check.map_err(|error| ApiError::bad_request(error.to_string()))?;
     options.message_ids = input.messages.iter().map(|(id, _)| id.clone()).collect();
-    Ok(Work::Input(messages, input.input_id))
+    Ok(LaunchInput::Input(messages, input.input_id))
 }
 
 /// Returns the stored position of a user's message that is to be answered again: the position of

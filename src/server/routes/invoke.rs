@@ -22,7 +22,7 @@ use super::super::json::JsonBody;
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
-use super::launch::{LaunchOptions, Work, launch, open};
+use super::launch::{LaunchInput, LaunchOptions, launch, open};
 use super::path::Path;
 use super::schemas;
 
@@ -107,7 +107,7 @@ async fn invoke(
         &app,
         &caller,
         opened,
-        Work::Input(messages, input_id),
+        LaunchInput::Input(messages, input_id),
         options,
     )?;
     reply(&app, &run).await

@@ -18,7 +18,7 @@ use super::super::users::Caller;
 use super::path::checked_thread_id;
 
 /// The work of a run.
-pub(super) enum Work {
+pub(super) enum LaunchInput {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
     /// An input, with its id, that replaces the messages from this position on.
@@ -184,7 +184,7 @@ pub(super) fn launch(
     app: &App,
     caller: &Caller,
     opened: OpenedThread,
-    work: Work,
+    work: LaunchInput,
     options: LaunchOptions,
 ) -> Result<Arc<ServerRun>, ApiError> {
     let recorder = options.is_traced.then(BoundedRecorder::default);
@@ -195,15 +195,15 @@ pub(super) fn launch(
 
     let mut input = Messages::new();
     let run = match work {
-        Work::Input(messages, input_id) => {
+        LaunchInput::Input(messages, input_id) => {
             input = messages.clone();
             with_input_id(session.clone(), input_id).run(messages)
         }
-        Work::Regenerate(messages, position) => {
+        LaunchInput::Regenerate(messages, position) => {
             input = messages.clone();
             session.clone().rewind_to(position).run(messages)
         }
-        Work::Decisions(decisions) => session.clone().must_exist().resume(decisions),
+        LaunchInput::Decisions(decisions) => session.clone().must_exist().resume(decisions),
     };
 
     let run_id = run.handle().run_id().clone();

@@ -12,7 +12,7 @@ use super::super::json::JsonBody;
 use super::super::users::Caller;
 use super::decisions::DecisionBody;
 use super::invoke::{self, RunReply};
-use super::launch::{LaunchOptions, Work, launch, open_existing};
+use super::launch::{LaunchInput, LaunchOptions, launch, open_existing};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::schemas;
@@ -79,11 +79,11 @@ async fn resume(
         parks_questions: request.is_explicit && request.format.parks_questions(),
         ..LaunchOptions::default()
     };
-    let work = Work::Decisions(decisions);
+    let launch_input = LaunchInput::Decisions(decisions);
     if request.is_explicit {
-        launch_and_follow(&app, &caller, opened, work, options, request.format).await
+        launch_and_follow(&app, &caller, opened, launch_input, options, request.format).await
     } else {
-        let run = launch(&app, &caller, opened, work, options)?;
+        let run = launch(&app, &caller, opened, launch_input, options)?;
         invoke::reply(&app, &run).await
     }
 }

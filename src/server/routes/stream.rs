@@ -17,7 +17,7 @@ use super::super::stream_reply;
 use super::super::users::Caller;
 use super::clients;
 use super::input::RunBody;
-use super::launch::{LaunchOptions, OpenedThread, Work, launch, open};
+use super::launch::{LaunchInput, LaunchOptions, OpenedThread, launch, open};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::schemas;
@@ -80,8 +80,8 @@ async fn stream(
         is_traced: body.is_traced(),
         ..LaunchOptions::default()
     };
-    let work = Work::Input(messages, input_id);
-    launch_and_follow(&app, &caller, opened, work, options, request.format).await
+    let launch_input = LaunchInput::Input(messages, input_id);
+    launch_and_follow(&app, &caller, opened, launch_input, options, request.format).await
 }
 
 /// Begins a run, and returns the response with its stream from the beginning.
@@ -95,14 +95,14 @@ pub(super) async fn launch_and_follow(
     app: &App,
     caller: &Caller,
     opened: OpenedThread,
-    work: Work,
+    launch_input: LaunchInput,
     options: LaunchOptions,
     format: StreamFormat,
 ) -> Result<Response, ApiError> {
     // Taken first, for a refused request must not have begun a run.
     let permit = app.runs.reader_permit(caller.id())?;
     let client_run_id = options.client_run_id.clone();
-    let run = launch(app, caller, opened, work, options)?;
+    let run = launch(app, caller, opened, launch_input, options)?;
     let reader = run.reader_with(permit, format, client_run_id, None);
     run.opened().await;
     if let Some(error) = run.busy_error() {

@@ -137,7 +137,7 @@ impl JsonSchema for ThreadReply {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Fields::json_schema(generator)
+        ThreadReplyFields::json_schema(generator)
     }
 }
 
@@ -145,7 +145,7 @@ impl JsonSchema for ThreadReply {
 #[derive(JsonSchema)]
 #[schemars(rename = "ThreadReply")]
 #[allow(dead_code, reason = "the schema of another type")]
-struct Fields {
+struct ThreadReplyFields {
     thread_id: String,
     user_id: Option<String>,
     title: Option<String>,

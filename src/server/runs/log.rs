@@ -20,7 +20,7 @@ const RESERVE: usize = 8;
 ///
 /// A full log first removes the pieces of completed answers except the newest, since the answers
 /// contain their texts, and then the oldest messages. A reader that had not read them yet receives
-/// [`Next::Lagged`].
+/// [`ReadOutcome::Lagged`].
 pub(super) struct Log {
     inner: Mutex<Inner>,
     /// The number of changes, for waiting readers.
@@ -28,7 +28,7 @@ pub(super) struct Log {
 }
 
 struct Inner {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     bytes: usize,
     max_messages: usize,
     max_bytes: usize,
@@ -46,7 +46,7 @@ struct Inner {
     is_closed: bool,
 }
 
-struct Entry {
+struct LogEntry {
     message: Arc<SdkMessage>,
     bytes: usize,
     /// The first removal that changes the form of this message in some formats.
@@ -81,7 +81,7 @@ pub(super) struct Cursor {
 }
 
 /// The next step of a reader.
-pub(super) enum Next {
+pub(super) enum ReadOutcome {
     /// A message, and its size as JSON in bytes.
     Message(Arc<SdkMessage>, usize),
     /// No message yet.
@@ -93,7 +93,7 @@ pub(super) enum Next {
 }
 
 /// The starting point of a reader.
-pub(super) struct Start {
+pub(super) struct ReaderStart {
     pub(super) cursor: Cursor,
     pub(super) encoder: Encoder,
     /// The messages that the reader has received already, for the state of its encoder.
@@ -161,7 +161,7 @@ impl Log {
         client_run_id: Option<Arc<str>>,
         position: Option<&Position>,
         is_of_run: bool,
-    ) -> Start {
+    ) -> ReaderStart {
         let inner = lock(&self.inner);
         let encoder = inner.base.in_format(format, client_run_id);
         let index = position
@@ -169,8 +169,8 @@ impl Log {
             .and_then(|position| inner.index_of(position.seq));
         let Some((index, position)) = index.zip(position) else {
             let needs_snapshot = position.is_some() || inner.removed.head > 0;
-            let seq = inner.entries.front().map_or(inner.next_seq, Entry::seq);
-            return Start {
+            let seq = inner.entries.front().map_or(inner.next_seq, LogEntry::seq);
+            return ReaderStart {
                 cursor: inner.cursor(seq),
                 encoder,
                 received: Vec::new(),
@@ -180,7 +180,7 @@ impl Log {
         };
 
         let received = inner.entries.range(..index);
-        Start {
+        ReaderStart {
             cursor: inner.cursor(position.seq),
             encoder,
             received: received.map(|entry| entry.message.clone()).collect(),
@@ -190,23 +190,23 @@ impl Log {
     }
 
     /// Returns the next step of a reader, and advances its `cursor`.
-    pub(super) fn next(&self, cursor: &mut Cursor) -> Next {
+    pub(super) fn next(&self, cursor: &mut Cursor) -> ReadOutcome {
         let inner = lock(&self.inner);
         if inner.removed.has_overtaken(cursor.seq, cursor.removed) {
-            return Next::Lagged;
+            return ReadOutcome::Lagged;
         }
 
         let index = inner
             .entries
             .partition_point(|entry| entry.seq() < cursor.seq);
         let mut entries = inner.entries.range(index..);
-        match entries.find(|entry| !entry.is_rest_for(cursor)) {
+        match entries.find(|entry| !entry.continues_cut_answer(cursor)) {
             Some(entry) => {
                 cursor.seq = entry.seq() + 1;
-                Next::Message(entry.message.clone(), entry.bytes)
+                ReadOutcome::Message(entry.message.clone(), entry.bytes)
             }
-            None if inner.is_closed => Next::End,
-            None => Next::Wait,
+            None if inner.is_closed => ReadOutcome::End,
+            None => ReadOutcome::Wait,
         }
     }
 
@@ -216,7 +216,7 @@ impl Log {
     }
 }
 
-impl Entry {
+impl LogEntry {
     fn seq(&self) -> u64 {
         self.message.seq()
     }
@@ -228,7 +228,7 @@ impl Entry {
 
     /// Returns `true` for a piece of an answer whose first pieces were removed before the reader
     /// began: the reader receives the whole answer instead.
-    fn is_rest_for(&self, cursor: &Cursor) -> bool {
+    fn continues_cut_answer(&self, cursor: &Cursor) -> bool {
         let is_piece = matches!(&*self.message, SdkMessage::Partial(_));
         let pass = self.altered_in.filter(|_| is_piece);
         pass.is_some_and(|pass| pass <= cursor.removed.passes)
@@ -251,7 +251,7 @@ impl Inner {
         }
 
         self.bytes += bytes;
-        self.entries.push_back(Entry {
+        self.entries.push_back(LogEntry {
             message,
             bytes,
             altered_in: None,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::sdk::SdkMessage;
 
 use super::super::stream::{Encoder, SseEvent, write_events};
-use super::log::{Cursor, Next, Start};
+use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
 use super::user_streams::{ReaderPermit, Space};
 
@@ -98,7 +98,7 @@ enum Advance {
 impl Reader {
     pub(super) fn new(
         run: Arc<ServerRun>,
-        start: Start,
+        start: ReaderStart,
         presence: Presence,
         permit: ReaderPermit,
     ) -> Self {
@@ -157,16 +157,16 @@ impl Reader {
     async fn advance(&mut self) -> Advance {
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
-            Next::Message(message, len) => self.message = Some((message, len)),
-            Next::Lagged => {
+            ReadOutcome::Message(message, len) => self.message = Some((message, len)),
+            ReadOutcome::Lagged => {
                 self.is_over = true;
                 let mut events = Vec::new();
                 self.encoder.lagged(&mut events);
                 return Advance::Frame(write_events(events).into());
             }
-            Next::End => self.is_over = true,
+            ReadOutcome::End => self.is_over = true,
             // The run, which this reader keeps, owns the sender.
-            Next::Wait => {
+            ReadOutcome::Wait => {
                 if self.changes.changed().await.is_err() {
                     return Advance::End;
                 }

@@ -107,12 +107,12 @@ pub(crate) struct Space {
 }
 
 /// A piece with its space.
-struct Piece {
+struct HeldPiece {
     bytes: Vec<u8>,
     _space: Space,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for HeldPiece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -137,7 +137,7 @@ impl Space {
         if needed.min(permits) == 0 {
             return bytes.into();
         }
-        Bytes::from_owner(Piece {
+        Bytes::from_owner(HeldPiece {
             bytes,
             _space: self,
         })

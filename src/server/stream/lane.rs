@@ -28,11 +28,11 @@ pub(super) struct Lane {
     /// True from the beginning of an answer to its end, including the time between two attempts.
     is_answering: bool,
     answer: Option<Blocks>,
-    calls: BTreeMap<Arc<str>, Call>,
+    calls: BTreeMap<Arc<str>, LaneCall>,
 }
 
 #[derive(Clone, Debug)]
-struct Call {
+struct LaneCall {
     name: Arc<str>,
     has_result: bool,
     is_denied: bool,
@@ -41,7 +41,7 @@ struct Call {
     last_progress: Option<f64>,
 }
 
-impl Call {
+impl LaneCall {
     fn new(name: Arc<str>) -> Self {
         Self {
             name,
@@ -88,7 +88,7 @@ impl Lane {
                 if let Some(answer) = &mut self.answer {
                     let (lane_id, calls) = (&self.id, &mut self.calls);
                     let register = |id: &Arc<str>, name: &Arc<str>| {
-                        calls.insert(id.clone(), Call::new(name.clone()));
+                        calls.insert(id.clone(), LaneCall::new(name.clone()));
                         ids.call(lane_id, id)
                     };
                     answer.start(*index, block, register, out);
@@ -159,7 +159,7 @@ impl Lane {
 
         let (lane_id, calls) = (&self.id, &mut self.calls);
         let register = |id: &Arc<str>, name: &Arc<str>| {
-            calls.insert(id.clone(), Call::new(name.clone()));
+            calls.insert(id.clone(), LaneCall::new(name.clone()));
             ids.call(lane_id, id)
         };
         let is_as_streamed = answer.finish(&event.message.message, register, out);
@@ -242,10 +242,12 @@ impl Lane {
     }
 
     /// Returns a call of this agent. A call that has not been shown is from an earlier run.
-    fn call(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> &mut Call {
-        self.calls.entry(call_id.clone()).or_insert_with(|| Call {
-            is_shown: false,
-            ..Call::new(name.clone())
-        })
+    fn call(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> &mut LaneCall {
+        self.calls
+            .entry(call_id.clone())
+            .or_insert_with(|| LaneCall {
+                is_shown: false,
+                ..LaneCall::new(name.clone())
+            })
     }
 }

@@ -95,7 +95,7 @@ fn prefix_without_its_variable_names_it() {
         (
             "groq:m",
             vec![("GROQ_API_KEY", "k"), ("GROQ_BASE_URL", "ftp://host")],
-            "Config: groq: the base URL has the scheme \"ftp\"",
+            "Config: groq: the base URL has the scheme \"ftp\"; use http or https",
         ),
         ("vllm:qwen3", vec![], "vllm:qwen3"),
         ("llamacpp:qwen3:8b", vec![], "llamacpp:qwen3:8b"),

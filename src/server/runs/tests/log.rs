@@ -6,7 +6,7 @@ use crate::sdk::SdkMessage;
 
 use super::super::super::stream::StreamFormat;
 use super::super::limits::RunLimits;
-use super::super::log::{Log, Next};
+use super::super::log::{Log, ReadOutcome};
 use super::super::position::Position;
 use super::kit::{Messages, log};
 
@@ -19,7 +19,7 @@ fn read(log: &Log) -> (Vec<u64>, bool) {
     let start = log.start(StreamFormat::Sdk, None, None, false);
     let mut cursor = start.cursor;
     let mut numbers = Vec::new();
-    while let Next::Message(message, _) = log.next(&mut cursor) {
+    while let ReadOutcome::Message(message, _) = log.next(&mut cursor) {
         numbers.push(message.seq());
     }
     (numbers, start.needs_snapshot)
@@ -51,13 +51,15 @@ fn newest_pieces_stay_for_readers_when_their_answer_is_complete() {
     let log = log(&limits(10), &messages[..10]);
     let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
     for _ in 0..9 {
-        assert!(matches!(log.next(&mut cursor), Next::Message(..)));
+        assert!(matches!(log.next(&mut cursor), ReadOutcome::Message(..)));
     }
     log.append(messages[10].clone());
     // A new reader gets the whole answer alone.
     assert_eq!(read(&log), (vec![0, 5, 10], false));
     for number in [9, 10] {
-        assert!(matches!(log.next(&mut cursor), Next::Message(next, _) if next.seq() == number));
+        assert!(
+            matches!(log.next(&mut cursor), ReadOutcome::Message(next, _) if next.seq() == number)
+        );
     }
     // A reader that comes back to such a piece has missed those before it.
     let position = Position::parse("run:9.0");
@@ -93,19 +95,21 @@ fn reader_is_overtaken_only_if_it_had_not_read_what_was_removed() {
     let start = |log: &Log| log.start(StreamFormat::Sdk, None, None, false).cursor;
     let (mut slow, mut fast) = (start(&log), start(&log));
     for _ in 0..2 {
-        assert!(matches!(log.next(&mut slow), Next::Message(..)));
+        assert!(matches!(log.next(&mut slow), ReadOutcome::Message(..)));
     }
     for _ in 0..8 {
-        assert!(matches!(log.next(&mut fast), Next::Message(..)));
+        assert!(matches!(log.next(&mut fast), ReadOutcome::Message(..)));
     }
 
     messages[8..10]
         .iter()
         .for_each(|message| log.append(message.clone()));
-    assert!(matches!(log.next(&mut slow), Next::Lagged));
-    assert!(matches!(log.next(&mut fast), Next::Message(message, _) if message.seq() == 8));
+    assert!(matches!(log.next(&mut slow), ReadOutcome::Lagged));
+    assert!(matches!(log.next(&mut fast), ReadOutcome::Message(message, _) if message.seq() == 8));
     // A reader that begins now has missed nothing.
-    assert!(matches!(log.next(&mut start(&log)), Next::Message(message, _) if message.seq() == 0));
+    assert!(
+        matches!(log.next(&mut start(&log)), ReadOutcome::Message(message, _) if message.seq() == 0)
+    );
 }
 
 #[test]
@@ -113,11 +117,13 @@ fn readers_share_the_messages_of_the_log() {
     let log = log(&limits(100), &two_answers());
     let mut cursors = [(); 1_000].map(|()| log.start(StreamFormat::AgUi, None, None, false).cursor);
     let first = log.next(&mut cursors[0]);
-    let Next::Message(first, _) = first else {
+    let ReadOutcome::Message(first, _) = first else {
         panic!("a message");
     };
     for cursor in &mut cursors[1..] {
-        assert!(matches!(log.next(cursor), Next::Message(next, _) if Arc::ptr_eq(&first, &next)));
+        assert!(
+            matches!(log.next(cursor), ReadOutcome::Message(next, _) if Arc::ptr_eq(&first, &next))
+        );
     }
 }
 
@@ -126,13 +132,15 @@ fn closed_log_ends_its_readers() {
     let messages = two_answers();
     let log = log(&limits(100), &messages[..1]);
     let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
-    assert!(matches!(log.next(&mut cursor), Next::Message(..)));
-    assert!(matches!(log.next(&mut cursor), Next::Wait));
+    assert!(matches!(log.next(&mut cursor), ReadOutcome::Message(..)));
+    assert!(matches!(log.next(&mut cursor), ReadOutcome::Wait));
     assert!(log.finish(|seq| messages[usize::try_from(seq).unwrap()].clone()));
     assert!(!log.finish(|_| messages[0].clone()));
     log.append(messages[2].clone());
-    assert!(matches!(log.next(&mut cursor), Next::Message(message, _) if message.seq() == 1));
-    assert!(matches!(log.next(&mut cursor), Next::End));
+    assert!(
+        matches!(log.next(&mut cursor), ReadOutcome::Message(message, _) if message.seq() == 1)
+    );
+    assert!(matches!(log.next(&mut cursor), ReadOutcome::End));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::sdk::{ApiStreamEvent, BlockDelta, SdkMessage};
 
 use super::super::super::stream::{Encoder, SseEvent, StreamFormat};
 use super::super::limits::RunLimits;
-use super::super::log::{Log, Next};
+use super::super::log::{Log, ReadOutcome};
 use super::super::position::Position;
 use super::kit::{FORMATS, Messages, log};
 
@@ -27,7 +27,7 @@ fn read(log: &Log, format: StreamFormat, last_event_id: Option<&str>) -> (Vec<Ss
         encoder.snapshot(&mut events);
     }
     let (mut cursor, mut skip) = (start.cursor, start.skip);
-    while let Next::Message(message, _) = log.next(&mut cursor) {
+    while let ReadOutcome::Message(message, _) = log.next(&mut cursor) {
         let len = events.len();
         encoder.push(&message, &mut events);
         let received = std::mem::take(&mut skip).min(events.len() - len);
