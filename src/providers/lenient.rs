@@ -10,8 +10,8 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-/// A text: a string, the digits of a number, or the joined texts of an array or an object of text
-/// parts. Anything else reads as the empty text.
+/// A text: a string, the digits of a number, the text of a text part, or the joined texts of an
+/// array. Anything else reads as the empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 

@@ -28,6 +28,7 @@ type Key = (Arc<str>, Arc<str>);
 #[derive(Clone, Default)]
 pub struct BackendStore(Arc<Mutex<HashMap<Key, StoredBackend>>>);
 
+/// A started backend and its configuration.
 #[derive(Clone)]
 struct StoredBackend {
     started: StartedBackend,

@@ -88,10 +88,8 @@ impl Instance {
         &self.store
     }
 
-    /// Returns a session of the user. Without an id it gets a random one.
-    ///
-    /// A session of another user does not exist for it: its runs fail with
-    /// [`SessionNotFound`](ErrorKind::SessionNotFound).
+    /// Returns the session of the user with this id, or a new one with a random id if the id is
+    /// empty. If another user has a session with this id, its runs fail with [`SessionNotFound`](ErrorKind::SessionNotFound).
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
         self.agent().session(id).owned_by(self.user.clone())
     }

@@ -21,7 +21,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(60);
 /// The agent and the user of an instance.
 pub(super) type Key = (Arc<str>, Arc<str>);
 
-/// The place of an instance, empty until it is made.
+/// The cell of an instance, empty until the instance is made.
 pub(super) type Cell = Arc<OnceCell<Arc<Instance>>>;
 
 /// The instances of a registry. Instances that can be made again are dropped an hour after their
@@ -32,6 +32,7 @@ pub(super) struct Instances {
     last_search: Option<Instant>,
 }
 
+/// The cell of an instance, with the time of its last use.
 struct InstanceEntry {
     cell: Cell,
     last_use: Instant,
@@ -61,7 +62,7 @@ impl Instances {
         (cell, Vec::new())
     }
 
-    /// Returns the instance, if it is made. This is no use of it.
+    /// Returns the instance if it is made. Does not change the time of its last use.
     #[cfg(feature = "server")]
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Instance>> {
         self.entries.get(key)?.cell.get().cloned()

@@ -122,7 +122,7 @@ impl Registry {
         self
     }
 
-    /// Makes a model from its name, as for a configuration.
+    /// Creates a model from its name, as for a configuration.
     ///
     /// # Errors
     ///
@@ -172,8 +172,8 @@ impl Registry {
     }
 
     /// Adds a template and replaces the template with the same id, if there is one. The instances
-    /// of the earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new
-    /// ones.
+    /// of the earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) creates
+    /// new ones.
     ///
     /// # Errors
     ///
@@ -265,8 +265,8 @@ impl Registry {
             .map(|template| template.info(id))
     }
 
-    /// Returns the agent of a user, and makes it from its template if there is none yet. Calls at
-    /// the same time make one.
+    /// Returns the agent of a user, and creates it from its template if there is none yet.
+    /// Concurrent calls create one agent.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl Registry {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while it makes the agent, the next call begins again.
+    /// If the future is dropped while it creates the agent, the next call begins again.
     pub async fn get_or_clone(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
         // Agents that do not exist get no entry.
@@ -298,8 +298,8 @@ impl Registry {
     }
 
     /// Returns the store of the sessions of an agent's users, and opens it if no agent uses it yet.
-    /// Neither a backend is started nor a model made, so that histories can be read and changed
-    /// while those do not work.
+    /// No backend is started and no model is created, so that histories can be read and changed
+    /// even if these fail.
     ///
     /// ```
     /// use agentcore::AgentBuilder;
@@ -372,7 +372,7 @@ impl Registry {
         self.assemble(key, template, store, workspace)
     }
 
-    /// Makes an instance of its parts.
+    /// Creates an instance from its parts.
     fn assemble(
         &self,
         (id, user): &Key,

@@ -28,7 +28,8 @@ const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 /// The bytes that a tool counts toward [`MAX_TOTAL_BYTES`] in addition to its JSON.
 const TOOL_BYTES: usize = 1024;
 
-type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;
+/// Tools by name.
+type ToolsByName = BTreeMap<Arc<str>, Arc<dyn Tool>>;
 
 /// The tools of one user, with their sizes.
 type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
@@ -38,7 +39,7 @@ type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 struct UserEntry {
     tools: SizedTools,
     /// The time of the last use, as a count of uses.
-    used: u64,
+    last_use: u64,
 }
 
 /// Tools that are registered while agents run: for all users, or for one. Clones are the same
@@ -76,10 +77,11 @@ struct Inner {
     version: AtomicU64,
 }
 
+/// The tools of all users.
 #[derive(Default)]
 struct StoredTools {
     /// The tools for all users.
-    common: Tools,
+    common: ToolsByName,
     users: HashMap<Arc<str>, UserEntry>,
     /// The size of the tools of all users.
     bytes: usize,
@@ -92,7 +94,7 @@ impl StoredTools {
     fn touch(&mut self, user: &str) {
         self.uses += 1;
         if let Some(entry) = self.users.get_mut(user) {
-            entry.used = self.uses;
+            entry.last_use = self.uses;
         }
     }
 
@@ -102,7 +104,7 @@ impl StoredTools {
         let mut count = 0;
         while self.bytes > MAX_TOTAL_BYTES {
             let others = self.users.iter().filter(|(other, _)| &***other != user);
-            let oldest = others.min_by_key(|(_, entry)| entry.used);
+            let oldest = others.min_by_key(|(_, entry)| entry.last_use);
             let Some(name) = oldest.map(|(name, _)| name.clone()) else {
                 break;
             };
@@ -133,7 +135,7 @@ impl ToolStore {
         lock(&self.0.tools)
             .common
             .insert(tool.name().into(), Arc::new(tool));
-        self.changed();
+        self.record_change();
         Ok(())
     }
 
@@ -176,14 +178,14 @@ impl ToolStore {
                  than {MAX_TOTAL_BYTES} bytes"
             );
         }
-        self.changed();
+        self.record_change();
         Ok(())
     }
 
     /// Removes a tool for all users. Returns `false` if there was none.
     pub fn deregister(&self, name: &str) -> bool {
         let is_removed = lock(&self.0.tools).common.remove(name).is_some();
-        self.changed();
+        self.record_change();
         is_removed
     }
 
@@ -203,7 +205,7 @@ impl ToolStore {
             .map_or(0, |(_, size)| size + TOOL_BYTES);
         stored.bytes = stored.bytes.saturating_sub(size);
         drop(stored);
-        self.changed();
+        self.record_change();
         removed_tool.is_some()
     }
 
@@ -241,7 +243,8 @@ impl ToolStore {
         }
     }
 
-    fn changed(&self) {
+    /// Records a change, so that runs in progress read the tools again.
+    fn record_change(&self) {
         self.0.version.fetch_add(1, Ordering::AcqRel);
     }
 }

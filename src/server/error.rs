@@ -16,11 +16,11 @@ use super::runs::{ReaderRefusal, RunRefusal};
 /// The time after which a request that exceeded a limit may be retried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The error for a thread whose run may be in another process.
+/// The text for a thread whose run may be in another process.
 const BUSY: &str = "the thread has a run already, maybe in another process; wait for its end, or \
                     copy the thread with /fork";
 
-/// The error for a thread that has been deleted meanwhile.
+/// The text for a thread that was deleted meanwhile.
 const GONE: &str = "the thread was not found; it may have expired or been deleted";
 
 /// The body of every error.
@@ -149,7 +149,7 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    /// Creates the error for a thread that a run holds, here or in another process.
+    /// Creates the error for a thread with a run, here or in another process.
     fn busy() -> Self {
         Self::conflict(BUSY).with_retry_after(RETRY_AFTER)
     }

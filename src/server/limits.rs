@@ -6,8 +6,9 @@ use super::runs::RunLimits;
 
 /// The limits of requests, connections and runs.
 ///
-/// The limits of headers and connections apply only to [`Server::serve`](super::Server::serve); an
-/// application that nests the router sets its own.
+/// The limits of headers and connections apply only to a server that listens on its own
+/// ([`Listening::serve`](super::Listening::serve)). An application that nests the router sets its
+/// own limits.
 ///
 /// ```
 /// use agentcore::server::{RunLimits, ServerLimits};
@@ -81,7 +82,8 @@ impl ServerLimits {
         self
     }
 
-    /// Sets the timeout for the head of a request to arrive.
+    /// Sets the timeout for the head of a request to arrive, for a connection to begin its next
+    /// request, and for each piece of a body.
     #[must_use]
     pub fn with_header_timeout(mut self, time: Duration) -> Self {
         self.header_timeout = time;

@@ -1,4 +1,4 @@
-//! The router of all routes, and the checks before each.
+//! The completed router: all routes, and the checks before each of them.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -34,7 +34,7 @@ async fn no_route(uri: Uri) -> ApiError {
     ))
 }
 
-/// The route that was likely meant.
+/// Returns a hint at the route that was likely meant.
 fn hint(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match *parts {
@@ -86,6 +86,7 @@ async fn guard(State(app): State<App>, request: Request, next: Next) -> Response
     response
 }
 
+/// Checks the host, the origin and the user of a request, and runs its handler.
 async fn check_and_run(app: &App, request: Request, next: Next) -> Response {
     if *app.is_closing.borrow() {
         return ApiError::closing().into_response();

@@ -95,8 +95,8 @@ impl Listening {
         }
     }
 
-    /// Serves until `shutdown` completes, then ends all runs and connections within 10 seconds, as
-    /// [`ServerHandle::shutdown`] does.
+    /// Serves until `shutdown` completes, then ends all runs and connections within 10 seconds.
+    /// Runs end as in [`ServerHandle::shutdown`].
     ///
     /// # Errors
     ///
@@ -128,7 +128,8 @@ impl Listening {
             match stream {
                 Ok((stream, _peer)) => {
                     let entry = silent.next();
-                    let connection = connect(stream, &self.router, &self.limits, entry.clone());
+                    let connection =
+                        http_connection(stream, &self.router, &self.limits, entry.clone());
                     let connection = graceful.watch(connection);
                     entry.enter(|| {
                         connections.spawn(async move {
@@ -166,14 +167,15 @@ impl fmt::Debug for Listening {
     }
 }
 
-type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, FirstRequestService>;
+type HttpConnection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, FirstRequestService>;
 
-fn connect(
+/// Creates the connection of an accepted stream.
+fn http_connection(
     stream: TcpStream,
     router: &Router,
     limits: &ServerLimits,
     entry: SilentConnection,
-) -> Connection {
+) -> HttpConnection {
     // Events are small and must not wait for each other.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps Nagle's algorithm");

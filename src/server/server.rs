@@ -255,7 +255,8 @@ impl Server {
         self
     }
 
-    /// Sets the limits.
+    /// Sets the limits of requests, connections and runs. Defaults to
+    /// [`ServerLimits::default`].
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
@@ -277,15 +278,16 @@ impl Server {
     }
 
     /// Adds a host whose requests are served, such as `agents.example.org`, in addition to the
-    /// address that the server is bound to, `localhost` and the loopback addresses. Without a port,
-    /// every port is allowed.
+    /// address that the server is bound to, `localhost` and the loopback addresses. A server that is
+    /// bound to an unspecified address, such as `0.0.0.0`, serves requests to any IP address. A
+    /// host without a port allows every port.
     pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
         self.hosts.push(host.as_ref().to_ascii_lowercase());
         self
     }
 
-    /// Adds an origin whose pages may send requests, such as `https://app.example.org`. Wildcards
-    /// are not supported.
+    /// Adds an origin whose pages may send requests, such as `https://app.example.org`, in addition
+    /// to the origin of the server itself. Wildcards are not supported.
     pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
         self.origins.push(origin.as_ref().to_ascii_lowercase());
         self

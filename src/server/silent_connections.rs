@@ -28,6 +28,7 @@ struct Inner {
 #[derive(Clone)]
 pub(super) struct SilentConnection(Arc<ConnectionEntry>);
 
+/// The entry of a connection, which leaves the list when it is dropped.
 struct ConnectionEntry {
     connections: SilentConnections,
     number: u64,

@@ -15,7 +15,7 @@ use super::events::{WireBlock, WireDelta};
 
 /// A block that has begun and not ended.
 pub(super) enum OpenBlock {
-    Text(Box<Text>),
+    Text(Box<OpenText>),
     Thinking(Box<EchoedBlock>),
     Tool {
         id: Arc<str>,
@@ -30,14 +30,14 @@ pub(super) enum OpenBlock {
     Other(Box<EchoedBlock>),
 }
 
-/// The data of a text block, whose text is not kept.
+/// The data of a text block except its text, which is emitted at once.
 #[derive(Default)]
-pub(super) struct Text {
+pub(super) struct OpenText {
     pub(super) has_text: bool,
     citations: Vec<Box<RawValue>>,
 }
 
-impl Text {
+impl OpenText {
     pub(super) fn add_citation(&mut self, citation: &RawValue) {
         self.citations.push(citation.to_owned());
     }
@@ -58,7 +58,7 @@ impl Text {
     }
 }
 
-/// A block that is sent back as it came: its beginning and what its deltas added.
+/// A block that is sent back unchanged: its beginning and its deltas.
 pub(super) struct EchoedBlock {
     start: Box<RawValue>,
     thinking: String,
@@ -91,19 +91,18 @@ impl EchoedBlock {
         self.deltas.push(delta.to_owned());
     }
 
-    fn is_untouched(&self) -> bool {
+    fn has_no_deltas(&self) -> bool {
         self.thinking.is_empty() && self.signature.is_none() && self.deltas.is_empty()
     }
 
-    /// Returns the whole block. The text of the beginning stays as it is when nothing was added to
-    /// it.
+    /// Returns the whole block. Without deltas, it is the JSON text of the beginning.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if there are too
-    /// many values in `input`, which comes as pieces of text.
+    /// many values in `input`, which arrives as pieces of text.
     pub(super) fn finish(self, tag: &str, out: &mut Events) -> Result<ProviderBlock> {
-        if self.is_untouched() {
+        if self.has_no_deltas() {
             return Ok(ProviderBlock::new(tag, self.start));
         }
 
@@ -131,8 +130,8 @@ impl EchoedBlock {
     }
 }
 
-/// Adds one field of a delta to a block: text to text, a citation to the list of them, pieces of
-/// `input` to the piece before, and anything else instead of what was there.
+/// Adds a field of a delta to a block. A text is appended to the field's text, a citation to
+/// `citations`, and a piece of JSON to `input`; any other value replaces the field's value.
 fn merge(block: &mut Map<String, Value>, input: &mut String, name: &str, value: Value) {
     match (name, value) {
         ("type", _) => {}
@@ -150,6 +149,7 @@ fn merge(block: &mut Map<String, Value>, input: &mut String, name: &str, value: 
     }
 }
 
+/// Appends a text to a field. An empty text creates no field, except for `signature`.
 fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
     match block.get_mut(name) {
         Some(Value::String(before)) => before.push_str(text),
@@ -161,7 +161,7 @@ fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
 }
 
 impl OpenBlock {
-    /// Returns the piece of a delta that a block of this kind grows by.
+    /// Takes the piece of text in a delta for a block of this kind.
     pub(super) fn piece<'a>(&self, delta: &mut WireDelta<'a>) -> Option<RawText<'a>> {
         match self {
             Self::Text(_) => delta.text.take(),
@@ -171,6 +171,7 @@ impl OpenBlock {
         }
     }
 
+    /// Creates the block from its beginning. `fallback_id` returns the id of a call without one.
     pub(super) fn new(
         raw: &RawValue,
         block: &WireBlock<'_>,
@@ -223,11 +224,11 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
             .is_none_or(|raw| raw.trim().is_empty())
 }
 
-/// Returns a kept block as a part with this mark.
-pub(super) fn part(state: OpenBlock, tag: &str, out: &mut Events) -> Result<Option<Part>> {
-    Ok(match state {
-        OpenBlock::Thinking(kept) => Some(Part::Thinking(kept.finish(tag, out)?)),
-        OpenBlock::Other(kept) => Some(Part::Opaque(kept.finish(tag, out)?)),
+/// Returns a block that is sent back as a part with this mark; `None` for a text or a call.
+pub(super) fn echoed_part(block: OpenBlock, tag: &str, out: &mut Events) -> Result<Option<Part>> {
+    Ok(match block {
+        OpenBlock::Thinking(block) => Some(Part::Thinking(block.finish(tag, out)?)),
+        OpenBlock::Other(block) => Some(Part::Opaque(block.finish(tag, out)?)),
         OpenBlock::Text(_) | OpenBlock::Tool { .. } => None,
     })
 }

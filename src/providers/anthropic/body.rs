@@ -32,8 +32,8 @@ pub(super) struct Options<'a> {
     pub(super) has_hosted_tools: bool,
 }
 
-/// Returns the body for `request`, and warnings about what it leaves out. Tools, system prompt and
-/// messages stand in the order the prompt cache sees them.
+/// Returns the body of `request`, and warnings about settings that it omits. The prompt cache
+/// requires the order of the fields: tools, system prompt, messages.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
@@ -104,10 +104,10 @@ fn wire(request: &ModelRequest, options: &Options<'_>) -> MessagesWire {
     }
 }
 
-/// The system prompt, with the text that asks for the form of the answer where no field does.
+/// Writes the system prompt, with the instruction about the form of the answer if there is one.
 fn put_system(fields: &mut BodyFields<'_>, system: &[u8], form: Option<&AnswerForm>) -> Result<()> {
     match form {
-        Some(AnswerForm::Told(text)) => {
+        Some(AnswerForm::Instruction(text)) => {
             let mut system = system.to_vec();
             add_text(&mut system, text)?;
             fields.raw("system", &system)
@@ -117,8 +117,8 @@ fn put_system(fields: &mut BodyFields<'_>, system: &[u8], form: Option<&AnswerFo
     }
 }
 
-/// The sampling settings. A model that thinks takes neither temperature nor `top_k`, and `top_p`
-/// only near 1.
+/// Writes the sampling settings. A model that thinks takes neither temperature nor `top_k`, and
+/// `top_p` only from 0.95 on.
 fn put_sampling(
     fields: &mut BodyFields<'_>,
     request: &ModelRequest,
@@ -174,24 +174,27 @@ fn tool_choice(request: &ModelRequest, has_hosted_tools: bool) -> Option<Value> 
     Some(choice)
 }
 
-/// The way to an answer that matches a schema.
+/// The way in which the form of the answer is set.
 enum AnswerForm {
-    /// By the API, with what it understands of the schema.
-    Held(Value),
-    /// By words, for a schema that it does not understand, or a model without such answers.
-    Told(String),
+    /// A field with the parts of the schema that the API supports.
+    Schema(Value),
+    /// The text of an instruction, for a schema that the API does not support, or a model without
+    /// structured output.
+    Instruction(String),
 }
 
-/// "Any JSON object" has no field and is asked for in words.
+/// Returns the form of the answer; `None` if it is free. The API has no field for any JSON object.
 fn form(request: &ModelRequest, family: Option<&Family>) -> Option<AnswerForm> {
     let schema = match request.response_format.as_ref()? {
-        ResponseFormat::JsonObject => return Some(AnswerForm::Told(instruction(&any_object()))),
+        ResponseFormat::JsonObject => {
+            return Some(AnswerForm::Instruction(instruction(&any_object())));
+        }
         ResponseFormat::JsonSchema { schema, .. } => schema,
     };
     let has_schemas = family.is_none_or(|family| family.has_schemas);
     Some(match understood(schema).filter(|_| has_schemas) {
-        Some(schema) => AnswerForm::Held(schema),
-        None => AnswerForm::Told(instruction(schema)),
+        Some(schema) => AnswerForm::Schema(schema),
+        None => AnswerForm::Instruction(instruction(schema)),
     })
 }
 
@@ -207,14 +210,14 @@ fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Effort and output format.
+/// Returns the field with the effort and the output format; `None` without either.
 fn output_config(effort: Option<String>, form: Option<AnswerForm>) -> Option<Value> {
     let mut config = Map::new();
     if let Some(effort) = effort {
         config.insert("effort".to_owned(), effort.into());
     }
 
-    if let Some(AnswerForm::Held(schema)) = form {
+    if let Some(AnswerForm::Schema(schema)) = form {
         config.insert(
             "format".to_owned(),
             json!({"type": "json_schema", "schema": schema}),

@@ -1,4 +1,4 @@
-//! Content blocks of the Messages API.
+//! The content blocks of the Messages API.
 
 use crate::error::Result;
 use crate::message::{
@@ -38,7 +38,7 @@ impl<'a> BlockArray<'a> {
         self.out.push(b']');
     }
 
-    /// Takes the array back.
+    /// Removes the array from the output.
     pub(super) fn abandon(self) {
         self.out.truncate(self.start - 1);
     }
@@ -50,7 +50,7 @@ impl<'a> BlockArray<'a> {
         }
     }
 
-    /// Writes a block up to its last brace with `fields`.
+    /// Writes a block, whose text up to the last brace `fields` writes.
     pub(super) fn block(
         &mut self,
         markable: bool,
@@ -87,7 +87,7 @@ impl<'a> BlockArray<'a> {
         self.text(&format!("<system>\n{text}\n</system>"))
     }
 
-    /// A text with the further fields that the API gave it.
+    /// Writes a text with the further fields that the API gave it.
     pub(super) fn cited_text(&mut self, text: &str, fields: Option<&ProviderBlock>) -> Result<()> {
         if !is_visible(text) {
             return Ok(());
@@ -203,7 +203,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the API takes `text` as a block of its own.
+/// Returns `true` if `text` has a visible character: the API refuses a block without one.
 fn is_visible(text: &str) -> bool {
     text.contains(|c: char| !c.is_whitespace())
 }

@@ -1,4 +1,4 @@
-//! The Messages API's stream into model events.
+//! The decoder of the Messages API's stream.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,20 +21,21 @@ use super::super::repeated::Repeated;
 use super::super::status;
 use super::super::transformations;
 use super::CONTAINER;
-use super::blocks::{OpenBlock, Text, may_be_cut_off, part, written_args};
+use super::blocks::{OpenBlock, OpenText, echoed_part, may_be_cut_off, written_args};
 use super::events::{
     BLOCK_DELTA, BlockDelta, Ending, StopDetails, WireBlock, WireEvent, WireMessage, WireUsage,
     citation, is_unknown_event, raw_delta,
 };
 
-/// The memory of a delta that is collected as it came, without its text.
+/// The memory of a delta that is collected as JSON, in addition to its text, in bytes.
 const RAW_DELTA: usize = 48;
 
 /// Decodes one answer.
 ///
-/// The rules of the stream are checked: a message begins once and before its blocks, a block begins
-/// once and before its deltas, and nothing comes for a block that has ended. Kinds of events,
-/// blocks and deltas that are not known are ignored, or kept when they are part of the answer.
+/// It checks the order of the events: a message begins once and before its blocks, a block begins
+/// once and before its deltas, and no event is for a block that has ended. Unknown events are
+/// ignored, and so are unknown deltas of texts and calls. Unknown blocks and unknown deltas of
+/// thinking are part of the answer.
 pub(super) struct MessagesDecoder {
     /// The mark of the blocks.
     tag: &'static str,
@@ -43,10 +44,10 @@ pub(super) struct MessagesDecoder {
     message_id: Option<Arc<str>>,
     /// The blocks that have begun and not ended, by index.
     open: BTreeMap<u32, OpenBlock>,
-    /// The lowest index a new block may have.
+    /// The lowest index that a new block may have.
     next_index: u32,
-    /// Calls that the output limit may have cut off, and those after them. Whether it did is known
-    /// only when the reason to stop arrives.
+    /// The calls that the output limit may have cut off, and those after them. They are settled
+    /// when the next block begins or the stop reason arrives.
     doubtful: Vec<ToolCall>,
     call_ids: BTreeSet<Arc<str>>,
     unique_names: UniqueNames,
@@ -55,7 +56,7 @@ pub(super) struct MessagesDecoder {
     stop_sequence: Option<Arc<str>>,
     /// The container in which the server runs code.
     container: Option<Box<RawValue>>,
-    /// True once thinking that the server left out of the request was reported.
+    /// True if a warning about thinking that the server left out of the request was emitted.
     has_reported_changes: bool,
     done: bool,
     /// The text around the piece in a delta of the block `repeated_index`.
@@ -129,9 +130,9 @@ impl MessagesDecoder {
         self.next_index = index.saturating_add(1);
         self.settle_calls(false, out);
         out.collect_block()?;
-        let mut state = OpenBlock::new(raw, &block, || format!("call_{message_id}_{index}"));
-        match &mut state {
-            OpenBlock::Text(state) => begin_text(state, block, out)?,
+        let mut open_block = OpenBlock::new(raw, &block, || format!("call_{message_id}_{index}"));
+        match &mut open_block {
+            OpenBlock::Text(text) => begin_text(text, block, out)?,
             OpenBlock::Thinking(_) => {
                 out.collect_bytes(raw.get().len())?;
                 out.collect_values(raw.get())?;
@@ -172,40 +173,40 @@ impl MessagesDecoder {
             }
         }
 
-        self.open.insert(index, state);
+        self.open.insert(index, open_block);
         Ok(())
     }
 
-    /// The open block that a delta is for.
+    /// Returns the open block that a delta is for.
     fn open_block(&mut self, index: u32) -> Result<&mut OpenBlock> {
-        let open = self.open.get_mut(&index);
-        open.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
+        let block = self.open.get_mut(&index);
+        block.ok_or_else(|| out_of_order(format!("a delta for block {index}, which is not open")))
     }
 
     fn delta(&mut self, event: BlockDelta<'_>, data: &str, out: &mut Events) -> Result<()> {
         let BlockDelta { index, mut delta } = event;
-        let state = self.open_block(index)?;
-        if let Some(piece) = state.piece(&mut delta) {
+        let block = self.open_block(index)?;
+        if let Some(piece) = block.piece(&mut delta) {
             if self.repeated.learn(data, piece.raw) {
                 self.repeated_index = index;
             }
             return self.piece(index, piece.text, out);
         }
 
-        match (state, delta.signature) {
-            (OpenBlock::Thinking(kept), Some(text)) => {
+        match (block, delta.signature) {
+            (OpenBlock::Thinking(block), Some(text)) => {
                 out.collect_bytes(text.len())?;
-                kept.add_signature(&text);
+                block.add_signature(&text);
             }
-            (OpenBlock::Thinking(kept) | OpenBlock::Other(kept), _) => {
+            (OpenBlock::Thinking(block) | OpenBlock::Other(block), _) => {
                 let delta = raw_delta(data)?;
                 out.collect_bytes(delta.get().len() + RAW_DELTA)?;
                 out.collect_values(delta.get())?;
-                kept.add_raw(delta);
+                block.add_raw(delta);
             }
-            (OpenBlock::Text(state), _) => {
+            (OpenBlock::Text(text), _) => {
                 if let Some(citation) = citation(data)? {
-                    collect_citation(state, citation, out)?;
+                    collect_citation(text, citation, out)?;
                 }
             }
             (OpenBlock::Tool { .. }, _) => {}
@@ -216,14 +217,14 @@ impl MessagesDecoder {
 
     /// Adds the piece that [`OpenBlock::piece`] found, or a piece that replaces it.
     fn piece(&mut self, index: u32, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
-        let state = self.open_block(index)?;
+        let block = self.open_block(index)?;
         if text.is_empty() {
             return Ok(());
         }
 
-        match state {
-            OpenBlock::Text(state) => {
-                state.has_text = true;
+        match block {
+            OpenBlock::Text(block) => {
+                block.has_text = true;
                 out.text(text);
             }
             OpenBlock::Tool { json, .. } => {
@@ -232,9 +233,9 @@ impl MessagesDecoder {
                 let json = text.into_owned();
                 out.push(ModelEvent::ToolCallDelta { index, json });
             }
-            OpenBlock::Thinking(kept) => {
+            OpenBlock::Thinking(block) => {
                 out.collect_bytes(text.len())?;
-                kept.add_thinking(&text);
+                block.add_thinking(&text);
                 out.push(ModelEvent::Thinking(text.into_owned()));
             }
             OpenBlock::Other(_) => {}
@@ -244,13 +245,13 @@ impl MessagesDecoder {
     }
 
     fn end_block(&mut self, index: u32, out: &mut Events) -> Result<()> {
-        let Some(state) = self.open.remove(&index) else {
+        let Some(block) = self.open.remove(&index) else {
             return Err(out_of_order(format!(
                 "the end of block {index}, which is not open"
             )));
         };
 
-        match state {
+        match block {
             OpenBlock::Text(text) => out.push(match text.finish(self.tag)? {
                 Some(annotations) => ModelEvent::Part(Part::Annotations(annotations)),
                 None => ModelEvent::PartEnd,
@@ -275,8 +276,8 @@ impl MessagesDecoder {
                     self.doubtful.push(call);
                 }
             }
-            state => {
-                if let Some(part) = part(state, self.tag, out)? {
+            block => {
+                if let Some(part) = echoed_part(block, self.tag, out)? {
                     out.push(ModelEvent::Part(part));
                 }
             }
@@ -333,7 +334,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// A block that is still open now was cut off by the output limit: half a call is never run.
+    /// Ends the message. Blocks that are still open were cut off by the output limit and are
+    /// dropped, so that no incomplete call runs.
     fn stop(&mut self, out: &mut Events) -> Result<()> {
         if self.message_id.is_none() {
             return Err(out_of_order("the message ended before it began"));
@@ -459,9 +461,9 @@ impl Decoder for MessagesDecoder {
 }
 
 /// Reads the text and the citations with which a block begins.
-fn begin_text(state: &mut Text, block: WireBlock<'_>, out: &mut Events) -> Result<()> {
+fn begin_text(open_text: &mut OpenText, block: WireBlock<'_>, out: &mut Events) -> Result<()> {
     if let Some(text) = block.text.filter(|text| !text.is_empty()) {
-        state.has_text = true;
+        open_text.has_text = true;
         out.text(text.0);
     }
 
@@ -471,15 +473,15 @@ fn begin_text(state: &mut Text, block: WireBlock<'_>, out: &mut Events) -> Resul
         .and_then(Result::ok)
         .unwrap_or_default();
     for citation in citations {
-        collect_citation(state, citation, out)?;
+        collect_citation(open_text, citation, out)?;
     }
     Ok(())
 }
 
-fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> Result<()> {
+fn collect_citation(text: &mut OpenText, citation: &RawValue, out: &mut Events) -> Result<()> {
     out.collect_bytes(citation.get().len() + RAW_DELTA)?;
     out.collect_values(citation.get())?;
-    state.add_citation(citation);
+    text.add_citation(citation);
     Ok(())
 }
 

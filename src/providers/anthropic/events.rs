@@ -1,7 +1,7 @@
 //! The stream's events, as JSON.
 //!
-//! Deltas, of which there are many, have a small struct of their own; all other events share one.
-//! What an event does not have stays `None`, and strings are borrowed unless they hold escapes.
+//! Deltas are frequent and have a small struct of their own; all other events share one. Fields
+//! that an event does not have are `None`, and strings are borrowed unless they have escapes.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -125,7 +125,7 @@ pub(super) struct WireBlock<'a> {
     pub(super) citations: Option<&'a RawValue>,
 }
 
-/// Counts so far; what an event leaves out has not changed.
+/// The token counts so far. A count that an event omits has not changed.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireUsage {
@@ -138,7 +138,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Replaces what is reported. Later counts include the earlier ones.
+    /// Replaces the counts that are reported. Later counts include the earlier ones.
     pub(super) fn update(self, usage: &mut Usage) {
         let put = |slot: &mut u64, count: Count| {
             if let Some(count) = count.0 {
@@ -157,7 +157,7 @@ impl WireUsage {
     }
 }
 
-/// Returns the delta of an event, as it came.
+/// Returns the JSON of the delta of an event.
 pub(super) fn raw_delta(data: &str) -> Result<&RawValue> {
     #[derive(Deserialize)]
     struct Raw<'a> {
@@ -177,7 +177,7 @@ pub(super) fn citation(data: &str) -> Result<Option<&RawValue>> {
     Ok(serde_json::from_str::<Raw<'_>>(raw_delta(data)?.get())?.citation)
 }
 
-/// Returns `true` if `data` is a JSON object whose type is none of those that are decoded.
+/// Returns `true` if `data` is a JSON object with a type that is not decoded.
 pub(super) fn is_unknown_event(data: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {

@@ -65,9 +65,9 @@ const COUNTED_FIELDS: &[&str] = &[
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
 /// * Models from 4.7 on take no sampling settings: they are omitted, with a warning.
 ///
-/// Names that are not Claude's belong to compatible servers, which get the settings unchanged.
-/// Thinking in the answers of compatible servers goes back to such servers only, and the thinking
-/// of Claude to Claude, on all of its platforms. A clone is cheap.
+/// Names that are not Claude's belong to compatible servers, which receive the settings unchanged.
+/// Thinking of compatible servers is sent back only to such servers, and thinking of Claude only to
+/// Claude, on all of its platforms. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     connection: Connection,
@@ -123,9 +123,9 @@ impl Anthropic {
         self
     }
 
-    /// Sets whether the server runs tools itself. Defaults to `true`; Bedrock has none. To a server
-    /// without, hosted tools are not sent, with a warning, nor are their calls, results and
-    /// citations in answers of Anthropic's own server.
+    /// Sets whether the server runs hosted tools. Defaults to `true`; Bedrock has none. With
+    /// `false`, hosted tools are omitted with a warning, and so are their calls, results and
+    /// citations in earlier answers of Anthropic's own server.
     #[must_use]
     pub fn hosted_tools(mut self, available: bool) -> Self {
         self.has_hosted_tools = available;
@@ -141,10 +141,10 @@ impl Anthropic {
         self
     }
 
-    /// Requests the capabilities of the Claude model from the server. They replace the capabilities
-    /// that are known for its name: modes of thinking, efforts, structured output, limits, images
-    /// and the day of its end. Unchanged where the server reports nothing. Takes ten seconds at
-    /// most.
+    /// Requests the capabilities of the Claude model from the server, within ten seconds. They
+    /// replace the capabilities that are known for its name: modes of thinking, efforts, structured
+    /// output, limits, images and the day of its end. Capabilities that the server does not report
+    /// are unchanged.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl Model for Anthropic {
 /// Returns the events of a recorded answer: the body of a `/v1/messages` response, streamed or not,
 /// in pieces cut anywhere.
 ///
-/// To be polled inside a tokio runtime if `body` is ever pending.
+/// If `body` may be pending, the stream must be polled inside a tokio runtime.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

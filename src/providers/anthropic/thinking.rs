@@ -9,8 +9,8 @@ use crate::model::{ModelRequest, ThinkingMode};
 use super::PROVIDER;
 use super::family::{Family, ForcedTools, Off};
 
-/// The least that the API takes as a thinking budget.
-const LEAST_BUDGET: u32 = 1_024;
+/// The minimum thinking budget that the API accepts, in tokens.
+const MIN_BUDGET: u32 = 1_024;
 
 /// The fields of a request that concern thinking.
 #[derive(Default)]
@@ -23,9 +23,9 @@ pub(super) struct ThinkingFields {
     pub(super) is_on: bool,
 }
 
-/// Returns the thinking of `request` to `model`, whose answers have up to `max_tokens` and, if it
-/// `is_forced`, must call a tool. A model without a family is on a compatible server, and gets what
-/// is set.
+/// Returns the thinking of `request` to `model`. The answer has at most `max_tokens` and must call
+/// a tool if it `is_forced`. A model without a family is on a compatible server and receives the
+/// settings unchanged.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub(super) fn thinking(
     }
 
     let Some(mode) = &request.settings.thinking else {
-        return Ok(unasked(request, family));
+        return Ok(default_thinking(request, family));
     };
 
     match mode {
@@ -78,8 +78,8 @@ pub(super) fn thinking(
     }
 }
 
-/// Returns the thinking with a budget. Behind calls that were made without thinking the API refuses
-/// one.
+/// Returns the thinking with a budget, or without one after calls that were made without thinking,
+/// where the API refuses it.
 fn budget(
     tokens: u32,
     request: &ModelRequest,
@@ -134,8 +134,9 @@ fn is_in_round_without_thinking(request: &ModelRequest) -> bool {
     })
 }
 
-/// A model that thinks unasked leaves the text of its thoughts out unless it is requested.
-fn unasked(request: &ModelRequest, family: Option<&Family>) -> ThinkingFields {
+/// Returns the thinking of a request without a mode. A model that thinks by default omits the text
+/// of its thoughts unless it is requested.
+fn default_thinking(request: &ModelRequest, family: Option<&Family>) -> ThinkingFields {
     let family = family.filter(|family| family.thinks_by_default && is_shown(request));
     ThinkingFields {
         field: family.map(|family| adaptive(request, Some(family))),
@@ -202,13 +203,13 @@ fn is_shown(request: &ModelRequest) -> bool {
 /// answer together: the requested number, or half of `max_tokens` if the requested number would
 /// leave nothing for the answer. Returns `None` if there is no room to think.
 fn thinking_budget(requested: u32, max_tokens: u32) -> Option<u32> {
-    let requested = requested.max(LEAST_BUDGET);
+    let requested = requested.max(MIN_BUDGET);
     let budget = if requested < max_tokens {
         requested
     } else {
         max_tokens / 2
     };
-    (budget >= LEAST_BUDGET).then_some(budget)
+    (budget >= MIN_BUDGET).then_some(budget)
 }
 
 fn refused(model: &str, text: &str) -> Error {

@@ -1,4 +1,4 @@
-//! Answers as contents of the model.
+//! Answers in a history, written as contents of the model.
 
 use std::sync::Arc;
 
@@ -49,6 +49,7 @@ pub(super) fn write_answer(
     Ok(())
 }
 
+/// Writes the parts of one answer.
 struct AnswerWriter<'a> {
     wire: &'a ContentWire,
     has_reasoning: bool,

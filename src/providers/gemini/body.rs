@@ -37,7 +37,7 @@ struct Tools {
     has_hosted: bool,
 }
 
-/// Returns the body, and warnings about what it leaves out.
+/// Returns the body, and warnings about settings that it omits.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
 ) -> Result<(Encoded, Vec<String>)> {
-    // The mode of calls concerns functions alone.
+    // The API's choice of tools concerns functions only, so hosted tools are omitted.
     let hosted_tools: &[HostedTool] = match request.tool_choice {
         ToolChoice::None => &[],
         _ => &request.hosted_tools,
@@ -164,8 +164,8 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> AnswerF
     }
 }
 
-/// Returns the field `generationConfig`, with the fields in `extra` over it, and warnings about
-/// what it leaves out.
+/// Returns the field `generationConfig`, in which the fields of `extra` take precedence, and
+/// warnings about settings that it omits.
 fn generation_config(
     request: &ModelRequest,
     options: &Options<'_>,

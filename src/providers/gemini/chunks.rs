@@ -1,4 +1,4 @@
-//! The chunks of a stream, as JSON. Each is a response that holds the next parts alone.
+//! The chunks of a stream, as JSON. Each is a response with only the next parts.
 //!
 //! Format: the Gemini API reference, "GenerateContentResponse" and "Content".
 
@@ -73,7 +73,7 @@ pub(super) struct WirePart<'a> {
 }
 
 impl WirePart<'_> {
-    /// The text of a part that has no other field.
+    /// Returns the text of a part that has no other field.
     pub(super) fn plain_text(&self) -> Option<&str> {
         let has_more = self.thought.is_some()
             || !self.thought_signature.is_empty()

@@ -9,7 +9,7 @@ use crate::message::Citation;
 
 use super::super::lenient::{Count, List, Object, Text};
 
-/// The sources so far, and the stretches of text that each supports.
+/// The sources so far, and the texts that they support.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Grounding<'a> {
@@ -57,8 +57,8 @@ impl Grounding<'_> {
         self.web_search_queries.0.len()
     }
 
-    /// Returns one citation for each supported stretch and each of its sources, or one for each
-    /// source when no stretch is named. A source without an address is omitted.
+    /// Returns one citation for each supported text and each of its sources, or one for each source
+    /// if no text is named. A source without an address is omitted.
     pub(super) fn citations(&self) -> Vec<Citation> {
         let sources: Vec<_> = self
             .grounding_chunks

@@ -18,11 +18,12 @@ use super::super::whole_calls::WholeCalls;
 use super::chunks::{FunctionCall, WirePart};
 use super::raw_parts::RawParts;
 
-/// Joins the increments of texts and thoughts to parts.
+/// Joins the pieces of texts and thoughts to parts.
 ///
-/// A text with a signature is never joined with another one: the server checks that it comes back
-/// with the text it came with. Thoughts are joined up to the thought with a signature. A part that
-/// is neither text nor call is a block of its own, and so is an empty text with a signature.
+/// A text with a signature is never joined with another text, because the server checks that the
+/// signature is sent back with its text. Thoughts are joined up to the thought with a signature. A
+/// part that is neither text nor call is a block of its own, and so is an empty text with a
+/// signature.
 ///
 /// The sources of the last text may arrive after the parts that follow it. These parts are buffered
 /// until the next text begins or the answer ends, so that the sources directly follow their text.
@@ -31,14 +32,13 @@ pub(super) struct AnswerParts {
     tag: Arc<str>,
     calls: WholeCalls,
     open: OpenPart,
-    /// The text behind which events are held back.
+    /// The text after which events are held back.
     ended_text: Option<EndedText>,
-    /// The sources of the text that is open, or of the next one. Without a next one, they are those
-    /// of the last text.
+    /// The sources of the open text, or else of the next text, or else of the last text.
     citations: Vec<Citation>,
 }
 
-/// The part that the next increment may belong to.
+/// The part that the next piece may belong to.
 #[derive(Default)]
 enum OpenPart {
     #[default]
@@ -80,7 +80,7 @@ impl AnswerParts {
         }
     }
 
-    /// Sets the provider's id of the response, which is part of the ids that are made up.
+    /// Sets the provider's id of the response, which is part of generated ids.
     pub(super) fn set_response(&mut self, id: &str) {
         self.calls.set_response(id);
     }
@@ -182,8 +182,8 @@ impl AnswerParts {
         Ok(())
     }
 
-    /// Adds the sources and the signature of the text that has ended, if there is one, and then
-    /// what was held back behind it.
+    /// Emits the sources and the signature of the text that has ended, if there is one, and then
+    /// the events that were held back.
     fn annotate(&mut self, out: &mut Events) -> Result<()> {
         let Some(EndedText {
             signature,
@@ -197,7 +197,7 @@ impl AnswerParts {
             return Ok(());
         }
 
-        // Many sources may share one stretch of text.
+        // Several sources may support the same text.
         for citation in &citations {
             let texts = [&citation.url, &citation.title, &citation.cited_text];
             out.collect_bytes(texts.iter().map(|text| text.len()).sum())?;

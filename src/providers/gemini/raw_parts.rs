@@ -7,12 +7,13 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::super::lenient::{Count, List, Object};
 
-/// The parts of a frame as JSON text. The frame is read for them only once a part is neither text
-/// nor call, which few are.
+/// The parts of a frame as JSON text. They are read on the first use, because few frames have a
+/// part that is neither text nor call.
 pub(super) struct RawParts<'a> {
     frame: &'a str,
     /// The number of parts before the current one.
     passed_count: usize,
+    /// The parts, once they were read.
     all: Option<Vec<&'a RawValue>>,
 }
 

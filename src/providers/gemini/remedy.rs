@@ -14,8 +14,8 @@ use super::super::send::Remedy;
 use super::contents::NOTHING;
 use super::signatures::{SIGNATURE, strip};
 
-/// Returns the second body for `error`, if the server refused a signature in `body`, or missed one.
-/// Later requests of the run then have none of the refused ones either.
+/// Returns the second body for `error`, if the server refused a signature in `body` or required a
+/// missing one. Later requests of the run omit the signatures as well.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text().to_lowercase();
     if !text.contains("thought signature") && !text.contains("thought_signature") {
@@ -37,12 +37,12 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
 
 fn role_of(content: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Content<'a> {
+    struct ContentRole<'a> {
         #[serde(borrow, default)]
         role: Option<Cow<'a, str>>,
     }
 
-    serde_json::from_str::<Content<'_>>(content.get())
+    serde_json::from_str::<ContentRole<'_>>(content.get())
         .ok()?
         .role
 }

@@ -162,8 +162,11 @@ impl Endpoint {
                 self.mistake = Some(format!("{name:?} is not a valid header name").into());
             }
             (_, Err(_)) => {
-                self.mistake =
-                    Some(format!("the value of the header {name} has forbidden characters").into());
+                let text = format!(
+                    "the value of the header {name} has control characters, such as a line break; \
+                     remove them"
+                );
+                self.mistake = Some(text.into());
             }
         }
 

@@ -1,4 +1,4 @@
-//! Failures below HTTP.
+//! The errors of requests that failed below HTTP.
 
 use std::error::Error as StdError;
 use std::iter;
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 
 use super::secrets::Secrets;
 
-/// A request that got no answer.
+/// Returns the error of a request without an answer.
 pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     let kind = kind_of(&error);
     let server = server(&error);
@@ -27,13 +27,13 @@ pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     describe(kind, &text, advice, error, secrets)
 }
 
-/// A body that was interrupted. The bytes before that are an incomplete answer.
+/// Returns the error of a body that was interrupted. The bytes before it are an incomplete answer.
 pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
     let text = "the connection broke in the middle of the answer";
     describe(ErrorKind::StreamTruncated, text, None, error, secrets)
 }
 
-/// Scheme, host and port: what else is in an address may be a secret.
+/// Returns the scheme, the host and the port. Other parts of an address may contain a secret.
 fn server(error: &reqwest::Error) -> String {
     match error.url() {
         Some(url) => url.origin().ascii_serialization(),
@@ -41,13 +41,14 @@ fn server(error: &reqwest::Error) -> String {
     }
 }
 
+/// Returns the error and its sources, from the outermost on.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     let first: &(dyn StdError + 'static) = error;
     iter::successors(Some(first), |&cause| cause.source())
 }
 
-/// The URL is dropped and the causes become one scrubbed line, because either may hold a key that
-/// was put into a query or a proxy's address.
+/// Returns an error whose text has the innermost cause, and whose source has all causes. The URL is
+/// removed and the texts are scrubbed, because a query or the address of a proxy may contain a key.
 fn describe(
     kind: ErrorKind,
     text: &str,
@@ -77,7 +78,7 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
             return ErrorKind::Tls;
         }
 
-        // Tunnel errors are a private type below reqwest; their text is all there is.
+        // The type of tunnel errors is private, so they are recognized by their text.
         let text = cause.to_string();
         if text.starts_with("tunnel error") || text.contains("proxy auth") {
             return ErrorKind::Proxy;
@@ -98,21 +99,22 @@ mod tls {
 
     use rustls::{CertificateError, Error};
 
-    fn found<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
+    /// Returns the error of rustls that a cause is or wraps.
+    fn tls_error<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
         cause.downcast_ref().or_else(|| {
-            // `io::Error::source` skips the error it wraps, so that one is looked at here.
-            found(cause.downcast_ref::<io::Error>()?.get_ref()?)
+            // `io::Error::source` skips the error that it wraps.
+            tls_error(cause.downcast_ref::<io::Error>()?.get_ref()?)
         })
     }
 
     pub(super) fn is_of_it(cause: &(dyn StdError + 'static)) -> bool {
-        found(cause).is_some()
+        tls_error(cause).is_some()
     }
 
     /// Returns the advice for a failure.
     pub(super) fn advice(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
         use CertificateError::*;
-        Some(match found(cause)? {
+        Some(match tls_error(cause)? {
             Error::InvalidCertificate(reason) => match reason {
                 Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
                     "have the certificate renewed, or set the clock of this machine"

@@ -22,9 +22,8 @@ const MAX_ANSWER: usize = 4 * 1024 * 1024;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
-    /// The JSON that the server has at another address, asked with the same headers: with POST
-    /// where there is a body. `None` when there is no JSON, too much of it, or a status that is no
-    /// success.
+    /// Requests JSON from another address of the server, with the same headers; with POST if there
+    /// is a body. Returns `None` if the answer is no JSON or too long, or its status is no success.
     ///
     /// # Errors
     ///
@@ -36,10 +35,11 @@ impl Endpoint {
     ) -> Result<Option<Value>> {
         let is_missing =
             |status| !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        self.ask_shortly(address, body, is_missing).await
+        self.request_json(address, body, is_missing).await
     }
 
-    /// Like [`look_up`](Self::look_up), but only a server without the address gives `None`.
+    /// Like [`look_up`](Self::look_up), but the only status that returns `None` is one of a server
+    /// without the address: 404, 405 or 501.
     ///
     /// # Errors
     ///
@@ -54,10 +54,11 @@ impl Endpoint {
                     | StatusCode::NOT_IMPLEMENTED
             )
         };
-        self.ask_shortly(address, Some(body), is_missing).await
+        self.request_json(address, Some(body), is_missing).await
     }
 
-    async fn ask_shortly(
+    /// Requests JSON within the time limit.
+    async fn request_json(
         &self,
         address: &str,
         body: Option<Bytes>,

@@ -18,6 +18,12 @@ pub(super) struct Options<'a> {
     pub(super) max_output_tokens: Option<u32>,
 }
 
+/// Returns the body.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) for a mode of thinking that the model
+/// does not have.
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Encoded> {
     let model = request.model.as_deref().unwrap_or(defaults.model);
     let mode = request.settings.thinking.as_ref();

@@ -1,4 +1,4 @@
-//! Lines into events.
+//! The decoder of a chat stream.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use super::super::whole_calls::WholeCalls;
 use super::PROVIDER;
 use super::wire::{WireCall, WireLine};
 
-/// Decodes one answer. It is complete at the line with `done`.
+/// Decodes one answer, which is complete at the line with `done`.
 pub(super) struct ChatDecoder {
     request_id: Option<Arc<str>>,
     secrets: Secrets,
     calls: WholeCalls,
-    started: bool,
+    has_started: bool,
     thinking: String,
     done: bool,
 }
 
 impl ChatDecoder {
-    /// `history` is what was asked: the ids of its calls are taken.
+    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
     pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
         Self {
             request_id,
             secrets,
             calls: WholeCalls::new(history),
-            started: false,
+            has_started: false,
             thinking: String::new(),
             done: false,
         }
@@ -49,8 +49,8 @@ impl ChatDecoder {
             return Err(status::from_event(data, &self.secrets));
         }
 
-        if !self.started {
-            self.started = true;
+        if !self.has_started {
+            self.has_started = true;
             self.calls.set_response(&line.created_at.0);
             let mut head = ResponseHead::new("", &*line.model.0);
             head.request_id = self.request_id.take();
@@ -100,7 +100,7 @@ impl ChatDecoder {
         let function = call.function.unwrap_or_default();
         let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
             None | Some("null") => "{}".into(),
-            // The text of an object instead of the object.
+            // The arguments are the text of an object instead of the object.
             Some(text) if text.starts_with('"') => {
                 unquoted(text).map_err(|error| self.unreadable(text, error))?
             }

@@ -43,8 +43,7 @@ impl Wire for ChatWire {
         match group.first().map(|first| first.role()) {
             None => {}
             Some(Role::Tool) => {
-                // To servers that know no ids, nothing but its place says which call a result is
-                // of.
+                // A server that ignores ids assigns results to calls by their order.
                 for result in &*in_call_order(place.before, group) {
                     messages.item(|out| {
                         write_message(slice::from_ref(result), self.takes_images, out)
@@ -125,7 +124,7 @@ pub(super) fn takes(part: &Part) -> bool {
     image(part).is_some()
 }
 
-/// Returns a picture's bytes: the API takes nothing else.
+/// Returns the data of a picture, in base64: the API takes no other media.
 fn image(part: &Part) -> Option<&str> {
     match part {
         Part::Image(Media {
@@ -173,7 +172,7 @@ fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The text of a thinking block that came from this API.
+/// Returns the text of a thinking block of this API; empty for any other part.
 fn own_thinking(part: &Part) -> String {
     #[derive(Deserialize)]
     struct Block {

@@ -11,12 +11,13 @@ use super::super::lenient::{Count, List, Text};
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "ollama";
 
+/// A line of the stream.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireLine<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
-    /// The time of the line. The response has no id and is named by the time of its first line.
+    /// The time of the line. The time of the first line replaces the id that a response lacks.
     #[serde(borrow)]
     pub(super) created_at: Text<'a>,
     #[serde(borrow)]
@@ -30,6 +31,7 @@ pub(super) struct WireLine<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
+/// The message in a line: a piece of the answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireAnswer<'a> {

@@ -27,9 +27,10 @@ use super::wire::{
 
 /// Decodes one answer.
 ///
-/// It is complete at `[DONE]`, at the chunk that has usage and no choices once a finish reason has
-/// come, or at the end of a body in which one had come, a broken connection, or two seconds without
-/// another event: servers leave out either. A body that ends before any finish reason is truncated.
+/// The answer is complete at `[DONE]`. Servers may omit it, so once a finish reason has arrived, the
+/// answer is also complete at the chunk with usage and no choices, at the end of the body, at a
+/// broken connection, and after two seconds without an event. A body that ends before any finish
+/// reason is truncated.
 pub(super) struct ChatDecoder {
     rules: &'static Rules,
     /// The mark of the blocks.
@@ -38,12 +39,12 @@ pub(super) struct ChatDecoder {
     secrets: Secrets,
     ids: CallIds,
     calls: Calls,
-    started: bool,
+    has_started: bool,
     reasoning: StreamedReasoning,
     /// The last piece of reasoning, which some servers repeat.
     last_thought: String,
     extra_content: ExtraContent,
-    refused: bool,
+    has_refused: bool,
     finish: Option<StopReason>,
     usage: Usage,
     done: bool,
@@ -57,7 +58,7 @@ pub(super) struct ChatDecoder {
 }
 
 impl ChatDecoder {
-    /// `history` is what was asked: the ids of its calls are taken.
+    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
     pub(super) fn new(
         rules: &'static Rules,
         tag: Cow<'static, str>,
@@ -72,11 +73,11 @@ impl ChatDecoder {
             secrets,
             ids: CallIds::new(history),
             calls: Calls::default(),
-            started: false,
+            has_started: false,
             reasoning: StreamedReasoning::default(),
             last_thought: String::new(),
             extra_content: ExtraContent::default(),
-            refused: false,
+            has_refused: false,
             finish: None,
             usage: Usage::default(),
             done: false,
@@ -87,6 +88,7 @@ impl ChatDecoder {
         }
     }
 
+    /// Decodes a chunk, whose JSON is `data`.
     fn chunk(
         &mut self,
         chunk: WireChunk<'_>,
@@ -95,14 +97,14 @@ impl ChatDecoder {
         out: &mut Events,
     ) -> Result<()> {
         let mut is_failed = chunk.error.is_some_and(|error| !is_empty_value(error));
-        if !self.started || choices.is_empty() {
+        if !self.has_started || choices.is_empty() {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
             is_failed |= head.object.0 == "error";
 
-            // A first chunk may hold nothing but a filter's verdict.
-            let says_something = !head.id.is_empty() || !choices.is_empty();
-            if !is_failed && !self.started && says_something {
+            // The first chunk may contain only the verdict of a filter.
+            let begins_answer = !head.id.is_empty() || !choices.is_empty();
+            if !is_failed && !self.has_started && begins_answer {
                 self.start(&head.id.0, &head.model.0, out);
             }
         }
@@ -132,7 +134,7 @@ impl ChatDecoder {
         self.choices(choices, data, out)
     }
 
-    /// `data` is the chunk, of which nothing but the choices matters.
+    /// Decodes the choices of the chunk `data`, which has no other field that is read.
     fn choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
         if let Some(text) = plain_text(&choices) {
             self.around_text.learn(data, text);
@@ -171,7 +173,7 @@ impl ChatDecoder {
     }
 
     fn start(&mut self, id: &str, model: &str, out: &mut Events) {
-        self.started = true;
+        self.has_started = true;
         self.ids.set_response(id);
         let mut head = ResponseHead::new(id, model);
         head.request_id = self.request_id.take();
@@ -186,9 +188,9 @@ impl ChatDecoder {
             self.extra_content.set(raw, out)?;
         }
 
-        self.refused |= !delta.refusal.is_empty();
+        self.has_refused |= !delta.refusal.is_empty();
         match delta.content {
-            DeltaContent::Text(text) if is_thought => think(&text.0, out),
+            DeltaContent::Text(text) if is_thought => push_thinking(&text.0, out),
             DeltaContent::Text(text) => self.text(text.0, out)?,
             DeltaContent::Chunks(chunks) => {
                 for chunk in chunks {
@@ -210,7 +212,7 @@ impl ChatDecoder {
     /// answer is whole.
     fn content_chunk(&mut self, raw: &RawValue, is_whole: bool, out: &mut Events) -> Result<()> {
         if let Some(text) = self.reasoning.push_chunk(raw, out)? {
-            think(&text, out);
+            push_thinking(&text, out);
             return if is_whole {
                 self.end_reasoning(out)
             } else {
@@ -240,7 +242,7 @@ impl ChatDecoder {
             Some(text) if text.starts_with('"') => {
                 unquoted(text).map_err(|error| self.unreadable(text, error))?
             }
-            // Arguments as a value instead of its text.
+            // The arguments are a JSON value instead of its text.
             Some(value) => value.into(),
         };
 
@@ -272,7 +274,7 @@ impl ChatDecoder {
         self.calls.push(piece, &mut self.ids, out)
     }
 
-    /// Reads the reasoning of a delta. Servers that send a text in several fields send the same.
+    /// Reads the reasoning of a delta. If several fields have a text, it is the same text.
     fn reason(&mut self, delta: &WireDelta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
         let (field, text) = match &*delta.reasoning_content.0 {
             "" => ("reasoning", &*delta.reasoning.0),
@@ -281,7 +283,7 @@ impl ChatDecoder {
         if let Some(list) = delta.reasoning_details {
             let detail_text = self.reasoning.push_details(list, is_whole, out)?;
             if !detail_text.is_empty() {
-                think(if text.is_empty() { &detail_text } else { text }, out);
+                push_thinking(if text.is_empty() { &detail_text } else { text }, out);
                 return Ok(());
             }
         }
@@ -296,11 +298,12 @@ impl ChatDecoder {
         }
 
         self.reasoning.push_text(field, text, out)?;
-        think(text, out);
+        push_thinking(text, out);
         Ok(())
     }
 
-    /// Keeps the reasoning as the fields it came in, so that it can be sent back.
+    /// Emits the collected reasoning as a part with its original fields, so that it can be sent
+    /// back.
     fn end_reasoning(&mut self, out: &mut Events) -> Result<()> {
         let part = self.reasoning.take(&self.tag)?;
         if let Some(part) = part {
@@ -310,7 +313,7 @@ impl ChatDecoder {
     }
 
     fn complete(&mut self, out: &mut Events) -> Result<()> {
-        if !self.started {
+        if !self.has_started {
             self.start("", "", out);
         }
 
@@ -323,7 +326,7 @@ impl ChatDecoder {
         self.calls.finish(cut_off, &mut self.ids, out)?;
         self.report_usage(out);
         let reason = match self.finish.take() {
-            _ if self.refused => Some(StopReason::Refusal),
+            _ if self.has_refused => Some(StopReason::Refusal),
             reason => reason,
         };
 
@@ -347,8 +350,8 @@ impl ChatDecoder {
     }
 }
 
-/// Emits reasoning to show.
-fn think(text: &str, out: &mut Events) {
+/// Emits a piece of reasoning to show, unless it is empty.
+fn push_thinking(text: &str, out: &mut Events) {
     if !text.is_empty() {
         out.push(ModelEvent::Thinking(text.to_owned()));
     }
@@ -380,7 +383,7 @@ impl Decoder for ChatDecoder {
             return Err(status::from_event(data, &self.secrets));
         }
 
-        if self.started {
+        if self.has_started {
             if let Some(text) = self.around_text.text(data) {
                 return self.text(text, out);
             }
@@ -396,7 +399,7 @@ impl Decoder for ChatDecoder {
 
         match read(data) {
             Ok((chunk, choices)) => self.chunk(chunk, choices, data, out),
-            // Behind the finish reason only usage is missing, and the report may be torn.
+            // After the finish reason only usage is missing, and its chunk may be cut off.
             Err(_) if self.finish.is_some() => self.complete(out),
             Err(error) => Err(self.unreadable(data, error)),
         }
@@ -404,7 +407,7 @@ impl Decoder for ChatDecoder {
 
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
         self.event("", body, out)?;
-        if !self.started {
+        if !self.has_started {
             return Err(unreadable(
                 "the answer is not a completion",
                 body,

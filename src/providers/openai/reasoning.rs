@@ -18,7 +18,7 @@ use super::details::{Collected, DETAILS, Details, shown_text};
 /// The field with chunks of thinking.
 pub(super) const CHUNKS: &str = "content";
 
-/// StreamedReasoning that is still coming.
+/// The reasoning of an answer while it streams.
 #[derive(Default)]
 pub(super) struct StreamedReasoning {
     /// The name of a field of text, and the text.
@@ -101,8 +101,8 @@ impl StreamedReasoning {
         Ok(Some(text))
     }
 
-    /// Takes the block of what was collected, if there is anything. Asked before every piece of
-    /// text, mostly for nothing.
+    /// Takes the block of the reasoning that was collected; `None` without any. This is called
+    /// before every piece of text, so the common case is fast.
     pub(super) fn take(&mut self, tag: &str) -> Result<Option<Part>> {
         if self.text.is_none() && self.chunk.is_none() && self.details.is_empty() {
             return Ok(None);

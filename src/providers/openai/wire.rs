@@ -9,6 +9,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::usage::Usage;
+
 use super::super::chat::Function;
 use super::super::lenient::{Count, Few, List, Object, Text};
 use super::rules::OutputCount;
@@ -16,14 +18,14 @@ use super::rules::OutputCount;
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "openai";
 
-/// The fields of a chunk that the others do not repeat.
+/// The fields of a chunk that differ from chunk to chunk.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireChunk<'a> {
     /// A list of choices, usually of one.
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
-    pub(super) usage: Object<Usage>,
+    pub(super) usage: Object<WireUsage>,
     pub(super) x_groq: Object<Groq>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
@@ -33,13 +35,14 @@ pub(super) struct WireChunk<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Groq {
-    pub(super) usage: Object<Usage>,
+    pub(super) usage: Object<WireUsage>,
 }
 
 /// The choices of a chunk.
 pub(super) type Choices<'a> = Few<Choice<'a>>;
 
-/// The fields that every chunk repeats, read only where they matter.
+/// The fields that every chunk repeats. They are read until the answer has begun, and from chunks
+/// without choices.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Head<'a> {
@@ -75,7 +78,7 @@ pub(super) struct WireDelta<'a> {
     /// OpenRouter, Groq and newer vLLM.
     #[serde(borrow)]
     pub(super) reasoning: Text<'a>,
-    /// OpenRouter: a list of reasoning that goes back as it came.
+    /// OpenRouter: a list of reasoning that is sent back unchanged.
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     /// Gemini: the signature of a text.
@@ -186,7 +189,7 @@ pub(super) struct CallDelta<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
+pub(super) struct WireUsage {
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
@@ -209,15 +212,15 @@ struct CompletionDetails {
     reasoning_tokens: Count,
 }
 
-impl Usage {
-    /// Returns the usage with the whole output, of which a server reports this count.
-    pub(super) fn count(self, output: OutputCount) -> crate::usage::Usage {
+impl WireUsage {
+    /// Returns the usage with all output tokens, of which the server reports the part `output`.
+    pub(super) fn count(self, output: OutputCount) -> Usage {
         let details = self.prompt_tokens_details.0.unwrap_or_default();
         let cached = details
             .cached_tokens
             .get()
             .max(self.prompt_cache_hit_tokens.get());
-        // Cached and written tokens are part of the prompt's here, and beside it in `Usage`.
+        // The prompt's tokens include the cached and the written ones; `Usage` counts them apart.
         let write_tokens = details.cache_write_tokens.get();
         let prompt = self.prompt_tokens.get();
         let input = prompt.saturating_sub(cached).saturating_sub(write_tokens);
@@ -231,7 +234,7 @@ impl Usage {
             }
         };
 
-        let mut usage = crate::usage::Usage::new(input, output_tokens);
+        let mut usage = Usage::new(input, output_tokens);
         usage = usage.with_cache(cached, write_tokens);
         usage.reasoning_tokens = reasoning_tokens;
         usage

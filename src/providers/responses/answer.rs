@@ -1,9 +1,9 @@
-//! Answers as input items.
+//! Answers in a history, written as input items.
 //!
-//! The server verifies the items of an answer that had reasoning: each must come back as it was,
-//! directly after the reasoning that led to it. If a call had to be given another id, none of the
-//! answer's items has its id, but the encrypted reasoning stays in front of its item. If that
-//! cannot be either, the reasoning is omitted, too.
+//! The server verifies the items of an answer with reasoning: each must be sent back unchanged,
+//! directly after its reasoning. If a call was given another id, all items of the answer are sent
+//! without ids, and encrypted reasoning stays in front of its item. Where the API does not accept
+//! that either, the reasoning is omitted.
 
 use serde_json::{Map, Value};
 
@@ -83,10 +83,10 @@ fn close(
     items.object(&item)
 }
 
-/// The form in which the items of an answer go back.
+/// The form in which the items of an answer are sent back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerForm {
-    /// As they came.
+    /// Unchanged.
     Whole,
     /// Without their ids, with the reasoning.
     WithoutIds,
@@ -94,6 +94,7 @@ enum AnswerForm {
     Bare,
 }
 
+/// Writes the parts of one answer.
 struct AnswerWriter<'a> {
     tag: &'a str,
     form: AnswerForm,

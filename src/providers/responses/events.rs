@@ -81,7 +81,7 @@ pub(super) struct ResponseEvent<'a> {
     pub(super) response: WireResponse<'a>,
 }
 
-/// The response, whole or so far.
+/// The response: complete in the last event and in a document, incomplete in the first event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireResponse<'a> {
@@ -120,7 +120,7 @@ impl IncompleteDetails<'_> {
     }
 }
 
-/// An output item, as far as it is read.
+/// The fields of an output item that are read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireItem<'a> {

@@ -34,7 +34,7 @@ const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
 /// The address of a server, and the name of a model.
 type ServedModel = (String, Arc<str>);
 
-/// The maximum number of models that are remembered. One that is forgotten refuses once more.
+/// The maximum number of remembered models. A request to a forgotten model is refused once more.
 const MAX_MODELS: usize = 256;
 
 /// The models that refused to give reasoning in its encrypted form. Clones share them.

@@ -1,4 +1,4 @@
-//! Starting a run.
+//! The start of a run in a thread.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use super::super::traces::Trace;
 use super::super::users::Caller;
 use super::path::checked_thread_id;
 
-/// The work of a run.
+/// The input that a run starts with.
 pub(super) enum LaunchInput {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
@@ -180,11 +180,15 @@ fn is_foreign(app: &App, caller: &Caller, state: &Option<AgentState>) -> bool {
 }
 
 /// Starts a run in its own task.
+///
+/// # Errors
+///
+/// Returns 409 if the thread has a run, 429 if there are too many runs, and 503 during a shutdown.
 pub(super) fn launch(
     app: &App,
     caller: &Caller,
     opened: OpenedThread,
-    work: LaunchInput,
+    launch_input: LaunchInput,
     options: LaunchOptions,
 ) -> Result<Arc<ServerRun>, ApiError> {
     let recorder = options.is_traced.then(BoundedRecorder::default);
@@ -194,7 +198,7 @@ pub(super) fn launch(
     }
 
     let mut input = Messages::new();
-    let run = match work {
+    let run = match launch_input {
         LaunchInput::Input(messages, input_id) => {
             input = messages.clone();
             with_input_id(session.clone(), input_id).run(messages)

@@ -1,6 +1,6 @@
 //! The log of one run.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
@@ -18,9 +18,9 @@ const RESERVE: usize = 8;
 
 /// The bounded log of a run's messages. The run never waits for a reader.
 ///
-/// A full log first removes the pieces of completed answers except the newest, since the answers
-/// contain their texts, and then the oldest messages. A reader that had not read them yet receives
-/// [`ReadOutcome::Lagged`].
+/// A *piece* is a partial message of an answer. A full log first removes the pieces of completed
+/// answers except the newest, since the answers contain their texts, and then the oldest messages.
+/// A reader that has not read them yet receives [`ReadOutcome::Lagged`].
 pub(super) struct Log {
     inner: Mutex<Inner>,
     /// The number of changes, for waiting readers.
@@ -32,7 +32,7 @@ struct Inner {
     bytes: usize,
     max_messages: usize,
     max_bytes: usize,
-    /// The position before the first entry.
+    /// An encoder in the state before the first entry.
     base: Encoder,
     removed: Removed,
     /// The number of pieces of unfinished answers, by thread.
@@ -46,10 +46,13 @@ struct Inner {
     is_closed: bool,
 }
 
+/// A message in the log.
 struct LogEntry {
     message: Arc<SdkMessage>,
+    /// The size of the message as JSON.
     bytes: usize,
-    /// The first removal that changes the form of this message in some formats.
+    /// The first pass that removed pieces before this message, which changes its events in some
+    /// formats.
     altered_in: Option<u64>,
 }
 
@@ -80,13 +83,13 @@ pub(super) struct Cursor {
     removed: Removed,
 }
 
-/// The next step of a reader.
+/// The outcome of reading the next message.
 pub(super) enum ReadOutcome {
     /// A message, and its size as JSON in bytes.
     Message(Arc<SdkMessage>, usize),
-    /// No message yet.
+    /// There is no message yet.
     Wait,
-    /// The reader was overtaken.
+    /// Messages were removed that the reader has not read.
     Lagged,
     /// The log has ended.
     End,
@@ -137,8 +140,8 @@ impl Log {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Appends the last message, which `last` creates for its sequence number, and ends the log:
-    /// readers that have read all of it end. Returns `false` if the log had ended already.
+    /// Appends the last message, which `last` creates from its sequence number, and ends the log.
+    /// Returns `false` if the log had ended already.
     pub(super) fn finish(&self, last: impl FnOnce(u64) -> SdkMessage) -> bool {
         {
             let mut inner = lock(&self.inner);
@@ -154,7 +157,8 @@ impl Log {
         true
     }
 
-    /// Returns the starting point of a reader, after `position` if the log still has it.
+    /// Returns the starting point of a reader: after `position` if it `is_of_run` and the log still
+    /// has it, otherwise at the first message.
     pub(super) fn start(
         &self,
         format: StreamFormat,
@@ -189,7 +193,7 @@ impl Log {
         }
     }
 
-    /// Returns the next step of a reader, and advances its `cursor`.
+    /// Reads the next message, and advances `cursor` past it.
     pub(super) fn next(&self, cursor: &mut Cursor) -> ReadOutcome {
         let inner = lock(&self.inner);
         if inner.removed.has_overtaken(cursor.seq, cursor.removed) {
@@ -227,7 +231,7 @@ impl LogEntry {
     }
 
     /// Returns `true` for a piece of an answer whose first pieces were removed before the reader
-    /// began: the reader receives the whole answer instead.
+    /// began. It is skipped, because the reader receives the whole answer.
     fn continues_cut_answer(&self, cursor: &Cursor) -> bool {
         let is_piece = matches!(&*self.message, SdkMessage::Partial(_));
         let pass = self.altered_in.filter(|_| is_piece);
@@ -281,8 +285,8 @@ impl Inner {
             }
         }
 
-        // The threads with removed pieces whose answer has yet to come.
-        let mut cut_sessions: HashMap<Arc<str>, ()> = HashMap::new();
+        // The threads with removed pieces whose answer is later in the log.
+        let mut cut_sessions: HashSet<Arc<str>> = HashSet::new();
         let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
             let session_id = &entry.message.envelope().session_id;
@@ -290,19 +294,19 @@ impl Inner {
             let is_before_answer = answers.get(session_id).is_some_and(|answer| seq < *answer);
             match &*entry.message {
                 SdkMessage::Partial(_) if is_before_answer && seq >= reserve_start => {
-                    if cut_sessions.contains_key(session_id) {
+                    if cut_sessions.contains(session_id) {
                         entry.alter(pass);
                     }
                     reserved += 1;
                 }
                 SdkMessage::Partial(_) if is_before_answer => {
-                    cut_sessions.insert(session_id.clone(), ());
+                    cut_sessions.insert(session_id.clone());
                     bytes += entry.bytes;
                     last = last.max(seq + 1);
                     return false;
                 }
                 SdkMessage::Assistant(_) => {
-                    let has_lost_pieces = cut_sessions.remove(session_id).is_some();
+                    let has_lost_pieces = cut_sessions.remove(session_id);
                     if has_lost_pieces {
                         entry.alter(pass);
                     }
@@ -310,7 +314,7 @@ impl Inner {
                 SdkMessage::System(SystemEvent {
                     kind: SystemKind::StreamRestart { .. },
                     ..
-                }) if cut_sessions.contains_key(session_id) => entry.alter(pass),
+                }) if cut_sessions.contains(session_id) => entry.alter(pass),
                 _ => {}
             }
             true
@@ -321,8 +325,8 @@ impl Inner {
         self.reserved_pieces = reserved;
     }
 
-    /// The sequence number of the first of the newest pieces, which readers that keep up have yet
-    /// to read.
+    /// Returns the sequence number of the first of the newest pieces, which are kept because readers
+    /// that keep up may not have read them.
     fn reserve_start(&self) -> u64 {
         let (mut messages, mut bytes, mut start) = (0, 0, self.next_seq);
         for entry in self.entries.iter().rev() {
@@ -354,7 +358,7 @@ impl Inner {
         self.base.absorb(&entry.message);
     }
 
-    /// The index of a message after which a reader can continue.
+    /// Returns the index of the message `seq` if a reader can continue after it.
     fn index_of(&self, seq: u64) -> Option<usize> {
         let index = self.entries.partition_point(|entry| entry.seq() < seq);
         let entry = self.entries.get(index)?;

@@ -33,7 +33,7 @@ impl Readers {
         self.count.load(Ordering::Acquire)
     }
 
-    /// The number of readers that have left.
+    /// Returns the number of readers that have left.
     pub(super) fn departures(&self) -> usize {
         self.departures.load(Ordering::Acquire)
     }
@@ -85,12 +85,12 @@ pub(crate) struct Reader {
     _presence: Presence,
 }
 
-/// The outcome of a look at the log.
+/// The outcome of reading the log.
 enum Advance {
-    /// The bytes of the end of an overtaken reader.
-    Frame(Bytes),
-    /// There is nothing to send yet.
-    Idle,
+    /// The last bytes of a reader that has lost messages.
+    Lagged(Bytes),
+    /// The state of the reader has changed, and there is nothing to send yet.
+    Continue,
     /// The stream has ended.
     End,
 }
@@ -142,8 +142,8 @@ impl Reader {
                 return None;
             } else {
                 match self.advance().await {
-                    Advance::Frame(frame) => Some(frame),
-                    Advance::Idle => None,
+                    Advance::Lagged(bytes) => Some(bytes),
+                    Advance::Continue => None,
                     Advance::End => return None,
                 }
             };
@@ -162,7 +162,7 @@ impl Reader {
                 self.is_over = true;
                 let mut events = Vec::new();
                 self.encoder.lagged(&mut events);
-                return Advance::Frame(write_events(events).into());
+                return Advance::Lagged(write_events(events).into());
             }
             ReadOutcome::End => self.is_over = true,
             // The run, which this reader keeps, owns the sender.
@@ -172,7 +172,7 @@ impl Reader {
                 }
             }
         }
-        Advance::Idle
+        Advance::Continue
     }
 
     async fn snapshot(&mut self) -> Option<Bytes> {
@@ -180,7 +180,7 @@ impl Reader {
         self.needs_snapshot = false;
         let mut events = Vec::new();
         self.encoder.snapshot(&mut events);
-        piece(events, space)
+        write_piece(events, space)
     }
 
     async fn encode(&mut self, message: &SdkMessage, len: usize) -> Option<Bytes> {
@@ -196,11 +196,12 @@ impl Reader {
         self.encoder.push(message, &mut events);
         let skip = std::mem::take(&mut self.skip).min(events.len());
         events.drain(..skip);
-        piece(events, space)
+        write_piece(events, space)
     }
 }
 
-fn piece(events: Vec<SseEvent>, space: Space) -> Option<Bytes> {
+/// Returns the bytes of the events, which hold their space; `None` without an event.
+fn write_piece(events: Vec<SseEvent>, space: Space) -> Option<Bytes> {
     (!events.is_empty()).then(|| space.hold(write_events(events)))
 }
 

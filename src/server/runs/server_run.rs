@@ -145,7 +145,8 @@ impl ServerRun {
         let _is_late = timeout(OPENING, opening).await.is_err();
     }
 
-    /// Returns the error of a run that could not open its thread, because another process holds it.
+    /// Returns the error of a run that could not open its thread, because another process has
+    /// leased it.
     pub(crate) fn busy_error(&self) -> Option<&Error> {
         let error = self.end()?.as_ref().as_ref().err()?;
         (error.kind() == ErrorKind::SessionBusy).then_some(error)

@@ -1,4 +1,4 @@
-//! The runs of the server, found by their threads.
+//! The runs of the server, by thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -126,7 +126,7 @@ impl RunTable {
         } = start;
         let limits = &self.0.limits;
         let mut inner = lock(&self.0.inner);
-        inner.check(&key, limits)?;
+        inner.check_start(&key, limits)?;
 
         let parts = ServerRunParts {
             id: options.run_id.clone(),
@@ -267,8 +267,8 @@ impl RunTable {
         }
     }
 
-    /// Polls a run to its end, and drops its log some time later. A log that is dropped before,
-    /// such as for a newer one, takes this task with it.
+    /// Polls a run to its end, and drops its log after [`RunLimits::keep_log`]. If the log is
+    /// dropped before, such as for a newer run, this task is aborted.
     async fn drive(self, server_run: Arc<ServerRun>, run: Run) {
         let key = server_run.key().clone();
         let weak_run = Arc::downgrade(&server_run);
@@ -291,7 +291,8 @@ impl RunTable {
 }
 
 impl Inner {
-    fn check(&self, key: &RunKey, limits: &RunLimits) -> Result<(), RunRefusal> {
+    /// Checks that a run of this thread may start.
+    fn check_start(&self, key: &RunKey, limits: &RunLimits) -> Result<(), RunRefusal> {
         if self.is_closing {
             return Err(RunRefusal::Closing);
         }
@@ -325,9 +326,9 @@ impl Inner {
         streams
     }
 
-    /// Removes the logs of ended runs until at most `limit` are left, since each may be large. Each
-    /// is the oldest log of the user with the most logs, so that a user with many short runs evicts
-    /// no log of other users.
+    /// Removes the logs of ended runs until at most `limit` are left, since each may be large. The
+    /// oldest log of the user with the most logs is removed first, so that a user with many short
+    /// runs evicts no log of other users.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
         let mut ended_runs: Vec<_> = self
             .runs

@@ -9,7 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limits::RunLimits;
 
-/// A shorter piece needs no share of the user's space: each stream has at most one such piece.
+/// The maximum length of a piece that takes no space of its user. Each stream has at most one such
+/// piece.
 const FREE_BYTES: usize = 64 * 1024;
 
 /// The reason a reader cannot be added.
@@ -106,7 +107,7 @@ pub(crate) struct Space {
     _streams: Arc<UserStreams>,
 }
 
-/// A piece with its space.
+/// The bytes of a piece, which hold its space until the last copy is dropped.
 struct HeldPiece {
     bytes: Vec<u8>,
     _space: Space,
@@ -119,8 +120,8 @@ impl AsRef<[u8]> for HeldPiece {
 }
 
 impl Space {
-    /// The bytes of a piece. The space that it does not need is freed at once, the rest with the
-    /// last copy of the bytes.
+    /// Returns the bytes of a piece. The space that it does not need is freed at once, the rest
+    /// with the last copy of the bytes.
     pub(crate) fn hold(mut self, bytes: Vec<u8>) -> Bytes {
         let needed = if bytes.len() > FREE_BYTES {
             bytes.len()

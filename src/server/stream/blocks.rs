@@ -8,15 +8,18 @@ use crate::sdk::{BlockDelta, BlockStart};
 use super::json_end::JsonEnd;
 use super::step::{Author, CallText, StepKind, ThinkingText};
 
-/// An unfinished answer.
+/// The blocks of one answer while it streams.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
+pub(super) struct AnswerBlocks {
     /// The id of its message.
     id: Arc<str>,
-    open: Option<(u32, Open)>,
+    /// The open block, with its index.
+    open: Option<(u32, StreamedBlock)>,
+    /// The number of text blocks so far.
     texts: u32,
+    /// The number of thinking blocks so far.
     thoughts: u32,
-    /// The texts so far.
+    /// The hash of the texts so far.
     text_hash: Fnv,
     /// The calls whose beginnings have been shown, with their ids for readers.
     calls: Vec<StreamedCall>,
@@ -24,11 +27,14 @@ pub(super) struct Blocks {
     is_muted: bool,
 }
 
+/// A block that has begun and not ended.
 #[derive(Clone, Debug)]
-enum Open {
+enum StreamedBlock {
+    /// A text, by its id.
     Text(Arc<str>),
+    /// A text of reasoning, by its id.
     Thinking(Arc<str>),
-    /// The index among the calls.
+    /// A call, by its index among the calls.
     Call(usize),
 }
 
@@ -56,7 +62,7 @@ impl Fnv {
 /// Receives the steps of one agent.
 pub(super) type Sink<'s, 'a> = &'s mut dyn FnMut(StepKind<'a>);
 
-impl Blocks {
+impl AnswerBlocks {
     pub(super) fn new(id: Arc<str>) -> Self {
         Self {
             id,
@@ -92,12 +98,12 @@ impl Blocks {
         }
         self.close(out);
         let open = match block {
-            BlockStart::Text => Open::Text(self.start_text(out)),
-            BlockStart::Thinking => Open::Thinking(self.start_thinking(out)),
+            BlockStart::Text => StreamedBlock::Text(self.start_text(out)),
+            BlockStart::Thinking => StreamedBlock::Thinking(self.start_thinking(out)),
             BlockStart::ToolUse { id, name } => {
                 let shown_id = shown_call(id, name);
                 self.start_call(id.clone(), shown_id, name.clone(), out);
-                Open::Call(self.calls.len() - 1)
+                StreamedBlock::Call(self.calls.len() - 1)
             }
             BlockStart::Other(_) => return,
         };
@@ -110,17 +116,17 @@ impl Blocks {
             return;
         };
         match (open, delta) {
-            (Open::Text(id), BlockDelta::Text(text)) if !text.is_empty() => {
+            (StreamedBlock::Text(id), BlockDelta::Text(text)) if !text.is_empty() => {
                 self.text_hash.push(text);
                 out(StepKind::TextDelta(id.clone(), text));
             }
-            (Open::Thinking(id), BlockDelta::Thinking(text)) if !text.is_empty() => {
+            (StreamedBlock::Thinking(id), BlockDelta::Thinking(text)) if !text.is_empty() => {
                 out(StepKind::ThinkingDelta(
                     id.clone(),
                     ThinkingText::Piece(text),
                 ));
             }
-            (Open::Call(place), BlockDelta::InputJson(json)) if !json.is_empty() => {
+            (StreamedBlock::Call(place), BlockDelta::InputJson(json)) if !json.is_empty() => {
                 let call = &mut self.calls[*place];
                 call.args.push(json);
                 out(StepKind::CallDelta(
@@ -142,9 +148,9 @@ impl Blocks {
     /// Ends the open block.
     pub(super) fn close(&mut self, out: Sink<'_, '_>) {
         match self.open.take() {
-            Some((_, Open::Text(id))) => out(StepKind::TextEnd(id)),
-            Some((_, Open::Thinking(id))) => out(StepKind::ThinkingEnd(id)),
-            Some((_, Open::Call(place))) => {
+            Some((_, StreamedBlock::Text(id))) => out(StepKind::TextEnd(id)),
+            Some((_, StreamedBlock::Thinking(id))) => out(StepKind::ThinkingEnd(id)),
+            Some((_, StreamedBlock::Call(place))) => {
                 out(StepKind::CallEnd(self.calls[place].shown_id.clone()));
             }
             None => {}

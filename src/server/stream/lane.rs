@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sdk::{ApiMessage, ApiStreamEvent, AssistantEvent, PartialEvent};
 
-use super::blocks::{Blocks, Sink};
+use super::blocks::{AnswerBlocks, Sink};
 use super::ids::Ids;
 use super::step::StepKind;
 
@@ -27,10 +27,11 @@ pub(super) struct Lane {
     is_in_turn: bool,
     /// True from the beginning of an answer to its end, including the time between two attempts.
     is_answering: bool,
-    answer: Option<Blocks>,
+    answer: Option<AnswerBlocks>,
     calls: BTreeMap<Arc<str>, LaneCall>,
 }
 
+/// A call of one agent.
 #[derive(Clone, Debug)]
 struct LaneCall {
     name: Arc<str>,
@@ -83,7 +84,7 @@ impl Lane {
             ApiStreamEvent::ContentBlockStart { index, block } => {
                 // A model that restarts its answer need not begin the message again.
                 if self.is_answering && self.answer.is_none() {
-                    self.answer = Some(Blocks::new(ids.answer(&Arc::default(), unique)));
+                    self.answer = Some(AnswerBlocks::new(ids.answer(&Arc::default(), unique)));
                 }
                 if let Some(answer) = &mut self.answer {
                     let (lane_id, calls) = (&self.id, &mut self.calls);
@@ -124,7 +125,7 @@ impl Lane {
             self.is_answering = true;
             out(StepKind::TurnStarted(self.turn));
         }
-        self.answer = Some(Blocks::new(ids.answer(&message.id, unique)));
+        self.answer = Some(AnswerBlocks::new(ids.answer(&message.id, unique)));
     }
 
     /// Restarts the answer. Returns `true` if there was one.

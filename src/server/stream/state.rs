@@ -102,23 +102,23 @@ impl StreamState {
             self.thread_id = envelope.session_id.clone();
         }
         match message {
-            SdkMessage::System(event) => self.system(message, event, &mut steps),
-            SdkMessage::Partial(event) => self.piece(event, &mut steps),
-            SdkMessage::Assistant(event) => self.answer(event, &mut steps),
-            SdkMessage::User(event) => self.user(event, &mut steps),
-            SdkMessage::ToolProgress(progress) => self.progress(progress, &mut steps),
-            SdkMessage::Result(result) => self.finish(result, &mut steps),
+            SdkMessage::System(event) => self.push_system(message, event, &mut steps),
+            SdkMessage::Partial(event) => self.push_partial(event, &mut steps),
+            SdkMessage::Assistant(event) => self.push_answer(event, &mut steps),
+            SdkMessage::User(event) => self.push_user(event, &mut steps),
+            SdkMessage::ToolProgress(progress) => self.push_progress(progress, &mut steps),
+            SdkMessage::Result(result) => self.push_end(result, &mut steps),
             SdkMessage::PermissionRequest(_) => {
-                self.other(envelope, "permission_request", message, &mut steps);
+                self.push_other(envelope, "permission_request", message, &mut steps);
             }
             SdkMessage::Unknown(unknown) => {
-                self.other(envelope, &unknown.kind, message, &mut steps);
+                self.push_other(envelope, &unknown.kind, message, &mut steps);
             }
         }
         steps
     }
 
-    fn system<'a>(
+    fn push_system<'a>(
         &mut self,
         message: &'a SdkMessage,
         event: &'a SystemEvent,
@@ -140,7 +140,7 @@ impl StreamState {
                     todos: todos.is_some(),
                     files: files.is_some(),
                 };
-                self.add(envelope, kind, steps);
+                self.push_step(envelope, kind, steps);
             }
             SystemKind::StreamRestart { .. } => {
                 self.lanes.with_lane(envelope, steps, |lane, _, out| {
@@ -152,17 +152,17 @@ impl StreamState {
             }
             SystemKind::TaskNotification(end) => match self.lanes.index_of_end(end, envelope) {
                 Some(index) => self.lanes.end(index, subagent_end(end), steps),
-                None => self.other(envelope, event.kind.subtype(), message, steps),
+                None => self.push_other(envelope, event.kind.subtype(), message, steps),
             },
             SystemKind::PermissionDenied(denied) => {
-                self.deny(denied, envelope, steps);
-                self.other(envelope, event.kind.subtype(), message, steps);
+                self.push_denial(denied, envelope, steps);
+                self.push_other(envelope, event.kind.subtype(), message, steps);
             }
-            kind => self.other(envelope, kind.subtype(), message, steps),
+            kind => self.push_other(envelope, kind.subtype(), message, steps),
         }
     }
 
-    fn piece<'a>(&mut self, event: &'a PartialEvent, steps: &mut Vec<Step<'a>>) {
+    fn push_partial<'a>(&mut self, event: &'a PartialEvent, steps: &mut Vec<Step<'a>>) {
         let unique = self.unique_id(&event.envelope);
         self.lanes
             .with_lane(&event.envelope, steps, |lane, ids, out| {
@@ -170,7 +170,7 @@ impl StreamState {
             });
     }
 
-    fn answer<'a>(&mut self, event: &'a AssistantEvent, steps: &mut Vec<Step<'a>>) {
+    fn push_answer<'a>(&mut self, event: &'a AssistantEvent, steps: &mut Vec<Step<'a>>) {
         let envelope = &event.envelope;
         let unique = self.unique_id(envelope);
         let (id, is_as_streamed) = self.lanes.with_lane(envelope, steps, |lane, ids, out| {
@@ -185,18 +185,18 @@ impl StreamState {
             message: event.message.message.clone(),
         });
         if has_removed || !is_as_streamed {
-            self.add(envelope, StepKind::Replaced, steps);
+            self.push_step(envelope, StepKind::Replaced, steps);
         }
     }
 
-    fn user<'a>(&mut self, event: &'a UserEvent, steps: &mut Vec<Step<'a>>) {
+    fn push_user<'a>(&mut self, event: &'a UserEvent, steps: &mut Vec<Step<'a>>) {
         let envelope = &event.envelope;
         for (index, message) in event.messages.iter().enumerate() {
             let id: Arc<str> = match message.as_tool_result() {
                 Some(result) => {
                     let (call_id, output) =
                         (&result.tool_call_id, Output::Content(&result.content));
-                    self.result(
+                    self.push_result(
                         envelope,
                         call_id,
                         &result.name,
@@ -212,7 +212,7 @@ impl StreamState {
                         0 => envelope.uuid.to_string().into(),
                         _ => format!("{}.{index}", envelope.uuid).into(),
                     };
-                    self.user_text(envelope, &id, message, steps);
+                    self.push_user_text(envelope, &id, message, steps);
                     id
                 }
             };
@@ -227,7 +227,7 @@ impl StreamState {
     }
 
     /// Shows a text of the user that arrived during the run.
-    fn user_text<'a>(
+    fn push_user_text<'a>(
         &mut self,
         envelope: &Envelope,
         id: &Arc<str>,
@@ -251,7 +251,7 @@ impl StreamState {
         });
     }
 
-    fn progress<'a>(&mut self, progress: &'a ToolProgress, steps: &mut Vec<Step<'a>>) {
+    fn push_progress<'a>(&mut self, progress: &'a ToolProgress, steps: &mut Vec<Step<'a>>) {
         let (id, name) = (&progress.tool_use_id, &progress.tool_name);
         let envelope = &progress.envelope;
         let Some(data) = progress.data.as_ref().filter(|_| !progress.heartbeat) else {
@@ -260,7 +260,7 @@ impl StreamState {
         if progress.is_finished() {
             let is_error = data["is_error"] == true;
             let output = Output::Value(&data["output"]);
-            self.result(envelope, id, name, output, is_error, steps);
+            self.push_result(envelope, id, name, output, is_error, steps);
         } else if !progress.is_started() {
             let elapsed = progress.elapsed_time_seconds;
             self.lanes.with_lane(envelope, steps, |lane, ids, out| {
@@ -272,7 +272,7 @@ impl StreamState {
     }
 
     /// Shows the result of a call, unless it has been shown.
-    fn result<'a>(
+    fn push_result<'a>(
         &mut self,
         envelope: &Envelope,
         call_id: &Arc<str>,
@@ -300,34 +300,44 @@ impl StreamState {
             is_denied: new_result.is_denied,
             earlier,
         };
-        self.add(envelope, StepKind::CallResult(result), steps);
+        self.push_step(envelope, StepKind::CallResult(result), steps);
     }
 
-    fn deny(&mut self, denied: &PermissionDenied, envelope: &Envelope, steps: &mut Vec<Step<'_>>) {
+    fn push_denial(
+        &mut self,
+        denied: &PermissionDenied,
+        envelope: &Envelope,
+        steps: &mut Vec<Step<'_>>,
+    ) {
         self.lanes.with_lane(envelope, steps, |lane, _, _| {
             lane.deny(&denied.tool_use_id, &denied.tool_name);
         });
     }
 
     /// Ends everything that is open, and the run.
-    fn finish<'a>(&mut self, result: &'a ResultMessage, steps: &mut Vec<Step<'a>>) {
+    fn push_end<'a>(&mut self, result: &'a ResultMessage, steps: &mut Vec<Step<'a>>) {
         let is_parked = result.terminal_reason.as_deref() == Some("tool_deferred");
         self.lanes.end_all(is_parked, steps);
         steps.push(own(StepKind::Finished(result)));
     }
 
-    fn add<'a>(&mut self, envelope: &Envelope, kind: StepKind<'a>, steps: &mut Vec<Step<'a>>) {
+    fn push_step<'a>(
+        &mut self,
+        envelope: &Envelope,
+        kind: StepKind<'a>,
+        steps: &mut Vec<Step<'a>>,
+    ) {
         self.lanes.with_lane(envelope, steps, |_, _, out| out(kind));
     }
 
-    fn other<'a>(
+    fn push_other<'a>(
         &mut self,
         envelope: &Envelope,
         name: &'a str,
         message: &'a SdkMessage,
         steps: &mut Vec<Step<'a>>,
     ) {
-        self.add(envelope, StepKind::Other(name, message), steps);
+        self.push_step(envelope, StepKind::Other(name, message), steps);
     }
 
     /// Returns a new id for an answer whose own id is empty or in use.
