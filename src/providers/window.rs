@@ -45,8 +45,8 @@ pub(super) fn of_loaded(loaded: &Value, model: &str) -> Option<u64> {
     plausible(&own["context_length"])
 }
 
-/// Reads the window of a model from Ollama's `/api/show`: `requested`, or else the window in its model
-/// file, or else `default`, limited to the model's maximum.
+/// Reads the window of a model from Ollama's `/api/show`: `requested`, or else the window in its
+/// model file, or else `default`, limited to the model's maximum.
 pub(super) fn of_shown(shown: &Value, requested: Option<u64>, default: u64) -> Option<u64> {
     let info = shown["model_info"].as_object()?;
     let mut lengths = info.iter();

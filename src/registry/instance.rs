@@ -89,7 +89,8 @@ impl Instance {
     }
 
     /// Returns the session of the user with this id, or a new one with a random id if the id is
-    /// empty. If another user has a session with this id, its runs fail with [`SessionNotFound`](ErrorKind::SessionNotFound).
+    /// empty. If another user has a session with this id, its runs fail with
+    /// [`SessionNotFound`](ErrorKind::SessionNotFound).
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
         self.agent().session(id).owned_by(self.user.clone())
     }

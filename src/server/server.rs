@@ -278,8 +278,8 @@ impl Server {
     }
 
     /// Adds a host whose requests are served, such as `agents.example.org`, in addition to the
-    /// address that the server is bound to, `localhost` and the loopback addresses. A server that is
-    /// bound to an unspecified address, such as `0.0.0.0`, serves requests to any IP address. A
+    /// address that the server is bound to, `localhost` and the loopback addresses. A server that
+    /// is bound to an unspecified address, such as `0.0.0.0`, serves requests to any IP address. A
     /// host without a port allows every port.
     pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
         self.hosts.push(host.as_ref().to_ascii_lowercase());

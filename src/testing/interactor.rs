@@ -10,8 +10,8 @@ use crate::tool::Asking;
 use crate::tools::ask::{Choice, Chosen, Interactor};
 use crate::util::sync::lock;
 
-/// An [`Interactor`] that gives prepared answers in order and records the questions. Clones share
-/// both. A question fails when the answers are used up, or when the next one does not fit.
+/// An [`Interactor`] that gives scripted answers in order and records the questions. Clones share
+/// both. A question fails if no answer is left, or if the next answer is of another kind.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -30,49 +30,51 @@ use crate::util::sync::lock;
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct ScriptedInteractor(Arc<Mutex<Script>>);
+pub struct ScriptedInteractor(Arc<Mutex<InteractorScript>>);
 
 #[derive(Debug, Default)]
-struct Script {
-    answers: VecDeque<Scripted>,
+struct InteractorScript {
+    answers: VecDeque<ScriptedAnswer>,
     choices: Vec<Choice>,
     asked: Vec<String>,
     origins: Vec<Asking>,
 }
 
+/// An answer of the script.
 #[derive(Debug)]
-enum Scripted {
+enum ScriptedAnswer {
     Chosen(Chosen),
     Text(String),
+    /// There is no person to ask, for this reason.
     Gone(String),
 }
 
 impl ScriptedInteractor {
-    /// Creates an interactor without answers yet.
+    /// Creates an interactor without answers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers the next question with a choice; a [`confirm`](Interactor::confirm) is one between
-    /// yes and no.
+    /// Answers the next question with a choice. A [`confirm`](Interactor::confirm) is a choice
+    /// between yes and no.
     #[must_use]
     pub fn choose(self, chosen: Chosen) -> Self {
-        self.then(Scripted::Chosen(chosen))
+        self.then(ScriptedAnswer::Chosen(chosen))
     }
 
     /// Answers the next question with a text.
     #[must_use]
     pub fn say(self, text: impl Into<String>) -> Self {
-        self.then(Scripted::Text(text.into()))
+        self.then(ScriptedAnswer::Text(text.into()))
     }
 
     /// Makes the next question fail, as when there is no person to ask. The error contains `why`.
     #[must_use]
     pub fn gone(self, why: impl Into<String>) -> Self {
-        self.then(Scripted::Gone(why.into()))
+        self.then(ScriptedAnswer::Gone(why.into()))
     }
 
-    fn then(self, answer: Scripted) -> Self {
+    fn then(self, answer: ScriptedAnswer) -> Self {
         lock(&self.0).answers.push_back(answer);
         self
     }
@@ -92,12 +94,13 @@ impl ScriptedInteractor {
         lock(&self.0).origins.clone()
     }
 
-    fn next(&self, asking: &Asking, question: &str) -> Result<Scripted> {
+    /// Records a question and takes the next answer.
+    fn next(&self, asking: &Asking, question: &str) -> Result<ScriptedAnswer> {
         let mut script = lock(&self.0);
         script.origins.push(asking.clone());
         script.asked.push(question.to_owned());
         match script.answers.pop_front() {
-            Some(Scripted::Gone(why)) => Err(Error::new(ErrorKind::Other, why)),
+            Some(ScriptedAnswer::Gone(why)) => Err(Error::new(ErrorKind::Other, why)),
             Some(answer) => Ok(answer),
             None => Err(misfit(question, "the script has no answer left")),
         }
@@ -116,14 +119,14 @@ impl Interactor for ScriptedInteractor {
     async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen> {
         lock(&self.0).choices.push(choice.clone());
         match self.next(asking, &choice.question)? {
-            Scripted::Chosen(chosen) => Ok(chosen),
+            ScriptedAnswer::Chosen(chosen) => Ok(chosen),
             _ => Err(misfit(&choice.question, "the next answer is not a choice")),
         }
     }
 
     async fn ask(&self, asking: &Asking, question: &str) -> Result<String> {
         match self.next(asking, question)? {
-            Scripted::Text(text) => Ok(text),
+            ScriptedAnswer::Text(text) => Ok(text),
             _ => Err(misfit(question, "the next answer is not a text")),
         }
     }

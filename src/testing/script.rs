@@ -45,7 +45,7 @@ enum Piece {
 }
 
 impl Step {
-    /// Creates an answer with nothing in it.
+    /// Creates an empty answer.
     pub fn new() -> Self {
         Self::default()
     }
@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Creates a step of exactly these events: no `Start`, no `Stop` and no id is added.
+    /// Creates a step of exactly these events. No `Start`, no `Stop` and no id is added.
     pub fn exactly(events: Vec<Result<ModelEvent>>) -> Self {
         Self {
             exact: Some(events),
@@ -97,7 +97,7 @@ impl Step {
         self.piece(Piece::Call { name, raw })
     }
 
-    /// Adds a tool call with the id it has.
+    /// Adds a tool call with its own id.
     #[must_use]
     pub fn and_tool_call(self, call: ToolCall) -> Self {
         self.piece(Piece::Whole(call))
@@ -123,7 +123,7 @@ impl Step {
         self
     }
 
-    /// Sets the stop reason. Defaults to `ToolUse` with calls, else to `EndTurn`.
+    /// Sets the stop reason. Defaults to `ToolUse` if there are calls, otherwise to `EndTurn`.
     #[must_use]
     pub fn stop(mut self, reason: StopReason) -> Self {
         self.stop = Some(reason);

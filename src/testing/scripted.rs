@@ -65,8 +65,9 @@ struct SharedScript(Mutex<Script>);
 #[derive(Default)]
 struct Script {
     steps: VecDeque<(Vec<Expectation>, Step)>,
-    /// Expectations that wait for the step they belong to.
+    /// The expectations for the step that is added next.
     pending: Vec<Expectation>,
+    /// The number of steps that were added.
     added: usize,
     usage: Option<Usage>,
     requests: Vec<ModelRequest>,
@@ -106,7 +107,8 @@ impl ScriptedModel {
         self.step(step)
     }
 
-    /// Adds this step. A `Vec<ModelEvent>` is one too; it is given the `Start` and `Stop` it lacks.
+    /// Adds this step. A `Vec<ModelEvent>` is a step of these events; a missing `Start` or `Stop`
+    /// is added.
     #[must_use]
     pub fn step(self, step: impl Into<Step>) -> Self {
         let mut script = self.script();
@@ -123,7 +125,7 @@ impl ScriptedModel {
         self.step(Step::fail(error))
     }
 
-    /// Adds a step that streams exactly these events and errors: without a `Stop` the stream is
+    /// Adds a step that streams exactly these events and errors. Without a `Stop`, the stream is
     /// truncated.
     #[must_use]
     pub fn events(self, events: Vec<Result<ModelEvent>>) -> Self {

@@ -14,7 +14,7 @@ use crate::util::sync::lock;
 
 use super::rules;
 
-/// Wraps a model and answers only requests that every provider would accept.
+/// A wrapper around a model that answers only requests that every provider would accept.
 ///
 /// It checks the pairing of calls and results, unique ids, the order of roles (several user
 /// messages in a row are valid, since providers receive them as one message), that contents and

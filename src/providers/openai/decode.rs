@@ -27,8 +27,8 @@ use super::wire::{
 
 /// Decodes one answer.
 ///
-/// The answer is complete at `[DONE]`. Servers may omit it, so once a finish reason has arrived, the
-/// answer is also complete at the chunk with usage and no choices, at the end of the body, at a
+/// The answer is complete at `[DONE]`. Servers may omit it, so once a finish reason has arrived,
+/// the answer is also complete at the chunk with usage and no choices, at the end of the body, at a
 /// broken connection, and after two seconds without an event. A body that ends before any finish
 /// reason is truncated.
 pub(super) struct ChatDecoder {

@@ -325,8 +325,8 @@ impl Inner {
         self.reserved_pieces = reserved;
     }
 
-    /// Returns the sequence number of the first of the newest pieces, which are kept because readers
-    /// that keep up may not have read them.
+    /// Returns the sequence number of the first of the newest pieces, which are kept because
+    /// readers that keep up may not have read them.
     fn reserve_start(&self) -> u64 {
         let (mut messages, mut bytes, mut start) = (0, 0, self.next_seq);
         for entry in self.entries.iter().rev() {

@@ -1,10 +1,10 @@
-//! The answer of the server, byte by byte.
+//! The replies of the server.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-/// One thing a reply does with its connection.
+/// One action of a reply on its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -16,7 +16,7 @@ pub enum Action {
     Stall,
     /// Ends the connection with a TCP reset.
     Reset,
-    /// Closes the connection in order, even when more was announced.
+    /// Closes the connection with a TCP FIN, even if more bytes were announced.
     Close,
     /// Writes bytes that look random and are the same for the same seed.
     Garbage {
