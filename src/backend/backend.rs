@@ -43,8 +43,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// ([`std::io::ErrorKind::FileTooLarge`]).
     async fn read(&self, path: &str) -> Result<Bytes>;
 
-    /// Reads at most `len` bytes of a file from `offset` on; fewer only where the file ends, or
-    /// where `len` is more than the backend reads at once, which is 1 MiB at least.
+    /// Reads at most `len` bytes of a file from `offset` on. Fewer bytes are returned only at the
+    /// end of the file, and if `len` exceeds the limit of the backend, which is at least 1 MiB.
     ///
     /// # Errors
     ///
@@ -84,9 +84,9 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns an error if the path is a folder or another kind of entry, or lies below a file.
     async fn write(&self, path: &str, content: &[u8]) -> Result<()>;
 
-    /// Like [`write`](Self::write), but only while the file's content is the `expected` one.
+    /// Like [`write`](Self::write), but only if the file's content is the `expected` one.
     ///
-    /// In the default implementation, a change between the look and the write goes unnoticed.
+    /// The default implementation does not notice a change between its check and its write.
     ///
     /// # Errors
     ///
@@ -134,11 +134,11 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns an error if there is no such file, or it is a folder.
     async fn remove(&self, path: &str) -> Result<()>;
 
-    /// Returns the path of the file itself, absolute, so that a file has one name however it is
-    /// called: without `.` and `..`, symbolic links followed. The missing part of a path is taken
-    /// as it is written.
+    /// Returns the absolute path of the file itself, without `.` and `..` and with symbolic links
+    /// followed, so that all paths of a file return the same one. Parts of the path that do not
+    /// exist are unchanged.
     ///
-    /// In the default implementation, links are not resolved.
+    /// The default implementation does not resolve links.
     ///
     /// # Errors
     ///
@@ -156,7 +156,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Sets the permission bits of a file, in the form of [`Metadata::mode`].
+    /// Sets the permission bits of a file, in the form of [`Metadata::mode`]. The default
+    /// implementation has none.
     ///
     /// # Errors
     ///
@@ -214,12 +215,13 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(no_commands())
     }
 
-    /// Starts a command in the background and returns its id. The command is ended by its time
-    /// limit, or else that of [`command_limits`](Self::command_limits), if there is one, by
-    /// [`stop`](Self::stop), and when the backend is dropped. A backend may forget the oldest of
-    /// the commands that have ended and were not polled since.
+    /// Starts a command in the background and returns its id, which cannot be guessed from other
+    /// ids.
     ///
-    /// The id is known to the caller only: it cannot be guessed from other ids.
+    /// The command is ended by its time limit, or else by the time limit of
+    /// [`command_limits`](Self::command_limits) if there is one, by [`stop`](Self::stop), and when
+    /// the backend is dropped. A backend may forget the oldest commands that have ended and were
+    /// not polled since.
     ///
     /// # Errors
     ///
@@ -228,8 +230,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(no_commands())
     }
 
-    /// The output of a command of [`start`](Self::start) since the last poll, and its end if it has
-    /// ended.
+    /// Returns the output of a command of [`start`](Self::start) since the last poll, and the exit
+    /// code or signal if it has ended.
     ///
     /// # Errors
     ///
@@ -238,9 +240,9 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(failure::no_command(id))
     }
 
-    /// Waits until a command of [`start`](Self::start) has ended. Its output is left to
-    /// [`poll`](Self::poll). Defaults to never: then a run ends the command with itself, and does
-    /// not report its end before.
+    /// Waits until a command of [`start`](Self::start) has ended. [`poll`](Self::poll) returns its
+    /// output. The default implementation waits forever: a run then ends the command at its own
+    /// end, and does not report an earlier end of the command.
     ///
     /// # Errors
     ///
@@ -248,13 +250,13 @@ pub trait Backend: Send + Sync + Debug + 'static {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped; the command runs on.
+    /// The command continues if the future is dropped.
     async fn wait(&self, _id: &str) -> Result<()> {
         std::future::pending().await
     }
 
-    /// Ends a command of [`start`](Self::start) and forgets its id. The output that has not been
-    /// polled yet is returned.
+    /// Ends a command of [`start`](Self::start) and forgets its id. Returns the output since the
+    /// last poll.
     ///
     /// # Errors
     ///

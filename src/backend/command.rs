@@ -34,12 +34,13 @@ pub struct Command {
     pub max_output: Option<usize>,
     /// The working directory, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
-    /// The variables of the environment, in addition to those the backend passes on.
+    /// The variables of the environment, in addition to the variables that the backend passes on.
     pub env: BTreeMap<String, String>,
     /// True if the standard error is merged into the standard output, in the order written.
     pub merge_stderr: bool,
-    /// The shell that the command was written and checked for; a backend with another one refuses
-    /// it. `None` means the backend's own. Every shell runs a command for [`Shell::Posix`].
+    /// The shell that the command was written and checked for; a backend with another shell refuses
+    /// the command. `None` means the backend's own shell. Every shell runs a command for
+    /// [`Shell::Posix`].
     pub shell: Option<Shell>,
     /// The paths that the command must not access. Most backends ignore them: see [`DeniedPath`].
     pub denied: Vec<DeniedPath>,

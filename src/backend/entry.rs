@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::time::SystemTime;
 
-/// One thing in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct DirEntry {
@@ -29,18 +29,18 @@ impl DirEntry {
     }
 }
 
-/// The number of bytes that a piecewise reader may count on getting at once.
+/// The number of bytes that every backend can read at once.
 #[cfg(all(feature = "fs", unix))]
 const PIECE: u64 = 1024 * 1024;
 
-/// The length of a range that is read at once, of `len` bytes asked for: a range is held in
-/// memory as a whole file is.
+/// Returns the length of the range to read for a request of `len` bytes, which is in memory like a
+/// whole file.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn range_length(len: usize, max_read: u64) -> usize {
     usize::try_from(max_read.max(PIECE)).map_or(len, |max| len.min(max))
 }
 
-/// Returns a name as text, what is not UTF-8 in it escaped.
+/// Returns a name as text, with the bytes escaped that are not UTF-8.
 #[cfg(all(feature = "fs", unix))]
 pub(super) fn escape_name(name: &[u8]) -> String {
     name.utf8_chunks()
@@ -66,7 +66,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// `file`, `dir`, `symlink` or `other`.
+    /// Returns `file`, `dir`, `symlink` or `other`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",

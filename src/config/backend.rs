@@ -14,7 +14,7 @@ pub enum BackendType {
     /// A folder of this machine.
     #[default]
     Local,
-    /// Files in memory, without commands: 64 MiB, or 8 MiB of each user of a registry.
+    /// Files in memory, without commands: at most 64 MiB, or 8 MiB for each user of a registry.
     State,
     /// A container (feature `docker`).
     Docker,
@@ -31,15 +31,15 @@ impl BackendType {
     }
 }
 
-/// The limits that the kernel sets on commands.
+/// The sandbox of commands: the access that the kernel allows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SandboxCfg {
-    /// No limits.
+    /// No sandbox.
     #[default]
     Off,
-    /// The limits of `Sandbox::workspace` (feature `sandbox`).
+    /// The access of `Sandbox::workspace` (feature `sandbox`).
     Workspace,
 }
 
@@ -56,7 +56,7 @@ pub struct BackendCfg {
     pub workdir: Option<String>,
     /// The time limit of a command in seconds. Defaults to 120.
     pub timeout: Option<u64>,
-    /// The maximum number of bytes of a command's output that are returned. Defaults to 100,000.
+    /// The maximum size of a command's output that is returned, in bytes. Defaults to 100,000.
     pub max_output_bytes: Option<usize>,
     /// The sandbox of the commands of a `local` backend. Defaults to `off`: a command may read and
     /// write everything that the process may, including the folders of other users.

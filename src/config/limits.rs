@@ -45,7 +45,7 @@ impl Default for LimitsCfg {
 }
 
 impl LimitsCfg {
-    /// Sets the maximum number of turns.
+    /// Sets the maximum number of turns; 0 is no limit.
     #[must_use]
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;

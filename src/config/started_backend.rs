@@ -1,4 +1,4 @@
-//! Starting a backend from its configuration.
+//! The start of a backend from its configuration.
 
 use std::path::Path;
 use std::sync::Arc;

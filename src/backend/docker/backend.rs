@@ -71,26 +71,26 @@ const TRIES: usize = 8;
 ///
 /// # Files
 ///
-/// No path leaves the workspace, neither by `..` nor by a symbolic link. That is checked in the
-/// container, folder by folder; a command that runs there meanwhile can outwit it, but has all of
-/// the container anyway. A write is atomic: the content is written to a file next to it, whole,
-/// which then replaces it. Writes of clones take turns.
+/// No path leaves the workspace, neither by `..` nor by a symbolic link. This is checked in the
+/// container, folder by folder. A command that runs at the same time can evade the check, but has
+/// access to the whole container anyway. A write is atomic: the content is written to another file,
+/// which then replaces the old one. Writes of clones are made one after the other.
 ///
 /// # Commands
 ///
-/// They run in `bash`, or in `sh` where there is none ([`DockerBuilder::shell`]), in a session of
-/// their own, with the environment of the container. Each has a watcher in the container, which
-/// ends its process group when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at
-/// once when the future is dropped, this process is killed, or the connection to the engine breaks.
+/// Commands run in `bash`, or in `sh` where there is none ([`DockerBuilder::shell`]), in their own
+/// session, with the environment of the container. Each has a watcher in the container, which ends
+/// its process group at its time limit (`SIGTERM`, then `SIGKILL` after two seconds), and at once
+/// when the future is dropped, this process is killed, or the connection to the engine breaks.
 /// Processes that leave the group, with `setsid` or as a daemon, run until the container ends. An
 /// exit code above 128 may represent a signal, as in a shell; [`CommandOutput::signal`] is not
 /// known. Variables are passed so that they are not visible among the processes of this machine.
 ///
 /// # Limits
 ///
-/// A call of the `docker` program may take 60 seconds, one for a file or for the start of a command
-/// 120, and pulling an image 10 minutes. A program that answers with more than is asked of it, and
-/// 1 MiB, is ended.
+/// A call of the `docker` program may take 60 seconds, a call for a file or for the start of a
+/// command 120 seconds, and pulling an image 10 minutes. A program whose output exceeds the
+/// requested bytes by more than 1 MiB is ended.
 ///
 /// It needs a tokio runtime with its drivers enabled, and a clock that is not paused.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 /// The maximum number of processes and threads of a new container, unless set otherwise.
 const PROCESSES: u32 = 512;
 
-/// Settings of a [`DockerBackend`]; from [`DockerBackend::run`] or [`DockerBackend::attach`].
+/// A builder of a [`DockerBackend`], from [`DockerBackend::run`] or [`DockerBackend::attach`].
 #[derive(Clone)]
 #[must_use]
 pub struct DockerBuilder {
@@ -85,7 +85,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets the program to call, which must take the arguments of `docker`. Defaults to `docker`.
+    /// Sets the program to call, which must accept the arguments of `docker`, such as `podman`.
+    /// Defaults to `docker`.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.cli.program = program.into();
         self
@@ -97,7 +98,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets the user, or `user:group`, that everything runs as. Defaults to the image's user.
+    /// Sets the user, or `user:group`, that runs commands and accesses files. Defaults to the
+    /// image's user.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
@@ -108,46 +110,48 @@ impl DockerBuilder {
     ///
     /// Without them, `root` in the container is an ordinary user who owns the files of `root`: it
     /// cannot read or write the files of other users, change owners, become another user or bind a
-    /// port below 1024, so `apt`, `su` and `chown` fail. An image whose commands need that takes
-    /// `["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]`. `ALL` gives every capability.
+    /// port below 1024, so `apt`, `su` and `chown` fail. Such commands need
+    /// `["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]`. `ALL` adds every capability.
     pub fn capabilities<C: Into<String>>(mut self, names: impl IntoIterator<Item = C>) -> Self {
         self.capabilities.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Sets how much memory a new container may use, in bytes. Defaults to 2 GiB. It gets no
-    /// additional swap. A process that needs more is killed.
+    /// Sets the maximum memory of a new container, in bytes, without additional swap. Defaults to 2
+    /// GiB. A process that needs more is killed.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Allows a new container to use all the memory of the engine's machine.
+    /// Removes the memory limit of a new container.
     pub fn no_memory_limit(mut self) -> Self {
         self.memory = None;
         self
     }
 
-    /// Sets the number of processors a new container may use, such as 1.5.
+    /// Sets the number of processors that a new container may use, such as 1.5. Defaults to no
+    /// limit.
     pub fn cpus(mut self, cpus: f64) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Sets how many processes and threads a new container may have at once. Defaults to 512.
-    /// Starting more fails in the container.
+    /// Sets the maximum number of processes and threads of a new container. Defaults to 512. In the
+    /// container, starting another one fails.
     pub fn processes(mut self, processes: u32) -> Self {
         self.processes = Some(processes);
         self
     }
 
-    /// Allows a new container as many processes as the engine does.
+    /// Removes the process limit of a new container; the limit of the engine applies.
     pub fn no_process_limit(mut self) -> Self {
         self.processes = None;
         self
     }
 
-    /// Shows a file or folder of the engine's machine in a new container, to be read only.
+    /// Mounts a file or folder of the engine's machine in a new container, read-only. Both paths
+    /// are absolute.
     pub fn mount_read_only(mut self, from: impl Into<PathBuf>, to: impl Into<String>) -> Self {
         self.mounts.push((from.into(), to.into()));
         self
@@ -172,8 +176,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets how many bytes of each stream of a command are captured, half from its start and half
-    /// from its end. Defaults to 256 KiB.
+    /// Sets the maximum number of bytes of each stream of a command that are captured, half from
+    /// its start and half from its end. Defaults to 256 KiB.
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.limits.max_output = Some(bytes);
         self

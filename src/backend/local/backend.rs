@@ -41,15 +41,15 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// file: do not let other users create them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and preserves the mode of the file that
-/// it replaces. Writes of this process to one path take turns.
+/// it replaces. Writes of this process to one path are made one after the other.
 ///
 /// # Commands
 ///
 /// With the feature `process`, commands run in `bash`, or in `sh` where there is none. They are
-/// **not** confined to the root, unless a `Sandbox` is put around them (feature `sandbox`). Each
-/// runs in its own session, reads from `/dev/null`, and gets only harmless variables of this
-/// process's environment and those set for it. Commands need a tokio runtime with its drivers
-/// enabled, and a clock that is not paused.
+/// **not** confined to the root, except by a `Sandbox` (feature `sandbox`). Each runs in its own
+/// session, reads from `/dev/null`, and has only harmless variables of this process's environment
+/// and the variables that were set for it. Commands need a tokio runtime with its drivers enabled,
+/// and a clock that is not paused.
 ///
 /// A command can read all of the environment that this process began with, as `/proc/PID/environ`
 /// or with `ps eww`. The keys in it are redacted in results, as the docs of
@@ -81,7 +81,7 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   a cgroup.
 /// * A command that ends its watcher may outlive this process.
 ///
-/// A command that must not be able to do any of this belongs in a container: use a `DockerBackend`.
+/// Run commands that must not be able to do any of this in a container: use a `DockerBackend`.
 ///
 /// Clones share the root and the commands in the background.
 ///

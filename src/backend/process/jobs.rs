@@ -17,11 +17,11 @@ use super::capture::Capture;
 use super::group::Group;
 use super::running::Running;
 
-/// The maximum number of commands that are kept. Those that have ended make room for new
-/// ones, also with output that was not read.
+/// The maximum number of commands that are kept. Commands that have ended make room for new ones,
+/// even if their output was not read.
 const MAX_JOBS: usize = 32;
 
-/// The commands a backend runs in the background; all are killed when it is dropped.
+/// The commands that a backend runs in the background. All are killed when it is dropped.
 #[derive(Debug, Default)]
 pub(in super::super) struct Jobs {
     jobs: Mutex<JobList>,
@@ -29,10 +29,12 @@ pub(in super::super) struct Jobs {
 
 #[derive(Debug, Default)]
 struct JobList {
+    /// The number of commands that were started.
     count: u64,
     by_id: BTreeMap<String, Job>,
 }
 
+/// A command in the background.
 #[derive(Clone, Debug)]
 struct Job {
     /// The position in the order of the starts.

@@ -21,8 +21,8 @@ const SYSTEM: [&str; 9] = [
     "/gnu/store",
 ];
 
-/// The files that programs look up and that are public. Not the whole of `/etc`: for a privileged
-/// user that would be the passwords too.
+/// The public files that programs look up. They exclude the rest of `/etc`, where a privileged user
+/// could read the passwords.
 const LOOKED_UP: [&str; 34] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -86,7 +86,7 @@ const MACHINE: [&str; 9] = [
 /// let sandbox = Sandbox::workspace("/srv/project")
 ///     .execute("/opt/toolchain")
 ///     .tcp_connect([443]);
-/// // What of it holds on this machine.
+/// // The part that this machine can enforce.
 /// let report = sandbox.check();
 /// println!("{report}");
 /// assert!(report.is_complete() || !report.missing.is_empty());
@@ -94,8 +94,8 @@ const MACHINE: [&str; 9] = [
 ///
 /// # All or nothing
 ///
-/// Where the kernel cannot enforce all that is requested, commands are refused with an error that
-/// names the missing features; on systems other than Linux that is always so.
+/// If the kernel cannot enforce everything that is requested, commands are refused with an error
+/// that names the missing features. On systems other than Linux, they are always refused.
 /// [`best_effort`](Self::best_effort) runs them with the enforceable part, and
 /// [`check`](Self::check) reports that part beforehand. Linux 6.12 and newer can enforce
 /// everything. A sandbox that [allows signals](Self::signals) and no Unix sockets needs Linux 6.2,
@@ -112,7 +112,7 @@ const MACHINE: [&str; 9] = [
 /// * The permissions of a workspace apply throughout, unless paths below it are
 ///   [denied](Self::hold_denied). A hook that a command writes into `.git` is run by the next user
 ///   of git, outside.
-/// * Amounts: memory, processes, disk space and time are not limited.
+/// * The amounts of memory, processes, disk space and time.
 /// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
 ///   without files and sockets, such as setting the clock. Do not run agents as root.
 /// * Programs that gain privileges when started, such as `sudo`, do not gain them; 32-bit

@@ -51,7 +51,7 @@ pub async fn backend<B: Backend>(make: impl Fn() -> B) -> Result<()> {
     failures.finish()
 }
 
-/// Holds an outcome that must be an error of file input or output.
+/// Checks that an outcome is an error of file input or output.
 fn fails<T: Debug>(what: &str, outcome: Result<T>, kinds: &[io::ErrorKind]) -> Result<()> {
     let error = match outcome {
         Ok(value) => return Err(wrong(format!("{what}: {value:?} instead of an error"))),

@@ -1,4 +1,4 @@
-//! Searches that take longer than the call they belong to.
+//! The cleanup of commands whose processes have not ended with their call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,36 +10,42 @@ use super::super::cgroup::Cgroup;
 use super::evidence::Evidence;
 use super::sweep::Sweep;
 
-/// The time the call of a command waits for its strays to end.
+/// The time for which the call of a command waits until its strays have ended.
 const IN_CALL: Duration = Duration::from_secs(2);
-/// The time they are searched for after that.
+/// The time for which strays are searched after the call.
 const AFTERWARDS: Duration = Duration::from_secs(60);
-/// The time one search may keep the others of its thread waiting.
+/// The maximum time of one turn, in which the other cleanups of the thread wait.
 const TURN: Duration = Duration::from_millis(250);
-/// The time a turn waits for a cgroup to be empty.
+/// The time for which a turn waits until a cgroup is empty.
 const REMOVAL: Duration = Duration::from_millis(100);
-/// The pauses between two turns of one search: twice as long each time, up to the last.
+/// The first pause between two turns of a cleanup. Each pause is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The maximum pause between two turns.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// The thread that continues the searches of one backend; it exists only while there are any.
+/// The thread that continues the cleanups of one backend. It exists only while there are any.
 #[derive(Debug, Default)]
 pub(in super::super::super) struct Sweeper {
-    queue: Mutex<Queue>,
+    queue: Mutex<CleanupQueue>,
+    /// Notified when a cleanup was added.
     arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct CleanupQueue {
+    cleanups: VecDeque<QueuedCleanup>,
+    /// True if the thread exists.
     is_running: bool,
 }
 
 #[derive(Debug)]
-struct Job {
+struct QueuedCleanup {
     cleanup: Cleanup,
-    until: Instant,
-    next: Instant,
+    /// The time after which the cleanup is abandoned.
+    deadline: Instant,
+    /// The time of the next turn.
+    next_turn: Instant,
+    /// The pause after the next turn.
     pause: Duration,
 }
 
@@ -59,7 +65,8 @@ pub(in super::super::super) struct Strays {
 }
 
 impl Cleanup {
-    /// Returns whether nothing remains to be done.
+    /// Ends the remaining processes and removes the cgroup. Returns `true` if nothing remains to be
+    /// done.
     fn run(&mut self, deadline: Instant) -> bool {
         // Killing the cgroup ends its processes at once, but a privileged process can leave it.
         let sweep = self.sweep.as_mut();
@@ -100,8 +107,9 @@ impl Strays {
         }
     }
 
-    /// Stops what is recognized, then has `end_group` end the group, and ends the strays. Processes
-    /// that are left after two seconds are passed to the thread of the backend. Blocks.
+    /// Stops the recognized processes, calls `end_group`, which ends the group, and ends the
+    /// strays. Processes that are left after two seconds are passed to the thread of the backend.
+    /// Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
         if let Some(sweep) = self.sweep_without_cgroup() {
@@ -126,8 +134,7 @@ impl Strays {
 }
 
 impl Strays {
-    /// Returns the search, where parents have to show what was started: what is in a cgroup is
-    /// known by it.
+    /// Returns the search if there is no cgroup, which would identify the processes.
     fn sweep_without_cgroup(&mut self) -> Option<&mut Sweep> {
         let cleanup = self.cleanup.as_mut()?;
         cleanup.sweep.as_mut().filter(|_| cleanup.cgroup.is_none())
@@ -154,10 +161,10 @@ impl Sweeper {
     fn push(self: &Arc<Self>, cleanup: Cleanup) {
         let now = Instant::now();
         let mut queue = lock(&self.queue);
-        queue.jobs.push_back(Job {
+        queue.cleanups.push_back(QueuedCleanup {
             cleanup,
-            until: now + AFTERWARDS,
-            next: now,
+            deadline: now + AFTERWARDS,
+            next_turn: now,
             pause: PAUSE,
         });
 
@@ -168,44 +175,47 @@ impl Sweeper {
 
         let sweeper = self.clone();
         let thread = std::thread::Builder::new().name("agentcore-strays".to_owned());
-        match thread.spawn(move || sweeper.work()) {
+        match thread.spawn(move || sweeper.run_cleanups()) {
             Ok(_) => queue.is_running = true,
             // Without a thread the search is not possible.
-            Err(_) => queue.jobs.clear(),
+            Err(_) => queue.cleanups.clear(),
         }
     }
 
-    fn work(&self) {
-        while let Some(mut job) = self.next() {
-            if job.cleanup.run(Instant::now() + TURN) {
+    /// Runs the cleanups in turns until none is left.
+    fn run_cleanups(&self) {
+        while let Some(mut queued) = self.next() {
+            if queued.cleanup.run(Instant::now() + TURN) {
                 continue;
             }
 
             let now = Instant::now();
-            if now >= job.until {
+            if now >= queued.deadline {
                 tracing::warn!("processes of a command that is over were not ended");
                 continue;
             }
 
-            job.next = now + job.pause;
-            job.pause = (job.pause * 2).min(MAX_PAUSE);
-            lock(&self.queue).jobs.push_back(job);
+            queued.next_turn = now + queued.pause;
+            queued.pause = (queued.pause * 2).min(MAX_PAUSE);
+            lock(&self.queue).cleanups.push_back(queued);
         }
     }
 
-    /// The next search that is due, waiting for it; `None` when there are no more.
-    fn next(&self) -> Option<Job> {
+    /// Waits for the next cleanup that is due. Returns `None` if none is left.
+    fn next(&self) -> Option<QueuedCleanup> {
         let mut queue = lock(&self.queue);
         loop {
-            let Some(earliest_time) = queue.jobs.iter().map(|job| job.next).min() else {
+            let turns = queue.cleanups.iter().map(|queued| queued.next_turn);
+            let Some(earliest_time) = turns.min() else {
                 queue.is_running = false;
                 return None;
             };
 
             let now = Instant::now();
             if earliest_time <= now {
-                let index = queue.jobs.iter().position(|job| job.next <= now)?;
-                return queue.jobs.remove(index);
+                let mut cleanups = queue.cleanups.iter();
+                let index = cleanups.position(|queued| queued.next_turn <= now)?;
+                return queue.cleanups.remove(index);
             }
 
             let result = self.arrived.wait_timeout(queue, earliest_time - now);
