@@ -70,9 +70,9 @@ impl MemoryBackend {
         Self::default()
     }
 
-    /// Sets the limit on all files together, in bytes, of which each file takes its content, its
-    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files
-    /// unchanged. It applies to all clones together.
+    /// Sets the maximum size of all files together, in bytes. Defaults to 64 MiB. The size of a
+    /// file is its content, its path and 256 bytes. A change over the limit fails and leaves the
+    /// files unchanged. Clones share the limit.
     #[must_use]
     pub fn with_max_bytes(self, bytes: usize) -> Self {
         lock(&self.files).max_bytes = bytes;
@@ -247,7 +247,7 @@ impl MemoryFiles {
         false
     }
 
-    /// The memory of all files once this one has so much content.
+    /// Returns the memory of all files if the file `key` has `len` bytes.
     fn bytes_with(&self, key: &str, len: usize) -> usize {
         let old_content = self.contents.get(key);
         let old_bytes = old_content.map_or(0, |old| memory_of(key, old.len()));

@@ -87,8 +87,8 @@ fn names_of_key(key: &str) -> [&str; 2] {
     }
 }
 
-/// Checks the keys of a configuration. It is trusted without `allowed_keys`, which has those of one
-/// that is not.
+/// Checks the keys of a configuration. An untrusted configuration may have only `allowed_keys`; a
+/// trusted one has `None`.
 pub(super) fn check_keys(node: &Node, allowed_keys: Option<&[&str]>) -> Result<(), Fault> {
     if let Some(entry) = node.entry("mcp") {
         let text = "the key \"mcp\" needs a client of the Model Context Protocol, which this \

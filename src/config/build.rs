@@ -105,7 +105,7 @@ impl AgentConfig {
     }
 
     /// Returns the workspace on a backend: its files, and the shared files of the configuration.
-    /// With `has_owner`, the backend is that of one of its users.
+    /// `has_owner` is true if the backend belongs to one user.
     pub(crate) async fn open_workspace(
         &self,
         backend: Option<Arc<dyn Backend>>,

@@ -239,8 +239,9 @@ impl GatewayBuilder {
     }
 
     /// Builds the gateway. Each agent gets the tools `message`, `spawn`, `subagent` and
-    /// `AskUserQuestion`. Questions that are not answered in time wait
-    /// ([`OnUnanswered::Park`]), but not those of subagents other than the tasks of `spawn`.
+    /// `AskUserQuestion`. Calls whose questions are not answered in time wait
+    /// ([`OnUnanswered::Park`]), except in subagents other than the tasks of `spawn`, where they
+    /// are denied.
     ///
     /// # Errors
     ///

@@ -140,8 +140,8 @@ impl ChatTurn {
     }
 }
 
-/// Deletes the session of a turn without history, and those of its subagents. The last one of its
-/// tasks to end deletes it if there are any.
+/// Deletes the session of a turn without history, and the sessions of its subagents. If tasks of
+/// the turn are in progress, the last one to end deletes it.
 pub(super) async fn delete_once(session: &Session) {
     match session.delete().await {
         Err(error) if error.kind() == ErrorKind::SessionBusy => {}

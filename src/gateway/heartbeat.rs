@@ -40,11 +40,11 @@ The agent checks the tasks below at regular intervals.
 Add your tasks below this line:
 ";
 
-/// The regular check of the tasks in `HEARTBEAT.md`, of which an agent reports what needs
+/// The regular check of the tasks in `HEARTBEAT.md` by an agent, which reports the tasks that need
 /// attention.
 ///
-/// The file lies at the top of the workspace, and `heartbeat.log` next to it has a line for each
-/// check. A missing file is made from a template, and without tasks no model is called.
+/// The file is at the top of the workspace, and `heartbeat.log` next to it has a line for each
+/// check. A missing file is created from a template. Without tasks, no model is called.
 ///
 /// A program calls [`wait`](Self::wait) and [`beat`](Self::beat) in a loop; a gateway does so
 /// itself.

@@ -150,7 +150,8 @@ impl Core {
         }
     }
 
-    /// The outcome of a turn without a run: the result of a task is a notice.
+    /// Returns the outcome of a turn without a run. Its text is the result of a task, as a notice,
+    /// or empty.
     fn without_run(&self, options: &ProcessOptions) -> Processed {
         let is_notice = options.report_depth > 0;
         let text = is_notice.then(|| options.user_message.to_string());
@@ -242,7 +243,7 @@ pub(super) fn input(options: &ProcessOptions) -> Content {
     content
 }
 
-/// The error of a turn that the end of the gateway interrupted.
+/// Returns the error of a turn that the end of the gateway interrupted.
 pub(super) fn stopped() -> Error {
     Error::new(ErrorKind::Cancelled, "the gateway was stopped")
 }

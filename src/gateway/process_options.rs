@@ -98,8 +98,8 @@ impl ProcessOptions {
     }
 
     /// Returns `true` if the input can be the answer to a question: it was written after the run of
-    /// the question had ended, and the question can still be answered. One of which the order is
-    /// not known is no answer.
+    /// the question had ended, and the question has not expired. If one of the times is unknown, it
+    /// is no answer.
     pub(super) fn can_answer(&self, call: &PendingCall) -> bool {
         let is_later = match (self.written_at_us, call.waits_since_us) {
             (Some(written_at), Some(waits_since)) => written_at > waits_since,

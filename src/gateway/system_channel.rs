@@ -53,14 +53,14 @@ pub(super) fn report_depth(message: &InboundMessage) -> u32 {
         .max(1)
 }
 
-/// The chat that a message of the channel `system` is about. `None` if it names none.
+/// Returns the chat that a message of the channel `system` is about; `None` if it names none.
 fn origin(message: &InboundMessage) -> Option<(&str, &str)> {
     let (channel, chat_id) = message.chat_id.split_once(':')?;
     (!channel.is_empty() && !chat_id.is_empty()).then_some((channel, chat_id))
 }
 
-/// The notice of a message of the channel `system` for the chat that it is about. `None` if the
-/// task sent a message itself.
+/// Returns the notice of a message of the channel `system` for the chat that it is about; `None` if
+/// the task sent a message itself.
 pub(super) fn notice_of(message: &InboundMessage) -> Option<OutboundMessage> {
     if message.metadata.contains_key(HAS_SENT) {
         return None;

@@ -9,8 +9,8 @@ use crate::error::Result;
 
 use super::http::Endpoint;
 
-/// Returns the number of tokens of the request with this body, of which the server at `url` accepts
-/// the fields in `counted`; `None` if it has no such address.
+/// Returns the number of tokens of the request with this body, as the server at `url` counts them.
+/// Only the fields in `counted` are sent. Returns `None` if the server has no such address.
 ///
 /// # Errors
 ///

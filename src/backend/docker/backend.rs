@@ -188,7 +188,7 @@ impl DockerBackend {
         self.inner.settings.max_read
     }
 
-    /// The arguments of a call of a script in the container.
+    /// Returns the arguments of a call that runs a script in the container.
     fn exec(&self, script: &str) -> Vec<String> {
         let mut arguments = vec!["exec".to_owned(), "--interactive".to_owned()];
         if let Some(user) = &self.inner.settings.user {

@@ -86,7 +86,7 @@ impl Container {
         Ok(container)
     }
 
-    /// The shell that the container has for commands of this user.
+    /// Returns the shell of the container for commands of this user.
     pub(super) async fn shell(&self, user: Option<&str>) -> Result<Shell> {
         let mut arguments = vec!["exec"];
         if let Some(user) = user {

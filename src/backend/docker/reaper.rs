@@ -12,7 +12,7 @@ use super::super::process::Group;
 /// The time between two checks.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The calls that have not ended, all of which one thread waits for.
+/// The calls that have not ended. One thread waits for all of them.
 static REAPER: Mutex<Reaper> = Mutex::new(Reaper {
     calls: Vec::new(),
     is_running: false,

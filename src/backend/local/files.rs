@@ -102,8 +102,7 @@ impl Root {
         self.entries(path, true, over)
     }
 
-    /// Returns the entries of a folder, without the sizes of files, each of which takes a system
-    /// call.
+    /// Returns the entries of a folder without the sizes of files: each size takes a system call.
     #[cfg(feature = "search")]
     pub(super) fn list_kinds(&self, path: &str, over: &Cancellation) -> Result<Vec<DirEntry>> {
         self.entries(path, false, over)

@@ -36,11 +36,11 @@ pub(super) enum Parents {
 }
 
 impl Root {
-    /// Writes a file whole, when its content is the `expected` one.
+    /// Writes a whole file, if its content is the `expected` one.
     ///
-    /// The new content goes to a file next to it, which then takes its name: the mode is kept, the
-    /// owner where that is permitted; extended attributes are not, and other hard links keep the
-    /// old content. A symbolic link stays, and what it leads to is written.
+    /// The new content is written to another file, which then takes the name of the old one. The
+    /// mode is preserved, and the owner where that is permitted. Extended attributes are lost, and
+    /// other hard links keep the old content. A symbolic link stays, and its target is written.
     pub(super) fn write(
         &self,
         path: &str,

@@ -100,13 +100,14 @@ impl Cgroup {
         result.is_ok()
     }
 
-    /// Kills all that is in it.
+    /// Kills all processes in the cgroup.
     pub(super) fn kill(&self) {
         // The write fails if the cgroup is gone, and then its processes are gone as well.
         drop(fs::write(self.path.join("cgroup.kill"), "1"));
     }
 
-    /// Kills what is in it and removes it; returns false when it was not empty by the deadline.
+    /// Kills all processes in the cgroup and removes it. Returns `false` if it was not empty by the
+    /// deadline.
     pub(super) fn remove(&self, deadline: Instant) -> bool {
         loop {
             self.kill();
@@ -122,7 +123,8 @@ impl Cgroup {
 }
 
 impl Drop for Cgroup {
-    /// Removes it if it is empty; else another process does.
+    /// Kills all processes in the cgroup, and removes it if it is empty then. A cgroup that is left
+    /// is removed by a later process.
     fn drop(&mut self) {
         self.kill();
         remove(&self.path, MAX_DEPTH);
@@ -140,7 +142,8 @@ fn note(error: &io::Error) {
     }
 }
 
-/// The path of a mounted hierarchy of version 2 and what is mounted, from a line of `mountinfo`.
+/// Returns the mount point and the mounted root of a hierarchy of version 2, from a line of
+/// `mountinfo`.
 fn mount(line: &str) -> Option<(PathBuf, String)> {
     let (mount, system) = line.split_once(" - ")?;
     if system.split(' ').next() != Some("cgroup2") {
@@ -153,7 +156,7 @@ fn mount(line: &str) -> Option<(PathBuf, String)> {
     (!path.contains('\\')).then(|| (PathBuf::from(path), root.to_owned()))
 }
 
-/// The folder of the cgroup this process is in, from the text of `/proc/self/cgroup`.
+/// Returns the folder of the cgroup of this process, from the text of `/proc/self/cgroup`.
 fn own(mount: &Path, root: &str, text: &str) -> Option<PathBuf> {
     let cgroup_path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let relative_path = cgroup_path.strip_prefix(root.trim_end_matches('/'))?;

@@ -44,7 +44,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The bytes of text for which there is room.
+    /// Returns the number of bytes of text for which there is room.
     pub(super) fn text_room(&self) -> usize {
         self.text_room
     }

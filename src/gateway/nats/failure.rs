@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::error::{Error, ErrorKind};
 
-/// The error of a request that the server did not answer, or answered with an error.
+/// Returns the error for a request that the server did not answer, or answered with an error.
 pub(super) fn failed(action: &str, cause: impl Display) -> Error {
     Error::new(
         ErrorKind::Connect,
@@ -12,12 +12,12 @@ pub(super) fn failed(action: &str, cause: impl Display) -> Error {
     )
 }
 
-/// The error of an option that is not valid.
+/// Returns the error for an option that is not valid.
 pub(super) fn invalid(text: String) -> Error {
     Error::new(ErrorKind::Config, text)
 }
 
-/// The error of a message that no attempt can publish.
+/// Returns the error for a message that no attempt can publish.
 pub(super) fn refused(text: String) -> Error {
     Error::new(ErrorKind::InvalidRequest, text)
 }

@@ -10,13 +10,14 @@ const MAX_TOKEN: usize = 160;
 /// The part of a longer name that is kept.
 const HEAD: usize = 100;
 
-/// The subject token of a session: sessions whose hashes are the same share an order.
+/// Returns the subject token of a session, a hash of its key. Sessions with the same hash share
+/// one order.
 pub(super) fn session_token(key: &str) -> String {
     format!("{:016x}", fnv1a([key.as_bytes()]))
 }
 
-/// The subject token of a channel, which is also the name of its consumer. The token of a long name
-/// ends in a hash.
+/// Returns the subject token of a channel, which is also the name of its consumer. The token of a
+/// long name ends in a hash.
 pub(super) fn channel_token(channel: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let mut token = escaped(channel, '=', is_plain);
@@ -27,7 +28,7 @@ pub(super) fn channel_token(channel: &str) -> String {
     token
 }
 
-/// The id of a message as a header.
+/// Returns the id of a message as the value of a header.
 pub(super) fn message_id(parts: &[&str]) -> String {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'/';
     let parts: Vec<_> = parts
@@ -37,7 +38,7 @@ pub(super) fn message_id(parts: &[&str]) -> String {
     parts.join("/")
 }
 
-/// The text with all other bytes as two hexadecimal digits after `mark`.
+/// Returns the text with the bytes that are not plain as two hexadecimal digits after `mark`.
 fn escaped(text: &str, mark: char, is_plain: impl Fn(u8) -> bool) -> String {
     let mut output = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -42,8 +42,8 @@ pub(super) fn container(request: &ModelRequest) -> Option<String> {
     id.map(str::to_owned)
 }
 
-/// Returns `true` for a tool that runs code in a container: that of code itself, and those of the
-/// internet that code may call.
+/// Returns `true` for a tool that runs code in a container: the tool for code, and tools for the
+/// internet that the code may call.
 fn runs_code(tool: &Value) -> bool {
     let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
     if kind.starts_with(CODE) {

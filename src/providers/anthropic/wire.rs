@@ -35,7 +35,7 @@ pub(super) const COMPATIBLE: &str = "anthropic-compatible";
 /// body and never as a block.
 pub(super) const CONTAINER: &str = "anthropic-container";
 
-/// The text that replaces a message of which nothing can be sent.
+/// The text that replaces a message without a part that can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
 /// A part of the citations of the server's own search.
@@ -381,7 +381,7 @@ pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<Stri
     })
 }
 
-/// Returns `true` for a call of a server tool with one of these ids.
+/// Returns `true` for a call of a server tool whose id is one of `ids`.
 fn is_server_call(part: &Part, ids: &[String]) -> bool {
     let Part::Opaque(block) = part else {
         return false;
@@ -397,19 +397,19 @@ fn is_server_call(part: &Part, ids: &[String]) -> bool {
     })
 }
 
-/// Returns `true` if the fields of a local call have one of these ids.
+/// Returns `true` if the further fields of a local call contain one of `ids`.
 fn has_id_of(call: &ToolCall, ids: &[String]) -> bool {
     let fields = call.extra.as_deref();
     fields.is_some_and(|fields| ids.iter().any(|id| fields.raw.get().contains(&**id)))
 }
 
-/// Returns `true` if the last answer has a call of a server tool without its result. Nothing but
-/// the results of local calls may follow then: the server finishes its own call first.
+/// Returns `true` if the last answer has a call of a server tool without its result. Only results
+/// of local calls may follow it, because the server finishes its own call first.
 fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
     !open_server_calls(messages).is_empty()
 }
 
-/// The ids of the calls of server tools in the last answer that have no result.
+/// Returns the ids of the calls of server tools in the last answer that have no result.
 fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     let answers = messages
         .iter()

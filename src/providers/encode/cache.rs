@@ -20,7 +20,7 @@ use super::history::{History, Reasoning, calls};
 use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 
-/// The last group of a request, which may change its form once others follow.
+/// The last group of a request, whose form may change once other groups follow.
 #[derive(Clone, Default)]
 struct LastGroup {
     group: Vec<Arc<Message>>,
@@ -133,7 +133,7 @@ struct Cache<W> {
     /// The last tail after the groups in `ends`, and the number of messages in front of it. It
     /// stays there, and is sent again only after it has changed.
     tail: Option<(Arc<str>, usize)>,
-    /// The messages before this number are to be sent without reasoning.
+    /// The number of the first message that is sent with its reasoning.
     reasoning_start: Arc<AtomicUsize>,
     /// The value of `reasoning_start` with which the groups were written.
     applied_reasoning_start: usize,
@@ -196,11 +196,11 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// Leaves all reasoning so far out if the server would refuse some of it: for a wire that binds
-    /// it, when something in front of it changed. Returns the warning about that.
+    /// Omits all reasoning so far if the wire binds reasoning to the text before it and that text
+    /// has changed, since the server would refuse it. Returns the warning about it.
     ///
-    /// In the first request of a run with a tail, the tails of earlier runs are missing. Without
-    /// one, nothing is known to have changed.
+    /// In the first request of a run with a tail, the tails of earlier runs are missing, so the
+    /// text has changed. Without a tail, no change is known.
     fn omit_bound_reasoning(
         &mut self,
         messages: &[Arc<Message>],
@@ -312,7 +312,7 @@ impl<W: Wire> Cache<W> {
 
     /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
     fn apply_reasoning_start(&mut self, message_count: usize) {
-        // After a compaction the numbers mean other messages.
+        // After a compaction, the numbers denote other messages.
         self.applied_reasoning_start = self.applied_reasoning_start.min(message_count);
         let former = self
             .reasoning_start
@@ -477,7 +477,7 @@ impl<W: Wire> Cache<W> {
         self.messages.truncate(end.message);
     }
 
-    /// The messages from `start` on that become one wire message.
+    /// Returns the range of the messages from `start` on that become one wire message.
     fn group(&self, messages: &[Arc<Message>], start: usize) -> Range<usize> {
         let joined = messages[start..]
             .windows(2)

@@ -65,7 +65,7 @@ pub(in crate::providers) trait Wire:
         out: &mut Vec<u8>,
     ) -> Result<()>;
 
-    /// Appends the tools, of which there is at least one.
+    /// Appends the tools. There is at least one.
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()>;
 }
 

@@ -25,7 +25,7 @@ use super::answer::write_answer;
 use super::chunks::PROVIDER;
 use super::pieces::ContentPiece;
 
-/// The text of a content of which nothing can be sent.
+/// The text that replaces a content without a part that can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
 /// The maximum length of a function's name, in characters.
@@ -47,7 +47,7 @@ impl Backend {
         }
     }
 
-    /// Returns the name of the provider, which is also that of its files.
+    /// Returns the name of the provider, which also marks its files.
     pub(super) fn provider(self) -> &'static str {
         match self {
             Self::GeminiApi => PROVIDER,

@@ -187,7 +187,7 @@ impl ChunkDecoder {
     }
 }
 
-/// The text of a chunk that holds nothing else but usage.
+/// Returns the text of a chunk that has only a text and usage.
 fn plain_text<'a>(chunk: &'a WireChunk<'_>) -> Option<&'a str> {
     let [candidate] = &chunk.candidates.0[..] else {
         return None;

@@ -129,7 +129,7 @@ impl Gemini {
         self
     }
 
-    /// The name of the model that a request is for.
+    /// Returns the name of the model that a request is for.
     fn name<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
         match request.model.as_deref() {
             Some(name) => name.strip_prefix("models/").unwrap_or(name),

@@ -28,7 +28,7 @@ pub(super) struct Options<'a> {
     pub(super) wire: &'a ChatWire,
 }
 
-/// The body, and the warning about what it leaves out.
+/// Returns the body, and a warning about settings that it omits.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub(super) fn body(
     Ok((encoded, warning))
 }
 
-/// Refuses what a server of OpenAI's models would refuse.
+/// Checks a request against the limits of servers of OpenAI's models.
 fn check_openai(
     request: &ModelRequest,
     model: &str,
@@ -115,7 +115,7 @@ fn check_openai(
     check_highest_effort(request, model, family, dialect)
 }
 
-/// Refuses what OpenAI's models would refuse, and names the alternative.
+/// Checks that the model accepts the request on Chat Completions. The error names an alternative.
 fn check(
     request: &ModelRequest,
     model: &str,
@@ -145,7 +145,7 @@ fn check(
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
 }
 
-/// Returns the words for the API that takes more at this server.
+/// Returns the text about the API of this server that accepts more.
 fn alternative(dialect: Dialect) -> &'static str {
     if dialect.is_openai() {
         "the Responses API (`openai:MODEL` or `OpenAiResponses`)"
@@ -155,7 +155,7 @@ fn alternative(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Refuses the effort that OpenAI's models have on the other API alone.
+/// Checks that the effort is not `max`, which OpenAI's models have only on the Responses API.
 fn check_highest_effort(
     request: &ModelRequest,
     model: &str,
@@ -172,7 +172,7 @@ fn check_highest_effort(
     Err(Error::new(ErrorKind::Config, text))
 }
 
-/// Refuses what the server of these rules would refuse.
+/// Checks a request against the rules of the server.
 fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()> {
     let text = if !rules.has_stop && !request.stop.is_empty() {
         "takes no stop sequences; remove them"
@@ -188,7 +188,7 @@ fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()>
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
 }
 
-/// The schema that is sent to the model in words.
+/// Returns the schema that is sent to the model in words.
 fn schema_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Value> {
     match (&request.response_format, rules.schemas) {
         (_, SchemaForm::Any) => None,
@@ -198,7 +198,7 @@ fn schema_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a V
     }
 }
 
-/// The `response_format` of a request, whose schema may be sent in words.
+/// Returns the `response_format` of a request, whose schema may be sent in words.
 fn format(request: &ModelRequest, words_schema: Option<&Value>, rules: &Rules) -> Option<Value> {
     match words_schema {
         Some(schema) if rules.schemas == SchemaForm::Words && is_plain_object(schema) => {

@@ -8,10 +8,11 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
 /// form in which reasoning is sent back, and everything omitted because the server refuses it.
 ///
-/// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
-/// sets another one, for a server that is reached through a proxy. Reasoning and other blocks of an
-/// answer go back to the dialect that they came from only; among servers with the dialect
-/// [`compatible`](Self::compatible), to the server with the same [name](super::OpenAi::provider).
+/// [`OpenAi`](super::OpenAi) selects it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
+/// sets another one, such as for a server behind a proxy. Reasoning and other blocks of an answer
+/// are sent back only to servers of the same dialect, and with the dialect
+/// [`compatible`](Self::compatible) only to the server with the same
+/// [name](super::OpenAi::provider).
 ///
 /// ```
 /// use agentcore::providers::OpenAi;
@@ -41,8 +42,8 @@ macro_rules! constructors {
 constructors! {
     /// The variant of OpenAI's own server.
     openai: OPENAI;
-    /// The variant of servers of which nothing is known. System messages inside a history are sent
-    /// as text of the user, since the templates of many models take none there.
+    /// The variant of unknown servers. System messages inside a history are sent as text of the
+    /// user, since the templates of many models accept none there.
     compatible: UNKNOWN;
     /// The variant of Azure. The key is sent in the header `api-key`, a token of
     /// [`OpenAi::bearer`](super::OpenAi::bearer) as a bearer token. The address ends in
@@ -57,12 +58,12 @@ constructors! {
     /// tool while they do; the schema of an answer is sent in words.
     deepseek: DEEPSEEK;
     /// The variant of Mistral. The ids of calls are nine letters or digits, thinking is part of the
-    /// content, and `OK.` of the model stands between results and a message of the user, which the
-    /// server requires. Documents are sent by their address or, if they are PDF, as data;
-    /// recordings to models with `voxtral` in their name only.
+    /// content, and an answer `OK.` is inserted between results and a message of the user, because
+    /// the server requires an answer there. Documents are sent by their address or, if they are
+    /// PDF, as data. Recordings are sent only to models with `voxtral` in their name.
     mistral: MISTRAL;
-    /// The variant of Groq. A call that the model wrote wrongly is a
-    /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.
+    /// The variant of Groq. A malformed call of the model is a
+    /// [`Server`](crate::ErrorKind::Server) error with the model's text, and runs retry it.
     groq: GROQ;
     /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the
     /// previous piece is omitted.
@@ -108,13 +109,13 @@ impl Dialect {
         self.0
     }
 
-    /// The reports of the context window that the server may have, in the order in which they are
-    /// asked for.
+    /// Returns the reports of the context window that the server may have, in the order in which
+    /// they are requested.
     pub(super) fn window_reports(self) -> &'static [WindowReport] {
         self.0.window_reports
     }
 
-    /// Returns `true` for servers of OpenAI's models alone.
+    /// Returns `true` for servers that have only OpenAI's models.
     pub(super) fn has_openai_models(self) -> bool {
         self.is_openai() || self == Self::azure()
     }

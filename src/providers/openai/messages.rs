@@ -37,7 +37,7 @@ pub(super) struct ChatWire {
     pub(super) takes_images: bool,
 }
 
-/// The reasoning in the answers of a history.
+/// The form in which the reasoning in the answers of a history is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReasoningForm {
     None,
@@ -124,7 +124,7 @@ impl Wire for ChatWire {
 }
 
 impl ChatWire {
-    /// The role under which a message is sent.
+    /// Returns the role under which a message is sent.
     fn sent_role(&self, message: &Message) -> Role {
         match message.role() {
             Role::System if !self.rules.has_later_system => Role::User,

@@ -149,8 +149,8 @@ pub(super) enum SchemaForm {
     Words,
 }
 
-/// A server of which nothing is known. Many have templates of models that take no later system
-/// messages.
+/// The rules of an unknown server. Many servers have templates of models that accept no later
+/// system messages.
 pub(super) static UNKNOWN: Rules = Rules {
     has_later_system: false,
     window_reports: &[

@@ -77,12 +77,13 @@ fn media_pieces<'a>(
     }
 }
 
-/// True for media that the server has a form for.
+/// Returns `true` for media that the server has a form for.
 pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
     piece_of(part, wire).is_some()
 }
 
-/// True for media that a server of these rules has a form for. Its model may take less.
+/// Returns `true` for media that a server with these rules has a form for. Its model may accept
+/// fewer.
 pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     let wire = ChatWire {
         rules,
@@ -143,7 +144,7 @@ fn audio(media: &Media, form: AudioForm) -> Option<UserPiece<'_>> {
     }
 }
 
-/// The name of a recording's format.
+/// Returns the name of a recording's format; `None` if it is not supported.
 fn audio_format(media: &Media) -> Option<&'static str> {
     match &*media.media_type {
         "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => Some("wav"),
@@ -152,7 +153,7 @@ fn audio_format(media: &Media) -> Option<&'static str> {
     }
 }
 
-/// One user message: a string while there is only text, which every server takes.
+/// Writes one user message: a string, which every server accepts, if it has only texts.
 pub(super) fn user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
     let texts: Option<Vec<&str>> = pieces

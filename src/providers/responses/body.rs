@@ -32,7 +32,11 @@ pub(super) struct Options<'a> {
     pub(super) wire: &'a ItemWire,
 }
 
-/// Returns the body, and warnings about what it leaves out.
+/// Returns the body, and warnings about settings that it omits.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::Config`] for settings that the API does not have.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,

@@ -163,7 +163,7 @@ impl ResponsesDecoder {
         index.or(last_index).unwrap_or_default()
     }
 
-    /// The index of an item that begins without one.
+    /// Returns the index for an item that begins without one.
     fn next_index(&self) -> u64 {
         let open = self.open_items.last_key_value().map(|(index, _)| *index);
         let last_index = open.max(self.ended_items.last().copied());

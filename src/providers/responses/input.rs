@@ -166,7 +166,7 @@ fn output(result: &ToolResult, wire: &ItemWire, items: &mut Items<'_>) -> Result
     })
 }
 
-/// The id of a call as it is sent.
+/// Returns the id of a call as it is sent.
 pub(super) fn call_id(id: &str) -> Cow<'_, str> {
     short_id(id, MAX_ID)
 }

@@ -64,7 +64,8 @@ impl StreamedText {
         self.has_replacement |= !piece.is_ascii() && piece.contains('\u{FFFD}');
     }
 
-    /// The end of `text` that was not emitted; `None` if another beginning was.
+    /// Returns the end of `text` that was not emitted; `None` if `text` does not begin with the
+    /// emitted pieces.
     fn remainder_of<'a>(&self, text: &'a str) -> Option<&'a str> {
         if self.has_replacement {
             return Some("");

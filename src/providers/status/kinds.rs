@@ -88,8 +88,8 @@ fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     by_code || refusal.is_flagged
 }
 
-/// Returns `true` if the model wrote a call or an object that the server cannot read (Groq).
-/// Nothing of such an answer has run, and a further request may succeed.
+/// Returns `true` if the model wrote a call or an object that the server cannot read (Groq). No
+/// call of such an answer has run, and another request may succeed.
 fn is_malformed_answer(refusal: &Refusal) -> bool {
     refusal.has_code(|code| matches!(code, "tool_use_failed" | "json_validate_failed"))
 }

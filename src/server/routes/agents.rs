@@ -97,7 +97,7 @@ impl AgentReply {
     }
 }
 
-/// The models that a thread of an agent may change to, its own first.
+/// Returns the models that a thread of an agent may change to, its own first.
 fn models_of(app: &App, own: &str) -> Vec<String> {
     let mut models = vec![own.to_owned()];
     let templates = app

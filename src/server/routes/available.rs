@@ -37,7 +37,7 @@ struct Params {
     agent_id: Option<String>,
 }
 
-/// The instances of the agents that a query is about.
+/// Returns the instance of the agent that a query names, or the instances of all agents.
 async fn instances(
     app: &App,
     caller: &Caller,

@@ -46,7 +46,8 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// The body of the stream's format: that of the server's own formats, of AG-UI or of the AI SDK.
+/// The body of a request for a stream: one for the server's own formats, one for AG-UI, and one for
+/// the AI SDK.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code, reason = "the schema of the bodies of all formats")]

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamFormat {
-    /// [`StreamEvent`](crate::StreamEvent)s as server-sent events, with those of subagents.
+    /// [`StreamEvent`](crate::StreamEvent)s as server-sent events, including those of subagents.
     #[default]
     Events,
     /// The [`SdkMessage`](crate::SdkMessage)s as server-sent events.

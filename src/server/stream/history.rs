@@ -97,7 +97,7 @@ impl History {
         has_replaced || self.messages.len() < count
     }
 
-    /// The messages of the run so far.
+    /// Returns the messages of the run so far.
     fn of_run(&self) -> impl DoubleEndedIterator<Item = &Shown> {
         self.removed.iter().chain(&self.messages)
     }
@@ -115,7 +115,7 @@ impl History {
         &self.pending
     }
 
-    /// The tasks and files.
+    /// Returns the tasks and files as JSON.
     pub(super) fn state(&self) -> Value {
         json!({"todos": &*self.todos, "files": &self.files})
     }

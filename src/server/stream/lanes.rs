@@ -49,7 +49,7 @@ impl Lanes {
         self.ids.shown_call(subagent, id)
     }
 
-    /// The steps of a reader that begins at this position, without the open blocks.
+    /// Returns the steps for a reader that begins at this position, without the open blocks.
     pub(super) fn reopen(&mut self) -> Vec<Step<'static>> {
         let mut steps = Vec::new();
         let mut starts = Vec::new();
@@ -182,7 +182,8 @@ impl Lanes {
         act(lane, &mut self.ids, &mut lane_steps.sink())
     }
 
-    /// The index of the subagent that a message is from; `None` for the agent itself.
+    /// Returns the index of the subagent that a message is from, which starts if it is unknown;
+    /// `None` for the agent itself.
     fn index_of(&mut self, envelope: &Envelope, steps: &mut Vec<Step<'_>>) -> Option<usize> {
         let call = envelope.parent_tool_use_id.as_ref()?;
         let session_id = Some(&envelope.session_id);
@@ -209,7 +210,7 @@ impl Lanes {
         Some(index)
     }
 
-    /// The id of the subagent that a message is from; `None` for the agent itself.
+    /// Returns the id of the subagent that a message is from; `None` for the agent itself.
     pub(super) fn id_of(&self, envelope: &Envelope) -> Option<Arc<str>> {
         envelope.parent_tool_use_id.as_ref()?;
         let session_id = Some(&envelope.session_id);

@@ -42,8 +42,8 @@ pub(super) fn last_id() -> Option<i32> {
     text.split_whitespace().next_back()?.parse().ok()
 }
 
-/// Returns a process of that id, unless it has ended. For the id of a thread, what is known of the
-/// thread.
+/// Returns the process with this id, or the thread with this id as a process; `None` if it has
+/// ended.
 pub(super) fn read(id: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
 

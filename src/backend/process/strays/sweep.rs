@@ -303,7 +303,7 @@ impl Sweep {
         count
     }
 
-    /// Kills what is stopped; returns whether there was any.
+    /// Kills the stopped processes. Returns `true` if there were any.
     fn kill(&mut self) -> bool {
         let mut is_any = false;
         for known in self.known.values_mut() {
@@ -322,7 +322,7 @@ impl Sweep {
     }
 }
 
-/// The process as it is now, if it has not ended.
+/// Reads the process again; `None` if it has ended.
 fn again(process: &Process) -> Option<Process> {
     proc::read(process.id).filter(|now| now.started == process.started)
 }
