@@ -201,12 +201,12 @@ fn profile_of(model: &str) -> ModelProfile {
 fn known_profile(model: &str) -> Option<ModelProfile> {
     let catalog = Catalog::builtin();
     let profile = catalog.lookup(model);
-    profile.or_else(|| catalog.lookup(own_name(model)))
+    profile.or_else(|| catalog.lookup(openai_name(model)))
 }
 
 /// Returns OpenAI's name of the model, without the prefix of the vendor: `openai/` at gateways,
 /// `openai.` on Bedrock, where a region may precede it.
-pub(super) fn own_name(model: &str) -> &str {
+pub(super) fn openai_name(model: &str) -> &str {
     const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
     let without_region = REGIONS
         .iter()

@@ -49,7 +49,7 @@ pub(crate) struct ProviderRequest<'a> {
 ///
 /// Returns [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
 /// [`Endpoint::post_stream`].
-pub(crate) fn send<'a, D: Decoder>(
+pub(crate) fn send_request<'a, D: Decoder>(
     request: ProviderRequest<'a>,
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Clone + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelStream>> {
@@ -227,7 +227,7 @@ mod tests {
             max_body: 10,
             remedy,
         };
-        let stream = send(provider_request, |_, _| OneLine::default()).await?;
+        let stream = send_request(provider_request, |_, _| OneLine::default()).await?;
         stream.try_collect().await
     }
 

@@ -14,11 +14,11 @@ pub(in crate::gateway) const NAME: &str = "message";
 /// `message { content, channel?, chat_id? }`: sends a message to a chat, by default to the chat of
 /// the conversation.
 ///
-/// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
-/// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,
-/// so that a call that is repeated after an interruption sends it once; from another session than
-/// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. It writes to channels that the
-/// gateway serves: channels in which a person wrote, and
+/// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. The gateway sends
+/// no reply in a turn in which the tool was used. The message has the id `INPUT:CALL`, so that a
+/// call that is repeated after an interruption sends it once; in a session other than the
+/// conversation's, such as a subagent's, the id is `INPUT:SESSION:CALL`. The tool writes to the
+/// chat's own channel, to channels in which a person wrote, and to
 /// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool
 /// to its agents. Outside the runs of a gateway, each call fails.
 pub fn message() -> FuncTool {
@@ -32,12 +32,12 @@ pub fn message() -> FuncTool {
             "chat_id": {"type": "string", "description": "The chat in the channel; this one unless given"}
         }
     });
-    FuncTool::new(NAME, description, parameters, send)
+    FuncTool::new(NAME, description, parameters, send_message)
         .side_effect(SideEffect::Network)
         .idempotent()
 }
 
-async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+async fn send_message(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let text = |name: &str| args[name].as_str().filter(|text| !text.is_empty());
     let content = text("content").ok_or_else(|| ToolError::new("content is required"))?;
     let turn = ChatTurn::of_call(&cx);

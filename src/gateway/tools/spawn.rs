@@ -37,10 +37,10 @@ pub fn spawn() -> FuncTool {
     let description = "Starts a subagent on a task in the background and returns at once; its \
         result is reported later. It sees nothing of this conversation, so the task needs \
         everything.";
-    agent_tool(NAME, description, run)
+    agent_tool(NAME, description, spawn_task)
 }
 
-async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+async fn spawn_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let SubagentTask { task, label } = SubagentTask::of(&args)?;
     let Some(turn) = ChatTurn::of_call(&cx) else {
         return Err(ToolError::new("spawn needs the run of a gateway").into());

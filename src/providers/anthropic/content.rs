@@ -126,7 +126,7 @@ impl<'a> BlockArray<'a> {
             out.extend_from_slice(br#"{"type":"#);
             write(out, kind)?;
             out.extend_from_slice(br#","source":"#);
-            source(media, out)?;
+            write_source(media, out)?;
             if let Some(name) = media.name.as_deref().filter(|_| kind == "document") {
                 out.extend_from_slice(br#","title":"#);
                 write_text(out, name)?;
@@ -181,7 +181,7 @@ fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
 
 /// Writes the source of a medium. Text documents are sent as text, the only form that the API takes
 /// for them.
-fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
+fn write_source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     let mut field = |before: &str, value: &str| {
         out.extend_from_slice(before.as_bytes());
         write_text(out, value)

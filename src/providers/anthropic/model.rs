@@ -17,7 +17,7 @@ use super::super::decode::{EventOptions, Framing, recorded};
 use super::super::encode::Encoded;
 use super::super::env;
 use super::super::http::is_path_segment;
-use super::super::send::{ProviderRequest, send};
+use super::super::send::{ProviderRequest, send_request};
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::capabilities::{reported_family, reported_profile};
@@ -264,7 +264,7 @@ impl Model for Anthropic {
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
         let tag = self.tag_of(&request);
-        send(provider_request, move |id, secrets| {
+        send_request(provider_request, move |id, secrets| {
             MessagesDecoder::new(tag, id, secrets)
         })
     }

@@ -11,7 +11,7 @@ const OUTPUT: u32 = 32_000;
 /// prices.
 pub(super) fn profile(model: &str) -> ModelProfile {
     let catalog = Catalog::builtin();
-    let name = own_name(model);
+    let name = anthropic_name(model);
     let profile = catalog.lookup(model).or_else(|| catalog.lookup(name));
     profile.unwrap_or_else(|| {
         let profile = ModelProfile::default();
@@ -26,7 +26,7 @@ pub(super) fn profile(model: &str) -> ModelProfile {
 
 /// Returns the name that Anthropic gives the model, without the maker and the region that Bedrock
 /// has in front of it, and its version after it.
-fn own_name(model: &str) -> &str {
+fn anthropic_name(model: &str) -> &str {
     let name = match model.split_once("anthropic.") {
         Some((region, name)) if region.is_empty() || region.ends_with('.') => name,
         _ => return model,

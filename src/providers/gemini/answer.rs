@@ -39,7 +39,7 @@ pub(super) fn write_answer(
                 };
                 answer.text(text, block, out)?;
             }
-            Part::Thinking(block) if answer.takes_thought(block) => raw(block, out)?,
+            Part::Thinking(block) if answer.takes_thought(block) => write_raw(block, out)?,
             Part::Opaque(block) if answer.is_own(block) => answer.opaque(block, out)?,
             Part::ToolCall(call) => answer.call(call, out)?,
             _ => {}
@@ -93,7 +93,7 @@ impl AnswerWriter<'_> {
 
     fn opaque(&mut self, block: &ProviderBlock, out: &mut Items<'_>) -> Result<()> {
         if self.has_reasoning && self.wire.is_modern {
-            return raw(block, out);
+            return write_raw(block, out);
         }
 
         let Some(mut fields) = fields_of(block) else {
@@ -146,7 +146,7 @@ fn write_fields(fields: &Map<String, Value>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn raw(block: &ProviderBlock, out: &mut Items<'_>) -> Result<()> {
+fn write_raw(block: &ProviderBlock, out: &mut Items<'_>) -> Result<()> {
     out.item(|out| {
         out.extend_from_slice(block.raw.get().as_bytes());
         Ok(())

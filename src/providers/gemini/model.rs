@@ -19,7 +19,7 @@ use super::super::env;
 use super::super::gemini_family::family;
 use super::super::http::{Endpoint, is_path_segment};
 use super::super::media::{Target, check};
-use super::super::send::{ProviderRequest, send};
+use super::super::send::{ProviderRequest, send_request};
 use super::body::{Options, body};
 use super::chunks::PROVIDER;
 use super::contents::Backend;
@@ -274,7 +274,7 @@ impl Model for Gemini {
                 remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
             };
             let decoder = |id, secrets| ChunkDecoder::new(tag, id, history, secrets);
-            send(provider_request, decoder).await
+            send_request(provider_request, decoder).await
         })
     }
 

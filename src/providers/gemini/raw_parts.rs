@@ -70,7 +70,7 @@ impl<'a> RawParts<'a> {
     pub(super) fn current(&mut self) -> Result<Option<&'a RawValue>> {
         let parts = match &mut self.all {
             Some(parts) => parts,
-            all => all.insert(read(self.frame).map_err(|error| {
+            all => all.insert(read_parts(self.frame).map_err(|error| {
                 let text = "the parts of a chunk cannot be read";
                 Error::new(ErrorKind::Protocol, text).with_source(error)
             })?),
@@ -79,7 +79,7 @@ impl<'a> RawParts<'a> {
     }
 }
 
-fn read(frame: &str) -> serde_json::Result<Vec<&RawValue>> {
+fn read_parts(frame: &str) -> serde_json::Result<Vec<&RawValue>> {
     let chunks: List<RawChunk<'_>> = serde_json::from_str(frame)?;
     let candidates = chunks.0.into_iter().flat_map(|chunk| chunk.candidates.0);
     let first_candidates = candidates.filter(|candidate| candidate.index.get() == 0);

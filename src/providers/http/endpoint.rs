@@ -265,7 +265,7 @@ impl Endpoint {
 
     /// Returns the address of requests: base, path and query.
     fn request_url(&self) -> Result<Url, String> {
-        let mut url = parse(&format!("{}{}", self.base, self.path))?;
+        let mut url = parse_url(&format!("{}{}", self.base, self.path))?;
         if !self.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&self.query);
         }
@@ -409,7 +409,7 @@ fn is_html(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-pub(super) fn parse(address: &str) -> Result<Url, String> {
+pub(super) fn parse_url(address: &str) -> Result<Url, String> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         Ok(url) => Err(format!(

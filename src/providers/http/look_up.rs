@@ -13,7 +13,7 @@ use crate::util::json::{MAX_VALUES, has_more_values};
 
 use super::body::idle_error;
 use super::client;
-use super::endpoint::{Endpoint, parse};
+use super::endpoint::{Endpoint, parse_url};
 use super::failure;
 
 /// The maximum length of an answer, in bytes.
@@ -78,7 +78,7 @@ impl Endpoint {
         is_missing: fn(StatusCode) -> bool,
     ) -> Result<Option<Value>> {
         self.url()?;
-        let url = parse(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
+        let url = parse_url(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
         let client = client::client(url.scheme() == "https", self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let request = match body {

@@ -19,7 +19,7 @@ use super::super::encode::History;
 use super::super::env;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
-use super::super::send::{ProviderRequest, send};
+use super::super::send::{ProviderRequest, send_request};
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -208,7 +208,7 @@ impl Model for Ollama {
             remedy: Some(Box::new(remedy)),
         };
         let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
-        send(provider_request, decoder)
+        send_request(provider_request, decoder)
     }
 }
 

@@ -111,12 +111,12 @@ fn check_openai(
     }
     // A deployment may have any name.
     let named_family = family.filter(|family| dialect.is_openai() || !family.is_guess);
-    check(request, model, named_family, dialect)?;
+    check_family(request, model, named_family, dialect)?;
     check_highest_effort(request, model, family, dialect)
 }
 
 /// Checks that the model accepts the request on Chat Completions. The error names an alternative.
-fn check(
+fn check_family(
     request: &ModelRequest,
     model: &str,
     family: Option<&Family>,

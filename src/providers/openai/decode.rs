@@ -358,7 +358,7 @@ fn push_thinking(text: &str, out: &mut Events) {
 }
 
 /// Returns a chunk and its choices.
-fn read(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
+fn read_chunk(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
     let chunk: WireChunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {
         Some(raw) => serde_json::from_str(raw.get())?,
@@ -397,7 +397,7 @@ impl Decoder for ChatDecoder {
             }
         }
 
-        match read(data) {
+        match read_chunk(data) {
             Ok((chunk, choices)) => self.chunk(chunk, choices, data, out),
             // After the finish reason only usage is missing, and its chunk may be cut off.
             Err(_) if self.finish.is_some() => self.complete(out),

@@ -5,7 +5,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::super::connection::own_name;
+use super::super::connection::openai_name;
 
 /// The time at which a model reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ const NEWER: (&str, Reasons, &[&str]) = ("", Reasons::Always, NEWEST_ALWAYS);
 
 /// Returns the family of OpenAI's model of this name; `None` for names that are not OpenAI's.
 pub(in crate::providers) fn family(model: &str) -> Option<Family> {
-    let name = own_name(model);
+    let name = openai_name(model);
     if name.starts_with("gpt-oss") {
         return None;
     }

@@ -17,7 +17,7 @@ use super::call_ids::sent_id;
 use super::extra_content::{is_signed, write_placeholder};
 use super::own_fields::{OwnFields, call_fields};
 use super::rules::Rules;
-use super::user::{UserPiece, result_pieces, user, user_pieces};
+use super::user::{UserPiece, result_pieces, user_pieces, write_user};
 
 /// The answer between results and a message of the user, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
@@ -103,7 +103,7 @@ impl Wire for ChatWire {
                 })?;
             }
 
-            messages.item(|out| user(&pieces, out))?;
+            messages.item(|out| write_user(&pieces, out))?;
         }
 
         Ok(None)

@@ -20,7 +20,7 @@ use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
-use super::super::send::{ProviderRequest, send};
+use super::super::send::{ProviderRequest, send_request};
 use super::super::token_count::count_tokens;
 use super::super::window;
 use super::PROVIDER;
@@ -340,7 +340,7 @@ impl Model for OpenAi {
         let tag = self.tag(dialect);
         let history = encoded.history;
         let decoder = move |id, secrets| ChatDecoder::new(rules, tag, id, history, secrets);
-        send(provider_request, decoder)
+        send_request(provider_request, decoder)
     }
 
     fn count_tokens<'a: 'b, 'b>(

@@ -110,13 +110,15 @@ fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<UserPiece<'a>> {
             is_taken.then_some(UserPiece::Image(media))
         }
         // Documents of text are sent as text.
-        Part::Document(media) if media.text().is_none() => document(media, wire.rules.documents),
-        Part::Audio(media) if wire.takes_audio => audio(media, wire.rules.audio),
+        Part::Document(media) if media.text().is_none() => {
+            document_piece(media, wire.rules.documents)
+        }
+        Part::Audio(media) if wire.takes_audio => audio_piece(media, wire.rules.audio),
         _ => None,
     }
 }
 
-fn document(media: &Media, form: DocumentForm) -> Option<UserPiece<'_>> {
+fn document_piece(media: &Media, form: DocumentForm) -> Option<UserPiece<'_>> {
     let is_pdf = matches!(&*media.media_type, "" | "application/pdf");
     match (form, &media.source) {
         (DocumentForm::File, MediaSource::Base64(_)) => Some(UserPiece::Document(media)),
@@ -132,7 +134,7 @@ fn document(media: &Media, form: DocumentForm) -> Option<UserPiece<'_>> {
     }
 }
 
-fn audio(media: &Media, form: AudioForm) -> Option<UserPiece<'_>> {
+fn audio_piece(media: &Media, form: AudioForm) -> Option<UserPiece<'_>> {
     match (form, &media.source) {
         (AudioForm::Named, MediaSource::Base64(data)) => {
             Some(UserPiece::Audio(data, audio_format(media)?))
@@ -154,7 +156,7 @@ fn audio_format(media: &Media) -> Option<&'static str> {
 }
 
 /// Writes one user message: a string, which every server accepts, if it has only texts.
-pub(super) fn user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
     let texts: Option<Vec<&str>> = pieces
         .iter()
@@ -172,7 +174,7 @@ pub(super) fn user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
             out.push(b'[');
             let mut items = Items::new(out);
             for piece in pieces {
-                items.item(|out| part(piece, out))?;
+                items.item(|out| write_part(piece, out))?;
             }
 
             out.push(b']');
@@ -183,7 +185,7 @@ pub(super) fn user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
     match piece {
         UserPiece::Text(text) => text_part(text, out),
         UserPiece::Own(raw) => {

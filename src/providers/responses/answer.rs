@@ -47,7 +47,7 @@ pub(super) fn write_answer(
                     contents.push(content);
                 }
                 _ => {
-                    close(&mut message_item, items)?;
+                    write_message_item(&mut message_item, items)?;
                     message_item = Some((item, vec![content]));
                 }
             }
@@ -55,12 +55,12 @@ pub(super) fn write_answer(
         }
 
         if !matches!(part, Part::Annotations(_)) {
-            close(&mut message_item, items)?;
+            write_message_item(&mut message_item, items)?;
             answer.write(part, annotations, items)?;
         }
     }
 
-    close(&mut message_item, items)?;
+    write_message_item(&mut message_item, items)?;
     if was_empty && items.is_empty {
         return short_message("(nothing)", None, items);
     }
@@ -72,7 +72,7 @@ fn id_of(item: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Writes the message whose parts were collected.
-fn close(
+fn write_message_item(
     message: &mut Option<(Map<String, Value>, Vec<Value>)>,
     items: &mut Items<'_>,
 ) -> Result<()> {

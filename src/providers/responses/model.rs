@@ -17,7 +17,7 @@ use super::super::encode::Encoded;
 use super::super::media::{Target, check};
 use super::super::openai::family::{Reasons, family};
 use super::super::openai::with_key_form_of_address;
-use super::super::send::{ProviderRequest, send};
+use super::super::send::{ProviderRequest, send_request};
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::content::MediaForms;
@@ -228,7 +228,7 @@ impl Model for OpenAiResponses {
         let tag: Arc<str> = self.tag().into();
         let history = encoded.history;
         let decoder = |id, secrets| ResponsesDecoder::new(tag, id, history, secrets);
-        send(provider_request, decoder)
+        send_request(provider_request, decoder)
     }
 
     fn count_tokens<'a: 'b, 'b>(
