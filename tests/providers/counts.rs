@@ -41,7 +41,7 @@ async fn count(model: impl Model) -> Result<Option<u64>> {
 }
 
 #[tokio::test]
-async fn wrappers_count_as_the_model_inside() {
+async fn wrapped_models_count_with_the_inner_model() {
     let shared: Arc<dyn Model> = Arc::new(Fixed(1));
     assert_eq!(count(shared.clone()).await.unwrap(), Some(1));
     assert_eq!(count(Box::new(Fixed(2))).await.unwrap(), Some(2));

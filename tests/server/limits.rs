@@ -128,7 +128,7 @@ async fn slow_head_and_slow_body_end_the_request() {
 }
 
 #[tokio::test]
-async fn timeouts_of_the_maximum_are_none() {
+async fn maximum_timeouts_never_expire() {
     let limits = ServerLimits::default().with_header_timeout(Duration::MAX);
     let server = Server::new().agent("default", echo()).limits(limits);
     let server = TestServer::start(server).await;

@@ -47,7 +47,7 @@ async fn nested_router_has_its_page_routes_and_errors_below_its_path() {
 }
 
 #[tokio::test]
-async fn user_that_a_layer_has_found_is_the_user() {
+async fn user_in_the_extensions_is_the_caller() {
     let agents = Server::new().agent("default", echo()).users(|parts| {
         let user = parts.extensions.get::<User>().cloned();
         user.ok_or_else(|| "log in first".into())

@@ -15,12 +15,14 @@ pub(in crate::gateway) const NAME: &str = "message";
 /// the conversation.
 ///
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. The gateway sends
-/// no reply in a turn in which the tool was used. The message has the id `INPUT:CALL`, so that a
-/// call that is repeated after an interruption sends it once; in a session other than the
-/// conversation's, such as a subagent's, the id is `INPUT:SESSION:CALL`. The tool writes to the
-/// chat's own channel, to channels in which a person wrote, and to
-/// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool
-/// to its agents. Outside the runs of a gateway, each call fails.
+/// no reply in a turn in which the tool was used (see [`reply_after_message_elsewhere`]).
+/// The message has the id `INPUT:CALL`, so that a call that is repeated after an interruption sends
+/// it once; in a session other than the conversation's, such as a subagent's, the id is
+/// `INPUT:SESSION:CALL`. The tool writes to the channel of the conversation, to channels in which a
+/// person wrote, and to [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A
+/// gateway adds this tool to its agents. Outside the runs of a gateway, each call fails.
+///
+/// [`reply_after_message_elsewhere`]: super::super::GatewayBuilder::reply_after_message_elsewhere
 pub fn message() -> FuncTool {
     let description = "Sends a message to the user in a chat. Use it to report in the middle of \
         longer work, or to write to another chat; otherwise answer without it.";

@@ -25,10 +25,10 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 pub fn subagent() -> FuncTool {
     let description = "Runs a subagent on a task and returns its result. It sees nothing of this \
         conversation, so the task needs everything.";
-    agent_tool(NAME, description, run_task)
+    agent_tool(NAME, description, run_subagent)
 }
 
-async fn run_task(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+async fn run_subagent(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let SubagentTask { task, label } = SubagentTask::of(&args)?;
     let session = child_session(&cx, NAME, |agent| agent)?;
     let output = answer_of(session.run_as_child(&cx, task).await)?;

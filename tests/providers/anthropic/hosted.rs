@@ -141,7 +141,7 @@ async fn container_of_the_last_answer_is_sent_with_code_execution() {
 }
 
 #[tokio::test]
-async fn container_that_is_over_is_not_sent() {
+async fn expired_container_is_not_sent() {
     let tool = |callers: Option<&str>| {
         let mut tool = json!({"type": "web_search_20260318", "name": "web_search"});
         if let Some(caller) = callers {

@@ -145,7 +145,7 @@ async fn fields_of_calls_reach_no_other_server() {
 }
 
 #[tokio::test]
-async fn thoughts_are_shown_and_are_no_text() {
+async fn thoughts_are_emitted_as_thinking() {
     use agentcore::model::ModelEvent;
     use futures::StreamExt;
 

@@ -79,7 +79,7 @@ async fn broken_call_is_an_error_that_shows_it_and_may_be_retried() {
 }
 
 #[tokio::test]
-async fn run_asks_again_after_a_broken_call() {
+async fn run_repeats_the_request_after_a_malformed_call() {
     let server = FaultServer::start().await.unwrap();
     server.reply(Reply::json(400, tool_use_failed().to_string()));
     server.reply(stream(&[call(0, "c1", "a")]));

@@ -496,7 +496,7 @@ fn grounding_becomes_citations() {
 }
 
 #[test]
-fn usage_adds_thoughts() {
+fn output_usage_includes_the_thoughts() {
     let usage = answer(recording!("thoughts.sse")).usage;
     assert_eq!((usage.input_tokens, usage.output_tokens), (15, 34));
     assert_eq!(usage.reasoning_tokens, 30);

@@ -266,7 +266,7 @@ fn arguments_that_are_no_text_are_read() {
 }
 
 #[test]
-fn refusal_is_a_refusal() {
+fn refused_text_has_the_stop_reason_refusal() {
     let part = json!({"type": "refusal", "refusal": "I can't."});
     let item = json!({"type": "message", "id": "msg", "content": [part]});
     let delta = json!({"output_index": 0, "content_index": 0, "delta": "I can"});
@@ -453,7 +453,7 @@ fn incomplete_answer_without_a_reason_has_a_stop_reason() {
 }
 
 #[test]
-fn numbers_of_events_change_nothing() {
+fn sequence_numbers_change_no_event() {
     let text = |index: u64, content_index: u64, delta: &str| {
         let event = json!({"output_index": index, "content_index": content_index, "delta": delta});
         ("response.output_text.delta", event)

@@ -199,7 +199,7 @@ async fn ag_ui_message_of_a_failed_run_is_stored_once() {
 }
 
 #[tokio::test]
-async fn body_that_is_not_that_of_the_format_is_a_400() {
+async fn body_of_another_format_is_a_400() {
     let server = TestServer::start(Server::new().agent("default", echo())).await;
     for path in [AG_UI, AI_SDK] {
         server

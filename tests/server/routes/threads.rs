@@ -62,7 +62,7 @@ async fn list_with_invalid_parameters_is_a_400() {
 }
 
 #[tokio::test]
-async fn thread_has_its_state_and_whether_it_runs() {
+async fn thread_reports_its_state_and_its_run() {
     let (mut gate, tool) = Gate::new();
     let agent = caller("wait", json!({})).tool(tool);
     let server = TestServer::start(Server::new().agent("default", agent)).await;
