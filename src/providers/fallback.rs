@@ -281,6 +281,7 @@ struct FallbackStream {
     has_emitted: bool,
 }
 
+/// The state of the stream of one request.
 enum FallbackState {
     /// A request was sent.
     Opening(BoxFuture<'static, Result<ModelStream>>),

@@ -69,8 +69,8 @@ constructors! {
     /// previous piece is omitted.
     xai: XAI;
     /// The variant of Gemini through Google's own form of the API
-    /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are
-    /// sent back; calls of other models have a placeholder.
+    /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts
+    /// are sent back; calls of other models have a placeholder.
     gemini: GEMINI;
     /// The variant of Amazon Bedrock. `seed` and `top_k` are not sent.
     bedrock: BEDROCK;
