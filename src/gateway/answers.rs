@@ -5,8 +5,8 @@ use crate::session::PendingCall;
 use crate::tool::Answer;
 use crate::tools::ask::{Choice, Chosen, late_result};
 
-/// Returns the answer to a question about a call: `yes`, `always`, `no`, or anything else, which is
-/// a refusal with that reason. Nothing but a plain yes allows a call.
+/// Returns the answer to a question about a call: `yes`, `always` or `no`. Any other text is a
+/// refusal with that reason, so that only a plain yes allows a call.
 pub(super) fn permission_answer(text: &str) -> Answer {
     let text = text.trim();
     match plain(text).as_str() {

@@ -231,8 +231,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets a function that is called with the messages of all runs, in the order of each run. A
-    /// panic of the function is logged, and the run continues. Defaults to none.
+    /// Sets a function that is called with the messages of all runs, in the order of each run. The
+    /// first panic of the function is logged, and runs continue after a panic. Defaults to none.
     pub fn observe(mut self, observer: impl Fn(&SdkMessage) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self

@@ -108,14 +108,14 @@ impl Core {
         store.append(&lease, records.collect()).await
     }
 
-    /// Notes in the run in progress that a message was taken as an answer, which is stored with the
-    /// effect of the answer. Returns `false` if there is no run.
+    /// Records in the run in progress that a message was taken as an answer. The run stores it
+    /// together with the effect of the answer. Returns `false` if there is no run.
     pub(super) fn note_answer(&self, message: &InboundMessage) -> bool {
         let handle = self.served.handle_of(&message.session_key);
         handle.is_some_and(|handle| handle.note_input(answer_id(&message.id)))
     }
 
-    /// Stores that a message was taken as an answer, of a task whose conversation has no run in
+    /// Stores that a message was taken as the answer to a task whose conversation has no run in
     /// progress.
     pub(super) async fn store_answer(&self, message: &InboundMessage) {
         let ids = vec![answer_id(&message.id)];

@@ -23,7 +23,7 @@ impl Served {
         self.first_agent().store()
     }
 
-    /// Returns the agent, or the agent of the group that begins.
+    /// Returns the agent, or the first agent of the group.
     pub(super) fn first_agent(&self) -> &Agent {
         match self {
             Self::Agent(agent) => agent,
@@ -52,7 +52,7 @@ impl Served {
         }
     }
 
-    /// The agent that has the conversation.
+    /// Returns the agent that has the conversation.
     pub(super) fn active_agent(&self, state: &AgentState) -> &Agent {
         match self {
             Self::Agent(agent) => agent,

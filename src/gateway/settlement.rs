@@ -91,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Runs a turn. A panic is an error of the turn, so that it ends no other.
+    /// Runs a turn. A panic is an error of the turn, so that other turns continue.
     async fn process_caught(&self, options: &ProcessOptions) -> Result<Processed> {
         let outcome = panic::catch_async(self.process(options)).await;
         outcome.unwrap_or_else(|text| {

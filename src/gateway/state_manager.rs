@@ -17,10 +17,10 @@ const MAX_BYTES: usize = 64 * 1024;
 
 /// The state of a gateway that outlives its process: the chat in which a person wrote last.
 ///
-/// Messages that are no replies, such as the reports of the heartbeat, are sent there.
+/// Messages that reply to no input, such as the reports of the heartbeat, are sent to this chat.
 ///
-/// It is the file `state/state.json` of the workspace, which is replaced as a whole. Clones share
-/// it.
+/// The state is the file `state/state.json` of the workspace, which is replaced as a whole. Clones
+/// share it.
 ///
 /// ```
 /// use agentcore::backend::MemoryBackend;

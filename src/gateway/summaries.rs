@@ -126,9 +126,9 @@ impl Summaries {
     /// not due, has nothing to summarize, or is being summarized already. `state` is the state
     /// after the turn that has just ended.
     ///
-    /// The session may be run meanwhile: a complete summary waits until no run has leased it. While
-    /// it is stored, for a moment, a run that begins fails with
-    /// [`SessionBusy`](ErrorKind::SessionBusy) and is to be tried again.
+    /// The session may be run meanwhile: a complete summary waits until no run has leased the
+    /// session. A run that begins while the summary is stored fails with
+    /// [`SessionBusy`](ErrorKind::SessionBusy); try it again.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Summaries {
     }
 }
 
-/// One summary of the messages, and of the earlier summary if there is one.
+/// Returns one summary of the messages, and of the earlier summary if there is one.
 async fn summarize_messages(
     summarizer: &Summarizer<'_>,
     messages: &[Arc<Message>],

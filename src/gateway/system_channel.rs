@@ -6,8 +6,8 @@ use super::channels::SYSTEM;
 use super::chat_turn::ChatTurn;
 use super::message::{InboundMessage, OutboundMessage};
 
-/// The session of the conversation that started the work. Without it, as after a turn without
-/// history, it is that of the chat.
+/// The session of the conversation that started the work. Without it, such as after a turn without
+/// history, the session is that of the chat.
 const SESSION: &str = "session_key";
 /// The person in that conversation.
 const SENDER: &str = "sender_id";

@@ -66,8 +66,8 @@ impl WaitingTasks {
         tasks.iter().any(|waiting| waiting.is_asked(options))
     }
 
-    /// Takes the oldest task that waits for an answer of the sender of this input, and the decision
-    /// that its text is.
+    /// Takes the oldest task that waits for an answer of the sender of this input, with the
+    /// decision in its text.
     pub(super) fn take(&self, options: &ProcessOptions) -> Option<(SpawnedTask, Decision)> {
         let mut tasks = lock(&self.0);
         let index = tasks.iter().position(|waiting| waiting.is_asked(options))?;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::util::sync::lock;
 
-/// The number of events that wait for a client.
+/// The maximum number of events that wait for a client.
 const BUFFER: usize = 16;
 
 /// Events such as `tools_changed` or `container_status:USER`, for clients that watch a registry.

@@ -257,7 +257,7 @@ mod tests {
         assert!(!is_deeper_than("[1],[1],[1]", 1));
     }
 
-    /// Returns the outcome of a body of which a piece arrives every 5 seconds.
+    /// Returns the outcome of reading a body whose pieces arrive every 5 seconds.
     async fn read_slowly(pieces: usize, size: usize) -> Result<usize, ApiError> {
         let pieces = futures::stream::iter(0..pieces).then(move |_| async move {
             sleep(Duration::from_secs(5)).await;

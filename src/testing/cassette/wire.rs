@@ -201,7 +201,7 @@ impl From<&Result<ModelEvent>> for WireEvent {
 }
 
 impl WireEvent {
-    /// Returns the event, or the error the stream broke with.
+    /// Returns the event, or the error that ended the stream.
     ///
     /// # Errors
     ///

@@ -88,7 +88,8 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
     calls(events)
 }
 
-/// A report, once given, is not taken back; none at all is fine.
+/// Checks that the last usage report is not zero if an earlier one is not. A stream without usage
+/// passes.
 fn usage(events: &[ModelEvent]) -> Result<()> {
     let reports: Vec<_> = events
         .iter()
@@ -105,7 +106,7 @@ fn usage(events: &[ModelEvent]) -> Result<()> {
     }
 }
 
-/// A call that began is given whole, or not at all, and never without an id or a name.
+/// Checks that each complete call has a name and an id of its own.
 fn calls(events: &[ModelEvent]) -> Result<()> {
     let mut ids = Vec::new();
     for event in events {

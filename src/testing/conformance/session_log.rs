@@ -52,7 +52,7 @@ pub async fn session_log<L: Log>(make: impl Fn() -> L, reopen: impl Fn(L) -> L) 
     failures.finish()
 }
 
-/// Holds an outcome that must be an error of a kind.
+/// Checks that an outcome is an error of this kind.
 fn fails<T>(what: &str, outcome: Result<T>, kind: ErrorKind) -> Result<()> {
     match outcome {
         Ok(_) => Err(wrong(format!("{what}: no error instead of {kind:?}"))),
@@ -66,8 +66,8 @@ fn add(log: &impl Log, id: &str, bytes: &[u8]) -> Result<u64> {
     log.append(&mut writer, bytes)
 }
 
-/// Holds the end of a log to what the log must be: at least the last `len` bytes of it.
-fn is_end(what: &str, tail: Option<LogTail>, len: u64, expected: &[u8]) -> Result<()> {
+/// Checks that the end of a log has at least its last `len` bytes, as expected.
+fn check_end(what: &str, tail: Option<LogTail>, len: u64, expected: &[u8]) -> Result<()> {
     let tail = tail.unwrap_or_default();
     same(what, &tail.size, &(expected.len() as u64))?;
     let wanted_len = len.min(expected.len() as u64);
@@ -79,9 +79,9 @@ fn is_end(what: &str, tail: Option<LogTail>, len: u64, expected: &[u8]) -> Resul
     Ok(())
 }
 
-/// Holds a whole log to these bytes, however it is read.
-fn holds(log: &impl Log, id: &str, expected: &[u8]) -> Result<()> {
-    is_end("the whole log", log.tail(id, u64::MAX)?, u64::MAX, expected)?;
+/// Checks that a whole log has these bytes, however it is read.
+fn check_bytes(log: &impl Log, id: &str, expected: &[u8]) -> Result<()> {
+    check_end("the whole log", log.tail(id, u64::MAX)?, u64::MAX, expected)?;
     let mut bytes = Vec::new();
     let exists = log.read(id, &mut |piece| {
         bytes.extend_from_slice(piece);
@@ -111,13 +111,13 @@ fn appending(log: &impl Log) -> Result<()> {
     same("a new log", &tail, &LogTail::default())?;
     same("size", &log.append(&mut writer, b"one\n")?, &4)?;
     same("size", &log.append(&mut writer, b"two\n")?, &8)?;
-    holds(log, "a", b"one\ntwo\n")?;
+    check_bytes(log, "a", b"one\ntwo\n")?;
     drop(writer);
     let (mut writer, tail) = log.open("a", 100)?;
-    is_end("an opened log", Some(tail), 100, b"one\ntwo\n")?;
+    check_end("an opened log", Some(tail), 100, b"one\ntwo\n")?;
     let long = [b"x".repeat(300_000), b"\n".to_vec()].concat();
     same("size", &log.append(&mut writer, &long)?, &300_009)?;
-    holds(log, "a", &[b"one\ntwo\n", &long[..]].concat())
+    check_bytes(log, "a", &[b"one\ntwo\n", &long[..]].concat())
 }
 
 fn appending_to_several(log: &impl Log) -> Result<()> {
@@ -133,8 +133,8 @@ fn appending_to_several(log: &impl Log) -> Result<()> {
     let sizes = outcomes.collect::<Result<Vec<_>>>()?;
     same("sizes", &sizes, &vec![11, 8])?;
     same("size of one", &log.append(&mut first, b"end\n")?, &12)?;
-    holds(log, "a", b"one\ntwo\nend\n")?;
-    holds(log, "b", b"three\nfour\n")
+    check_bytes(log, "a", b"one\ntwo\nend\n")?;
+    check_bytes(log, "b", b"three\nfour\n")
 }
 
 fn ends(log: &impl Log) -> Result<()> {
@@ -147,12 +147,12 @@ fn ends(log: &impl Log) -> Result<()> {
 
     let size = bytes.len() as u64;
     for len in [1, 2, 100, 10_000, size - 1, size, size + 1, u64::MAX] {
-        is_end("the end", log.tail("a", len)?, len, &bytes)?;
+        check_end("the end", log.tail("a", len)?, len, &bytes)?;
         let (_, tail) = log.open("a", len)?;
-        is_end("the end of an opened log", Some(tail), len, &bytes)?;
+        check_end("the end of an opened log", Some(tail), len, &bytes)?;
     }
 
-    holds(log, "a", &bytes)
+    check_bytes(log, "a", &bytes)
 }
 
 fn writers(log: &impl Log) -> Result<()> {
@@ -207,14 +207,14 @@ fn removing(log: &impl Log) -> Result<()> {
     drop(writer);
     add(log, "b", b"two\n")?;
     same("of another size", &log.remove("a", Some(3))?, &false)?;
-    holds(log, "a", b"one\n")?;
+    check_bytes(log, "a", b"one\n")?;
     same("of its size", &log.remove("a", Some(4))?, &true)?;
     has_none(log, "a")?;
     same("again", &log.remove("a", None)?, &false)?;
     same("anew", &add(log, "a", b"new\n")?, &4)?;
     same("of any size", &log.remove("a", None)?, &true)?;
     same("ids", &log.ids()?.contains(&"a".into()), &false)?;
-    holds(log, "b", b"two\n")
+    check_bytes(log, "b", b"two\n")
 }
 
 fn repairing(log: &impl Log) -> Result<()> {
@@ -225,18 +225,18 @@ fn repairing(log: &impl Log) -> Result<()> {
     let torn = Damage::new(DamageKind::TornTail, 12, 2);
     let repair = Repair::of(bytes, vec![&corrupt], None);
     log.repair(&mut writer, &repair)?;
-    holds(log, "a", bytes)?;
+    check_bytes(log, "a", bytes)?;
 
     // As if a later step had failed.
     let truncation = Repair::of(bytes, vec![&corrupt, &torn], Some(12));
     for _ in 0..2 {
         log.repair(&mut writer, &truncation)?;
-        holds(log, "a", &bytes[..12])?;
+        check_bytes(log, "a", &bytes[..12])?;
     }
 
     same("size", &log.append(&mut writer, b"four\n")?, &17)?;
     drop(writer);
-    holds(log, "a", b"one\n???\ntwo\nfour\n")?;
+    check_bytes(log, "a", b"one\n???\ntwo\nfour\n")?;
     add(log, "b", b"to")?;
     let (mut writer, _) = log.open("b", 1)?;
     let torn = Damage::new(DamageKind::TornTail, 0, 2);
@@ -248,18 +248,18 @@ fn repairing(log: &impl Log) -> Result<()> {
 async fn reopened<L: Log>(log: L, reopen: &impl Fn(L) -> L) -> Result<()> {
     let log = written(log, |log| add(log, "a", b"one\n")).await?;
     let log = written(reopen(log), |log| {
-        holds(log, "a", b"one\n")?;
+        check_bytes(log, "a", b"one\n")?;
         add(log, "a", b"two\n")
     });
     let log = written(reopen(log.await?), |log| {
-        holds(log, "a", b"one\ntwo\n")?;
+        check_bytes(log, "a", b"one\ntwo\n")?;
         log.remove("a", Some(8))
     });
     let log = reopen(log.await?);
     blocking(move || has_none(&log, "a")).await
 }
 
-/// The log, after `work` that may block.
+/// Runs `work`, which may block, and returns the log.
 async fn written<L: Log, T>(
     log: L,
     work: impl FnOnce(&L) -> Result<T> + Send + 'static,
@@ -292,7 +292,7 @@ async fn ids<L: Log>(log: L, reopen: &impl Fn(L) -> L) -> Result<()> {
     blocking(move || {
         for id in &stored {
             let content = format!("{id}\n");
-            let outcome = holds(&log, id, content.as_bytes());
+            let outcome = check_bytes(&log, id, content.as_bytes());
             outcome.map_err(|error| error.context(format!("{id:?}")))?;
         }
 
@@ -304,7 +304,7 @@ async fn ids<L: Log>(log: L, reopen: &impl Fn(L) -> L) -> Result<()> {
     .await
 }
 
-/// A log of three messages, and lines of it.
+/// Stores three messages in a log, and returns its lines.
 async fn three_messages<L: Log>(log: L) -> Result<Vec<Vec<u8>>> {
     let store = LogStore::new(log);
     let lease = store.lease("a").await?;
@@ -319,7 +319,7 @@ async fn three_messages<L: Log>(log: L) -> Result<Vec<Vec<u8>>> {
     Ok(lines.map(<[u8]>::to_vec).collect())
 }
 
-/// A log that is not as it was written.
+/// A damaged log.
 struct Damaged {
     name: &'static str,
     log: Vec<u8>,
@@ -380,15 +380,15 @@ async fn damage<L: Log>(make: &impl Fn() -> L, reopen: &impl Fn(L) -> L) -> Resu
     } in cases
     {
         let log = written(make(), move |log| add(log, "a", &bytes)).await?;
-        let outcome = is_mended(LogStore::new(reopen(log)), kind, texts).await;
+        let outcome = is_repaired(LogStore::new(reopen(log)), kind, texts).await;
         outcome.map_err(|error| error.context(name))?;
     }
 
     Ok(())
 }
 
-/// Holds a damaged session to being reported once, and writable.
-async fn is_mended<L: Log>(
+/// Checks that a damaged session is reported once, and is writable.
+async fn is_repaired<L: Log>(
     store: LogStore<L>,
     kind: Option<DamageKind>,
     texts: &[&str],

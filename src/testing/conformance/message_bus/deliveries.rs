@@ -10,7 +10,7 @@ use crate::gateway::{InboundMessage, MessageBus, OutboundMessage};
 use super::super::checks::{same, wrong};
 use super::side::{Inbound, SILENCE, Side};
 
-/// A message arrives as it was published, once.
+/// Checks that a message arrives as it was published, once.
 pub(super) async fn once<S: Side>(side: &S) -> Result<()> {
     let message = side.message("th:1", "m1");
     side.publish(message.clone()).await?;
@@ -22,7 +22,8 @@ pub(super) async fn once<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// A consumer that waits receives the next message, and a dropped consumer loses no message.
+/// Checks that a waiting consumer receives the next message, and that a dropped consumer loses no
+/// message.
 pub(super) async fn waiting<S: Side>(side: &S) -> Result<()> {
     for _ in 0..3 {
         side.expect_none("th:1").await?;
@@ -39,7 +40,7 @@ pub(super) async fn waiting<S: Side>(side: &S) -> Result<()> {
     side.expect("th:1", "m2").await?.ack().await
 }
 
-/// Two consumers share the messages.
+/// Checks that two consumers share the messages.
 pub(super) async fn two_consumers<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1", "m2"]).await?;
     let (one, other) = tokio::join!(side.arrival("th:1"), side.arrival("th:1"));
@@ -51,7 +52,7 @@ pub(super) async fn two_consumers<S: Side>(side: &S) -> Result<()> {
     other.ack().await
 }
 
-/// A delivery that is dropped is repeated.
+/// Checks that a dropped delivery is repeated.
 pub(super) async fn dropped<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1"]).await?;
     for _ in 0..3 {
@@ -61,7 +62,7 @@ pub(super) async fn dropped<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// A delivery that is given back is repeated, whole, after its delay.
+/// Checks that a delivery that is given back is repeated, whole, after its delay.
 pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
     let message = side.message("th:1", "m1");
     side.publish(message.clone()).await?;
@@ -84,7 +85,7 @@ pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// An id that was published is not published again, also not once its message is acknowledged.
+/// Checks that a published id is not published again, even after its message was acknowledged.
 pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1", "m1"]).await?;
     side.expect("th:1", "m1").await?.ack().await?;
@@ -93,8 +94,8 @@ pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// Messages without an id are different messages, and a message without a session gets the session
-/// of its chat. Each message has a time.
+/// Checks that messages without an id are different messages, that a message without a session gets
+/// the session of its chat, and that each message has a time.
 pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     for _ in 0..2 {
         let message = InboundMessage::new("telegram", "123", "u1", "hi");
@@ -118,7 +119,7 @@ pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
     second.ack().await
 }
 
-/// Each channel receives its own messages, and ids of channels are separate.
+/// Checks that each channel receives its own messages, and that channels have separate ids.
 pub(super) async fn channels<B: MessageBus>(bus: &B) -> Result<()> {
     for channel in ["a.b", "a b"] {
         let message = OutboundMessage::new(channel, "1", channel).with_id("m1");

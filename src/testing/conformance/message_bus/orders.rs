@@ -5,7 +5,7 @@ use crate::error::Result;
 use super::super::checks::same;
 use super::side::{SILENCE, Side};
 
-/// Messages arrive in the order of their key.
+/// Checks that the messages of a key arrive in order.
 pub(super) async fn in_order<S: Side>(side: &S) -> Result<()> {
     let ids: Vec<_> = (0..50).map(|index| format!("m{index}")).collect();
     for id in &ids {
@@ -17,8 +17,8 @@ pub(super) async fn in_order<S: Side>(side: &S) -> Result<()> {
     side.expect_none("th:1").await
 }
 
-/// Messages that were given back precede later ones, in their order, whichever was given back
-/// first.
+/// Checks that messages that were given back precede later ones, in their order, whichever was
+/// given back first.
 pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1", "m2", "m3"]).await?;
     let first = side.expect("th:1", "m1").await?;
@@ -31,7 +31,7 @@ pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
     Ok(())
 }
 
-/// Later messages of a key wait for a message that was given back with a delay.
+/// Checks that later messages of a key wait for a message that was given back with a delay.
 pub(super) async fn delayed<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1", "m2"]).await?;
     let first = side.expect("th:1", "m1").await?;
@@ -43,7 +43,7 @@ pub(super) async fn delayed<S: Side>(side: &S) -> Result<()> {
     Ok(())
 }
 
-/// Messages of another key do not wait, neither for one in progress nor for one with a delay.
+/// Checks that messages of another key do not wait for a message in progress or with a delay.
 pub(super) async fn other_keys<S: Side>(side: &S) -> Result<()> {
     side.publish_all("th:1", &["m1"]).await?;
     let first = side.expect("th:1", "m1").await?;

@@ -14,7 +14,7 @@ use super::super::checks::wrong;
 
 /// The time in which a message must arrive.
 const ARRIVAL: Duration = Duration::from_secs(10);
-/// The time in which a message that must not arrive does not.
+/// The time after which a message counts as not arriving.
 pub(super) const SILENCE: Duration = Duration::from_millis(300);
 
 /// One direction of a bus, with a separate order for each `key`.
@@ -44,7 +44,7 @@ pub(super) trait Side: Sync {
         }
     }
 
-    /// Holds that the next message has this id.
+    /// Checks that the next message has this id.
     async fn expect(&self, key: &str, id: &str) -> Result<Delivery<Self::Message>> {
         let delivery = self.arrival(key).await?;
         let actual_id = Self::id(&delivery.message);
@@ -54,7 +54,7 @@ pub(super) trait Side: Sync {
         Err(wrong(format!("message {actual_id:?} instead of {id:?}")))
     }
 
-    /// Holds that no message arrives.
+    /// Checks that no message arrives.
     async fn expect_none(&self, key: &str) -> Result<()> {
         match timeout(SILENCE, self.consume(key)).await {
             Err(_) | Ok(Ok(None)) => Ok(()),
@@ -126,7 +126,7 @@ impl<B: MessageBus> Side for Outbound<'_, B> {
     }
 }
 
-/// The channel of a key: its name has no colon.
+/// Returns the channel of a key, whose name has no colon.
 fn channel_of(key: &str) -> String {
     key.replace(':', ".")
 }

@@ -33,7 +33,7 @@ pub(super) fn same_state(what: &str, actual: &AgentState, expected: &AgentState)
     )))
 }
 
-/// Holds an outcome that must be an error of a kind.
+/// Checks that an outcome is an error of this kind.
 pub(super) fn fails<T: Debug>(what: &str, outcome: Result<T>, kind: ErrorKind) -> Result<()> {
     match outcome {
         Err(error) if error.kind() == kind => Ok(()),
@@ -63,8 +63,8 @@ pub(super) async fn say(store: &impl SessionStore, id: &str, texts: &[&str]) -> 
     store.append(&lease, records).await
 }
 
-/// Returns the session. Where its appended inputs stand may be in the state, or left to the run to
-/// find.
+/// Returns the session. The positions of its appended inputs may be in the state, or may be left to
+/// the run.
 pub(super) async fn load(store: &impl SessionStore, id: &str) -> Result<StoredSession> {
     let session = store.load(id).await?;
     let mut session = session.ok_or_else(|| wrong(format!("session {id:?} is gone")))?;

@@ -378,7 +378,7 @@ pub(super) async fn large(store: &impl SessionStore) -> Result<()> {
     same("the last", &&*stored_messages.last_content(), &"the last")
 }
 
-/// Ids that a layer on the way to the disk might confuse with each other, or with a special name.
+/// Ids that a file system or a database might confuse with each other, or with a special name.
 const ODD: [&str; 22] = [
     "a",
     "A",
@@ -433,7 +433,7 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
     }
 }
 
-/// No session is called nothing.
+/// Checks that an empty id is an error.
 async fn no_id(store: &impl SessionStore) -> Result<()> {
     let kind = ErrorKind::InvalidRequest;
     fails("no id at all", store.lease("").await, kind)?;
