@@ -462,7 +462,7 @@ impl Decoder for ResponsesDecoder {
 /// let events: Vec<_> = block_on(responses::decode(body).collect());
 /// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
 /// ```
-pub fn decode(body: impl Stream<WireItem = Result<Bytes>> + Send + 'static) -> ModelStream {
+pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
         ResponsesDecoder::new(PROVIDER.into(), None, History::default(), secrets)
     })
