@@ -14,9 +14,9 @@ use super::refusal::Refusal;
 /// The maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 200;
 
-/// The advice about a refusal that gives no reason.
-/// The statuses of a server that does not know the path or the model.
+/// The statuses without a reason of a server that does not know the path or the model.
 const UNKNOWN_ADDRESS: [u16; 4] = [400, 404, 405, 418];
+/// The advice about a path or a model that a server does not know.
 const CHECK_ADDRESS: &str = "check the base URL and the name of the model";
 
 /// The reason why a status that is neither a success nor a refusal is an error, and the remedy.
@@ -69,6 +69,9 @@ pub(crate) fn from_response(
             format!("{label} {status} without a reason; {CHECK_ADDRESS}")
         }
         "" => format!("{label} {status} without a reason"),
+        message if is_unknown_path(status, message) => {
+            format!("{label} {status}: {message}; {CHECK_ADDRESS}")
+        }
         message => format!("{label} {status}: {message}"),
     };
 
@@ -89,6 +92,11 @@ pub(crate) fn from_response(
         _ if matches!(status, 408 | 409) => error.with_retryable(true),
         _ => error,
     }
+}
+
+/// Returns `true` if the server does not know the path. A message about an unknown model names it.
+fn is_unknown_path(status: u16, message: &str) -> bool {
+    matches!(status, 404 | 405) && !message.to_ascii_lowercase().contains("model")
 }
 
 /// Returns the error for an `error` event in a stream that began well: the error the event's code
@@ -189,6 +197,27 @@ mod tests {
                 assert!(has_code(&error, code), "{body}");
             }
         }
+    }
+
+    #[test]
+    fn unknown_path_is_reported_with_advice() {
+        let text_of = |status, body: &[u8]| {
+            let (headers, secrets) = (HeaderMap::new(), Secrets::default());
+            let error = from_response(status, &headers, body, None, &secrets);
+            error.text().to_owned()
+        };
+        let path = text_of(404, br#"{"detail":"Not Found"}"#);
+        assert!(
+            path.ends_with(&format!("Not Found; {CHECK_ADDRESS}")),
+            "{path}"
+        );
+        let model = text_of(
+            404,
+            br#"{"error":{"message":"The model `x` does not exist"}}"#,
+        );
+        assert!(model.ends_with("does not exist"), "{model}");
+        let other = text_of(429, br#"{"error":{"message":"Slow down"}}"#);
+        assert!(other.ends_with("Slow down"), "{other}");
     }
 
     #[test]
