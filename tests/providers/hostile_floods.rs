@@ -2,7 +2,7 @@
 //! alone: nothing of it is an answer.
 //!
 //! The client reads and parses such a flood as fast as it comes. What bounds the time that it holds
-//! a thread is tokio's budget: at most 128 reads a poll, each of at most 400 KiB. Without
+//! a thread is tokio's budget: at most 128 reads a poll, each of at most 408 KiB. Without
 //! optimizations that takes seconds, most for the size of a chunk, which is read byte by byte.
 
 use std::io::{Read, Write};
