@@ -371,7 +371,11 @@ impl Session {
             tokio::select! {
                 biased;
                 message = run.next() => match message {
-                    Some(message) => task.forward(message).await,
+                    Some(message) => {
+                        // A run that had no room for a message has room after its next turn.
+                        is_steerable = true;
+                        task.forward(message).await;
+                    }
                     None => return run.into_output(),
                 },
                 message = task.next_message(), if is_steerable => {

@@ -163,7 +163,7 @@ impl History {
         messages: &mut VecDeque<SteeredMessage>,
     ) -> Result<()> {
         let mut pace = Pace::default();
-        while let Some(SteeredMessage { id, message }) = messages.pop_front() {
+        while let Some(SteeredMessage { id, message, .. }) = messages.pop_front() {
             pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
                 self.warn_of_refused(&message);

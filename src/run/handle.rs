@@ -14,7 +14,7 @@ use super::exit_reason::ExitReason;
 use super::responder::Responder;
 use super::shared::RunShared;
 use super::stats::RunStats;
-use super::steering::SteeredMessage;
+use super::steering::{SteerRefusal, SteeredMessage};
 use super::stop::Stop;
 
 /// A handle that controls a run from any thread. It does not keep the run or its questions alive.
@@ -56,17 +56,19 @@ impl RunHandle {
 
     /// Sends a message to the model during the run. It is added to the history after the tool calls
     /// in progress, before the next model call. Only user and system messages with content are
-    /// added; others cause a warning. Returns `false` if the run has ended and the message will not
-    /// be read.
+    /// added; others cause a warning.
+    ///
+    /// Returns `false` if the message will not be read: the run has ended, or 256 messages or 24 MiB
+    /// of them wait for the next model call. A message larger than that is accepted if no other
+    /// waits.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
-        let message: Message = message.into();
-        self.0.steer(message)
+        self.try_steer(None, message.into()).is_ok()
     }
 
     /// Like [`steer`](Self::steer), for a message that may be sent more than once. A message whose
     /// `id` the session already has, as a message or as the [input](crate::Session::input_id) of a
-    /// run, is not added again. Returns `false` if the run has ended and the message will not be
-    /// read, and `true` otherwise, even for a message that was sent before.
+    /// run, is not added again. Returns `false` if the message will not be read, and `true` otherwise,
+    /// even for a message that was sent before.
     ///
     /// The message is an input of the session: a later run with the same `input_id` returns the
     /// answer that followed it. If there was none, it continues the conversation.
@@ -91,10 +93,17 @@ impl RunHandle {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn steer_input(&self, id: impl Into<Arc<str>>, message: impl Into<Message>) -> bool {
-        self.0.steer(SteeredMessage {
-            id: Some(id.into()),
-            message: message.into(),
-        })
+        self.try_steer(Some(id.into()), message.into()).is_ok()
+    }
+
+    /// Like [`steer`](Self::steer) and [`steer_input`](Self::steer_input), with the reason for a
+    /// refusal.
+    pub(crate) fn try_steer(
+        &self,
+        id: Option<Arc<str>>,
+        message: Message,
+    ) -> Result<(), SteerRefusal> {
+        self.0.steer(SteeredMessage::new(id, message))
     }
 
     /// Adds an id to the known inputs of the session, with the next records that are stored.

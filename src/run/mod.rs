@@ -60,6 +60,8 @@ pub(crate) use running_call::RunningCall;
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::{OutputFormat, RunShared};
 pub use stats::{ModelStats, RunStats};
+#[cfg(feature = "server")]
+pub(crate) use steering::SteerRefusal;
 pub(crate) use steering::SteeredMessage;
 pub(crate) use stop::{CLOSING_TIME, Stop};
 pub use system_prompt::SystemPromptHandle;

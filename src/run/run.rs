@@ -232,7 +232,7 @@ impl Run {
             self.announced += 1;
             bytes += task.text_len;
             let text = task.announce(&self.shared);
-            self.shared.steer(Message::human(text));
+            self.shared.announce(Message::human(text));
             if bytes >= OUTCOME_BYTES_AT_ONCE {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 use uuid::Uuid;
 
+use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind};
 use crate::session::AgentState;
@@ -24,7 +25,7 @@ use super::poll_clock::PollClock;
 use super::queue::MessageQueue;
 use super::responder::OpenQuestions;
 use super::stats::{ModelStats, RunStats};
-use super::steering::SteeredMessage;
+use super::steering::{SteerRefusal, SteeredMessage};
 use super::stop::{Stop, StopSignal, UnlessStopped};
 use super::tree_limits::TreeLimits;
 
@@ -148,14 +149,28 @@ impl RunShared {
         self.queue.is_backed_up()
     }
 
-    /// Queues a message to the model for its next turn; returns `false` when there will be none.
-    pub(crate) fn steer(&self, message: impl Into<SteeredMessage>) -> bool {
+    /// Queues a message of the crate itself to the model, which counts toward no limit. Does
+    /// nothing if no turn follows.
+    pub(crate) fn announce(&self, message: Message) {
         let mut control = lock(&self.control);
         if !control.is_closed {
             control.steering.push(message.into());
             self.steer_notify.notify_one();
         }
-        !control.is_closed
+    }
+
+    /// Queues a message to the model for its next turn.
+    pub(crate) fn steer(&self, message: SteeredMessage) -> Result<(), SteerRefusal> {
+        let mut control = lock(&self.control);
+        if control.is_closed {
+            return Err(SteerRefusal::Ended);
+        }
+        if !message.fits(&control.steering) {
+            return Err(SteerRefusal::Full);
+        }
+        control.steering.push(message);
+        self.steer_notify.notify_one();
+        Ok(())
     }
 
     /// Completes when a message to the model has arrived since the last call, even if a turn has

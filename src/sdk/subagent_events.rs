@@ -9,7 +9,7 @@ use super::message::SdkMessage;
 use super::stream_event::StreamEvent;
 use super::system::SystemKind;
 
-/// The maximum number of subagents whose names are kept at the same time.
+/// The maximum number of subagents whose names and texts are tracked at the same time.
 const MAX_RUNNING: usize = 1_000;
 
 /// Turns the messages of subagents into events.
@@ -28,7 +28,9 @@ impl SubagentEvents {
             SdkMessage::Partial(_) => {
                 let text = message.text_delta().filter(|text| !text.is_empty());
                 if let (Some(call), Some(text)) = (message.parent_tool_use_id(), text) {
-                    self.streamed.insert(call.into());
+                    if self.streamed.len() < MAX_RUNNING {
+                        self.streamed.insert(call.into());
+                    }
                     self.text(call, text, out);
                 }
             }

@@ -26,7 +26,8 @@ pub struct ServerLimits {
     /// The maximum size of the body of an upload, in bytes. Defaults to 32 MiB. At most sixteen
     /// uploads are read at once, and two of one user; further uploads get a 429.
     pub upload_bytes: usize,
-    /// The maximum nesting depth of JSON in a body. Defaults to 128.
+    /// The maximum nesting depth of JSON in a body. Defaults to 128. The parser reads at most 127
+    /// levels, so a larger value has no effect.
     pub json_depth: usize,
     /// The maximum number of headers of a request. Defaults to 64.
     pub headers: usize,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use agentcore::agent::RetryPolicy;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::{
-    Error, ErrorKind, ExitReason, ModelEvent, PermissionMode, RunHandle, SdkMessage, hook,
+    AgentBuilder, Error, ErrorKind, ExitReason, FuncTool, ModelEvent, PermissionMode, Role,
+    RunHandle, SdkMessage, hook,
 };
 use serde_json::json;
 
@@ -151,6 +152,47 @@ async fn steering_message_is_sent_with_the_next_turn() {
         roles(&output.messages),
         "user assistant tool user assistant"
     );
+}
+
+#[tokio::test]
+async fn messages_over_the_limits_of_a_turn_are_not_accepted() {
+    let slot = Arc::new(OnceLock::<RunHandle>::new());
+    let handle = slot.clone();
+    let tool = FuncTool::new(
+        "act",
+        "Acts",
+        json!({"type": "object"}),
+        move |_cx, _args| {
+            let handle = handle.get().unwrap();
+            let accepted = (0..300).filter(|_| handle.steer("More")).count();
+            async move { accepted.to_string() }
+        },
+    );
+    let large_text = "a".repeat(9 << 20);
+    let handle = slot.clone();
+    let large = FuncTool::new(
+        "fill",
+        "Fills",
+        json!({"type": "object"}),
+        move |_cx, _args| {
+            let handle = handle.get().unwrap();
+            let accepted = (0..4).filter(|_| handle.steer(large_text.clone())).count();
+            async move { accepted.to_string() }
+        },
+    );
+    let model = ScriptedModel::new()
+        .call("act", json!({}))
+        .call("fill", json!({}))
+        .say("Done.");
+    let agent = AgentBuilder::new(model).tool(tool).tool(large);
+    let agent = agent.build().unwrap();
+    let run = agent.session("s").run("Go");
+    slot.set(run.handle()).unwrap();
+    let output = run.await.unwrap();
+    let results = output.messages.by_role(Role::Tool);
+    let results: Vec<_> = results.map(|result| result.text()).collect();
+    assert_eq!(results, ["256", "2"]);
+    assert_eq!(output.messages.user_messages().count(), 1 + 256 + 2);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::run::SteerRefusal;
 use crate::tool::PermissionMode;
 
 use super::super::api::{Api, Operation, Verb};
@@ -31,7 +32,8 @@ pub(super) fn routes(api: Api) -> Api {
     let steer_operation = operation(
         "/agents/{id}/threads/{thread}/steer",
         "Adds a message of the user to the run of a thread.",
-    );
+    )
+    .fails(429, "too many messages wait for the next model call");
     let compact_operation = operation(
         "/agents/{id}/threads/{thread}/compact",
         "Summarizes the history before the next model call of a thread's run.",
@@ -103,14 +105,12 @@ async fn steer(
     let message = body.message()?;
     let id = checked_input_id(body.input_id.as_deref())?;
     let run = running(&app, &caller, &path).await?;
-    let is_accepted = match id {
-        Some(id) => run.handle().steer_input(id, message),
-        None => run.handle().steer(message),
-    };
-    if is_accepted {
-        Ok(StatusCode::ACCEPTED)
-    } else {
-        Err(no_run(&path))
+    match run.handle().try_steer(id.map(Into::into), message) {
+        Ok(()) => Ok(StatusCode::ACCEPTED),
+        Err(SteerRefusal::Ended) => Err(no_run(&path)),
+        Err(SteerRefusal::Full) => Err(ApiError::too_many(
+            "too many messages wait for the next model call of the run; send it again later",
+        )),
     }
 }
 

@@ -62,6 +62,17 @@ async fn steer_adds_a_message_once() {
 }
 
 #[tokio::test]
+async fn message_to_a_run_with_too_many_is_a_429() {
+    let (server, _gate, _stream) = running().await;
+    for _ in 0..256 {
+        let body = json!({"content": "More"});
+        assert_eq!(server.post(&path("steer"), body).send().await.status, 202);
+    }
+    let reply = server.post(&path("steer"), json!({"content": "One more"}));
+    reply.send().await.error(429);
+}
+
+#[tokio::test]
 async fn compact_and_mode_are_a_202_and_unknown_values_a_400() {
     let (server, gate, stream) = running().await;
     assert_eq!(
