@@ -27,6 +27,7 @@ use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
 use super::result_limits::MIN_RESULT_BYTES;
 use super::tool_catalog::ToolCatalog;
+use super::turn::Recoveries;
 
 /// The request for a run.
 pub(crate) struct RunRequest {
@@ -164,6 +165,7 @@ pub(super) struct ActiveRun {
     pub(super) tools: ToolCatalog,
     pub(super) requests: RequestBuilder,
     pub(super) repeats: RepeatDetector,
+    pub(super) recoveries: Recoveries,
     /// The output format that the caller requested.
     pub(super) format: Option<OutputFormat>,
     pub(super) outcome: RunOutcome,
@@ -210,6 +212,11 @@ impl ActiveRun {
             }
         }
         self.take_turns().await
+    }
+
+    /// Stores the whole state.
+    pub(super) async fn save(&self) -> Result<()> {
+        self.history.save(&self.cx.state_copy()).await
     }
 
     /// Returns the exit reason if a caller or a hook has stopped the run, and notes the reason.

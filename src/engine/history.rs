@@ -16,10 +16,10 @@ use crate::session::{AgentState, MessageInfo, Record};
 use crate::util::Pace;
 
 use super::call_ids::CallIds;
+use super::config::Limits;
 use super::context_size::ContextSize;
 use super::emitted_messages::EmittedMessages;
 use super::history_size::{HistorySize, InputSize};
-use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
 
@@ -27,12 +27,9 @@ use super::session_writer::SessionWriter;
 pub(super) struct History {
     pub(super) cx: RunContext,
     pub(super) writer: SessionWriter,
-    /// The entry of the run among the runs in progress, which lasts as long as the lease.
-    #[expect(dead_code, reason = "released by its drop")]
-    pub(super) registration: Registration,
     /// True if the session's user, directory or parent changed, which is stored with the next
     /// messages.
-    pub(super) has_new_origin: bool,
+    has_new_origin: bool,
     /// The size of the next request in tokens.
     pub(super) context_size: ContextSize,
     /// The size in memory in bytes.
@@ -46,20 +43,32 @@ pub(super) struct History {
 }
 
 impl History {
+    /// Creates the history of a run from its prepared state, and measures it.
+    pub(super) fn new(
+        cx: RunContext,
+        limits: &Limits,
+        writer: SessionWriter,
+        has_new_origin: bool,
+        state: &AgentState,
+    ) -> Self {
+        let byte_size = HistorySize::new(limits, &cx.shared().tree.histories);
+        let mut history = Self {
+            cx,
+            writer,
+            has_new_origin,
+            context_size: ContextSize::default(),
+            byte_size,
+            emitted: EmittedMessages::default(),
+            call_ids: CallIds::of(&state.messages),
+            initial_len: state.messages.len(),
+        };
+        history.recount(state);
+        history
+    }
+
     /// Stores the whole state.
     pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
         self.writer.save(&self.cx, state).await
-    }
-
-    /// Stores messages, then adds them to the history.
-    pub(super) async fn append(
-        &mut self,
-        messages: Vec<Arc<Message>>,
-        input_id: Option<Arc<str>>,
-    ) -> Result<()> {
-        self.add_messages(&messages, input_id).await?;
-        self.byte_size.add(&messages);
-        Ok(())
     }
 
     /// Stores an input that was checked, then adds it to the history.
@@ -74,6 +83,7 @@ impl History {
         Ok(())
     }
 
+    /// Stores messages, then adds them to the history. The caller adds the sizes.
     async fn add_messages(
         &mut self,
         messages: &[Arc<Message>],
@@ -141,7 +151,7 @@ impl History {
         Ok(())
     }
 
-    /// Measures the history again after it was replaced.
+    /// Measures the history, again after it was replaced.
     pub(super) fn recount(&mut self, state: &AgentState) {
         let counter = &**self.cx.token_counter();
         let compaction = state.compaction.as_ref();
@@ -344,12 +354,13 @@ impl History {
                 Arc::new(Message::Tool(result))
             })
             .collect();
-        if let Err(error) = self.append(messages.clone(), None).await {
+        if let Err(error) = self.add_messages(&messages, None).await {
             // The tools have run, so the state saved at the run's end must have their results.
             self.cx.state(|state| state.messages.extend(messages));
             return Err(error);
         }
 
+        self.byte_size.add(&messages);
         let count = messages.len();
         let id = self.emit_results(messages, program_data);
         self.record_emitted(count, id);

@@ -53,14 +53,9 @@ pub(super) struct HistorySize {
 }
 
 impl HistorySize {
-    /// Measures a loaded history. A summary covers its first `covered_count` messages.
-    pub(super) fn new(
-        limits: &Limits,
-        pool: &BytePool,
-        messages: &Messages,
-        covered_count: usize,
-    ) -> Self {
-        let mut size = Self {
+    /// Creates the size of an empty history.
+    pub(super) fn new(limits: &Limits, pool: &BytePool) -> Self {
+        Self {
             covered: 0,
             loaded: 0,
             added: 0,
@@ -68,13 +63,12 @@ impl HistorySize {
             share: pool.share(),
             max_bytes: limits.max_history_bytes,
             max_result_bytes: limits.max_result_bytes,
-        };
-        size.restart(messages, covered_count, messages.len());
-        size
+        }
     }
 
-    /// Measures the history again after some of its messages were removed or covered by a summary.
-    /// The first `loaded_count` messages were loaded, the others were added by this run.
+    /// Measures the history, again after some of its messages were removed or covered by a summary.
+    /// A summary covers the first `covered_count` messages. The first `loaded_count` messages were
+    /// loaded, the others were added by this run.
     pub(super) fn restart(
         &mut self,
         messages: &Messages,
@@ -276,7 +270,7 @@ mod tests {
     fn answer_that_was_dropped_does_not_count_toward_the_next() {
         let limits = Limits::default();
         let pool = BytePool::new(limits.max_history_bytes);
-        let mut size = HistorySize::new(&limits, &pool, &Messages::new(), 0);
+        let mut size = HistorySize::new(&limits, &pool);
         let answer = ModelResponse {
             content: Content::from("x".repeat(limits.max_history_bytes / 3 * 2)),
             ..ModelResponse::default()

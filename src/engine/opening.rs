@@ -9,21 +9,17 @@ use crate::run::{OutputFormat, RunContext, Stop};
 use crate::session::{AgentState, StoredSession, belongs_to_other_user, cut, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
-use super::call_ids::CallIds;
 use super::config::Config;
-use super::context_size::ContextSize;
-use super::emitted_messages::EmittedMessages;
 use super::history::History;
-use super::history_size::HistorySize;
-use super::live_runs::Registration;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
-use super::restore::{UnansweredCall, restore, result_positions};
+use super::restore::{Restored, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
 use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;
+use super::turn::Recoveries;
 
 /// Opens the session of a run: leases, loads and repairs it, runs the `before_agent` hooks, repeats
 /// interrupted calls, and stores the input.
@@ -32,46 +28,39 @@ pub(super) async fn open(
     mut request: Box<RunRequest>,
     format: Option<OutputFormat>,
 ) -> Result<Opened> {
-    let leased_session = lease_and_load(&cx, &request).await?;
-    let input_id = InputId::of(&mut request, &leased_session.stored);
-    let stored = leased_session.stored;
-    let loaded_state = load_state(&cx, &mut request, stored, input_id.was_sent).await?;
+    check_request(&request)?;
+    let (writer, stored) = lease_and_load(&cx, &request).await?;
+    let input_id = InputId::of(&mut request, &stored);
+    let mut restored = restore_history(&cx, &request, stored, input_id.was_sent).await?;
+    let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
+    cx.set_state(restored.state.clone());
     check_input(&request.input)?;
-    let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
+    let (tools, history) =
+        prepare(&request.config, &cx, restored.state, writer, has_new_origin).await?;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
-        history: History {
-            cx: cx.clone(),
-            writer: leased_session.writer,
-            registration: leased_session.registration,
-            has_new_origin: loaded_state.has_new_origin,
-            context_size: prepared.context_size,
-            byte_size: prepared.byte_size,
-            emitted: EmittedMessages::default(),
-            call_ids: prepared.call_ids,
-            initial_len: 0,
-        },
         config: request.config,
         cx,
-        tools: prepared.tools,
+        history,
+        tools,
         requests: RequestBuilder::default(),
         repeats: RepeatDetector::default(),
+        recoveries: Recoveries::default(),
         format,
         outcome: RunOutcome::default(),
     });
 
     // Interrupted calls run after `before_agent`, which may register their tools.
-    let rerun = run.rerun(loaded_state.open_calls).await;
+    let rerun = run.rerun(restored.open_calls).await;
     let input = run.split_input(&request.input)?;
 
     // Saved before anything is emitted: the results of open calls and the cut are final, and a
     // later load must not find them undone.
-    if loaded_state.must_save {
-        let state = run.cx.state_copy();
-        run.history.save(&state).await?;
+    if restored.must_save {
+        run.save().await?;
     }
 
-    let mut late_results = loaded_state.late_results;
+    let mut late_results = restored.late_results;
     late_results.extend(rerun.results);
     run.emit_restored(late_results);
     if let Some(id) = input_id.id.as_ref().filter(|_| input_id.was_sent) {
@@ -81,7 +70,7 @@ pub(super) async fn open(
     }
 
     if !input.is_empty() {
-        run.append_input(input, input_id.id).await?;
+        run.store_input(input, input_id.id).await?;
     }
 
     // Requested only now: once a stop is requested, this future is dropped at its next wait.
@@ -92,6 +81,16 @@ pub(super) async fn open(
     let decisions = request.decisions;
     let first_step = decisions.map_or(FirstStep::Turns, FirstStep::Decisions);
     Ok(Opened { run, first_step })
+}
+
+/// Refuses a request that both cuts the history and answers calls at its end.
+fn check_request(request: &RunRequest) -> Result<()> {
+    if request.rewind_to.is_none() || request.decisions.is_none() {
+        return Ok(());
+    }
+    let text = "rewind_to cannot be combined with resume, which answers calls at the end of the \
+                history; call resume without it, or run with it";
+    Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
 /// The caller's id of the input, and whether it was used before.
@@ -115,21 +114,11 @@ impl InputId {
     }
 }
 
-/// A session that is leased for a run, as it is stored.
-struct LeasedSession {
-    writer: SessionWriter,
-    registration: Registration,
-    stored: StoredSession,
-}
-
 /// Leases the session for a run, registers the run, and reads what is stored.
-async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedSession> {
-    if request.rewind_to.is_some() && request.decisions.is_some() {
-        let text = "rewind_to cannot be combined with resume, which answers calls at the end of the \
-                    history; call resume without it, or run with it";
-        return Err(Error::new(ErrorKind::InvalidRequest, text));
-    }
-
+async fn lease_and_load(
+    cx: &RunContext,
+    request: &RunRequest,
+) -> Result<(SessionWriter, StoredSession)> {
     let config = &request.config;
     let store = config.store.clone();
     let id = cx.session_id();
@@ -152,33 +141,17 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
 
-    Ok(LeasedSession {
-        writer: SessionWriter::new(store, lease, &stored_session.state),
-        registration,
-        stored: stored_session,
-    })
+    let writer = SessionWriter::new(store, lease, registration, &stored_session.state);
+    Ok((writer, stored_session))
 }
 
-/// The state of a stored session, repaired for a run.
-struct LoadedState {
-    state: AgentState,
-    /// True if the state must be saved, because it differs from the stored one.
-    must_save: bool,
-    /// True if the session's user, directory or parent has changed.
-    has_new_origin: bool,
-    /// Calls that had no result when their run was dropped.
-    open_calls: Vec<UnansweredCall>,
-    /// Results that were not emitted yet.
-    late_results: Vec<ToolResult>,
-}
-
-/// Repairs the state of a stored session and completes it from the request.
-async fn load_state(
+/// Cuts the history of a stored session where the request requires it, and repairs it.
+async fn restore_history(
     cx: &RunContext,
-    request: &mut RunRequest,
+    request: &RunRequest,
     mut stored: StoredSession,
     was_sent: bool,
-) -> Result<LoadedState> {
+) -> Result<Restored> {
     let id = cx.session_id();
     if let Some(decisions) = &request.decisions {
         decisions.check_session(&stored.state.pending, id)?;
@@ -192,29 +165,22 @@ async fn load_state(
 
     let keeps_pending = request.decisions.is_some() || was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
-    let restored = restore(stored, id, keeps_pending, max_bytes).await?;
-    if !restored.repairs.is_empty() {
-        let repairs = restored.repairs;
+    let mut restored = restore(stored, id, keeps_pending, max_bytes).await?;
+    restored.must_save |= cut_len.is_some();
+    let repairs = &restored.repairs;
+    if !repairs.is_empty() {
         cx.warn(format!("the stored history was repaired: {repairs}"));
     }
 
-    let mut state = restored.state;
-    state.thread_id = id.clone();
-    let has_new_origin = complete_origin(request, &mut state);
-    state.values = std::mem::take(&mut request.values);
-    cx.set_state(state.clone());
-    Ok(LoadedState {
-        state,
-        must_save: restored.must_save || cut_len.is_some(),
-        has_new_origin,
-        open_calls: restored.open_calls,
-        late_results: restored.late_results,
-    })
+    Ok(restored)
 }
 
-/// Completes the session's user, working directory and parent. Returns `true` if one of them has
-/// changed and has to be stored with the input.
-fn complete_origin(request: &mut RunRequest, state: &mut AgentState) -> bool {
+/// Completes the state with the values of the request, and with the session's user, working
+/// directory and parent. Returns `true` if one of these three has changed and has to be stored with
+/// the input.
+fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentState) -> bool {
+    state.thread_id = cx.session_id().clone();
+    state.values = std::mem::take(&mut request.values);
     let parent = request.parent.as_ref().map(|call| call.run());
     let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
     let user_id = request
@@ -234,17 +200,15 @@ fn complete_origin(request: &mut RunRequest, state: &mut AgentState) -> bool {
     is_new
 }
 
-/// The parts of a run that its session and the hooks determine.
-struct Prepared {
-    tools: ToolCatalog,
-    context_size: ContextSize,
-    byte_size: HistorySize,
-    call_ids: CallIds,
-}
-
-/// Assembles the system prompt and runs `before_agent` of every hook. If a hook fails or the run is
-/// stopped meanwhile, the state is rolled back.
-async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
+/// Assembles the system prompt and runs `before_agent` of every hook. Returns the tools and the
+/// history of the run. If a hook fails or the run is stopped meanwhile, the state is rolled back.
+async fn prepare(
+    config: &Config,
+    cx: &RunContext,
+    mut state: AgentState,
+    writer: SessionWriter,
+    has_new_origin: bool,
+) -> Result<(ToolCatalog, History)> {
     let mut tools = ToolCatalog::default();
     tools.ask_sources(config, cx).await;
 
@@ -255,25 +219,13 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let rollback = StateRollback::new(cx);
     let mut state = before_agent(config, cx, state).await?;
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
-    let mut context_size = ContextSize::default();
-    let counter = &**cx.token_counter();
-    let compaction = state.compaction.as_ref();
-    context_size.restart(counter, compaction);
-    let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
-    let pool = &cx.shared().tree.histories;
-    let byte_size = HistorySize::new(&config.limits, pool, &state.messages, covered_count);
-    let call_ids = CallIds::of(&state.messages);
+    let history = History::new(cx.clone(), &config.limits, writer, has_new_origin, &state);
     cx.set_state(state);
 
     tools.build(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
-    Ok(Prepared {
-        tools,
-        context_size,
-        byte_size,
-        call_ids,
-    })
+    Ok((tools, history))
 }
 
 async fn before_agent(

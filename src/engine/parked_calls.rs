@@ -47,11 +47,6 @@ impl ActiveRun {
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
     }
 
-    async fn save(&self) -> Result<()> {
-        let state = self.cx.state(|state| state.clone());
-        self.history.save(&state).await
-    }
-
     async fn decide(
         &mut self,
         pending: Vec<PendingCall>,

@@ -19,7 +19,7 @@ pub(super) const STALE_COMPACTION: &str =
 
 impl ActiveRun {
     /// Stores the input, adds it to the history, and repairs the history.
-    pub(super) async fn append_input(
+    pub(super) async fn store_input(
         &mut self,
         input: Vec<Arc<Message>>,
         id: Option<Arc<str>>,
@@ -124,20 +124,18 @@ impl ActiveRun {
 
     /// Adds the leading system messages of the input to the system prompt; returns the others,
     /// which follow the history so far.
-    pub(super) fn split_input(&mut self, input: &Messages) -> Result<Vec<Arc<Message>>> {
+    pub(super) fn split_input(&self, input: &Messages) -> Result<Vec<Arc<Message>>> {
         let (system, input) = split_system(input);
         if !system.is_empty() {
             let text = system.join("\n\n");
             self.cx.system().set("input", text, Stability::Stable);
         }
 
-        let len = self.cx.state(|state| state.messages.len());
-        if input.is_empty() && len == 0 {
+        if input.is_empty() && self.history.initial_len == 0 {
             let text = "messages must not be empty in a new session; send at least one";
             return Err(Error::new(ErrorKind::InvalidMessages, text));
         }
 
-        self.history.initial_len = len;
         Ok(input)
     }
 

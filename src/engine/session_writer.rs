@@ -8,20 +8,31 @@ use crate::session::{AgentState, Lease, Record, SessionStore, ToolState};
 use crate::util::panic;
 use crate::util::sync::lock;
 
+use super::live_runs::Registration;
+
 /// Writes a session to its store under the run's lease. It remembers the task list and the files
 /// that were last written, to append only their changes.
 pub(super) struct SessionWriter {
     store: Arc<dyn SessionStore>,
     lease: Lease,
     tool_state: Mutex<ToolState>,
+    /// The entry of the run among the runs in progress, which lasts as long as the lease.
+    #[expect(dead_code, reason = "released by its drop")]
+    registration: Registration,
 }
 
 impl SessionWriter {
-    pub(super) fn new(store: Arc<dyn SessionStore>, lease: Lease, state: &AgentState) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn SessionStore>,
+        lease: Lease,
+        registration: Registration,
+        state: &AgentState,
+    ) -> Self {
         Self {
             store,
             lease,
             tool_state: Mutex::new(ToolState::of(state)),
+            registration,
         }
     }
 

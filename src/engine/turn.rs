@@ -47,31 +47,13 @@ pub(super) struct Recoveries {
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
     pub(super) async fn take_turns(&mut self) -> Result<ExitReason> {
-        let recoveries = Recoveries::default();
-        Turns {
-            run: self,
-            recoveries,
-        }
-        .run()
-        .await
-    }
-}
-
-/// The turns of a run.
-pub(super) struct Turns<'a> {
-    pub(super) run: &'a mut ActiveRun,
-    pub(super) recoveries: Recoveries,
-}
-
-impl Turns<'_> {
-    async fn run(&mut self) -> Result<ExitReason> {
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
 
             // The reader receives all messages of a turn before the next one, so that it can stop
             // the run.
-            self.run.cx.shared().drained().await;
+            self.cx.shared().drained().await;
             self.apply_requests().await?;
             if let Some(exit) = self.check_limits() {
                 return Ok(exit);
@@ -88,7 +70,7 @@ impl Turns<'_> {
             }
 
             // The value of an answer that another turn follows is not the run's output.
-            self.run.outcome.structured = None;
+            self.outcome.structured = None;
         }
     }
 
@@ -96,7 +78,7 @@ impl Turns<'_> {
     async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
         if error.kind() == ErrorKind::ResponseTooLarge {
             // A quarter is left for the answer of the next run.
-            let room = self.run.history.byte_size.room();
+            let room = self.history.byte_size.room();
             self.store_partial(room / 4 * 3).await;
         }
 
@@ -105,16 +87,16 @@ impl Turns<'_> {
             return Ok(Continue(()));
         }
 
-        let stop = self.run.cx.shared().stop();
+        let stop = self.cx.shared().stop();
         if stop != Stop::None {
-            self.run.outcome.add_reason(error.to_string());
+            self.outcome.add_reason(error.to_string());
             return Ok(Break(stop.exit_reason()));
         }
 
-        let error = self.run.history.remove_rejected_input(error).await;
-        let exit = exit_for_error(error, &mut self.run.outcome.end_reasons)?;
-        if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
-            self.run.history.forget_refused();
+        let error = self.history.remove_rejected_input(error).await;
+        let exit = exit_for_error(error, &mut self.outcome.end_reasons)?;
+        if exit == ExitReason::Refused && !self.config.request.keep_refused {
+            self.history.forget_refused();
         }
 
         Ok(Break(exit))
@@ -123,7 +105,7 @@ impl Turns<'_> {
     /// Applies the requests of handles since the last turn: another model, another permission mode,
     /// messages to the model.
     async fn apply_requests(&mut self) -> Result<()> {
-        let cx = self.run.cx.clone();
+        let cx = self.cx.clone();
         let (steering, model) = {
             let mut control = lock(&cx.shared().control);
             let steering = std::mem::take(&mut control.steering);
@@ -132,14 +114,14 @@ impl Turns<'_> {
         let outcome_bytes = cx.shared().tasks.outcome_bytes();
 
         if let Some(model) = model {
-            self.run.cx.set_model(model);
-            self.run.history.context_size.change_model();
+            self.cx.set_model(model);
+            self.history.context_size.change_model();
         }
 
-        self.run.cx.apply_requested_mode();
+        self.cx.apply_requested_mode();
         if !steering.is_empty() {
             let mut steering = VecDeque::from(steering);
-            let added = self.run.history.add_inputs(&mut steering).boxed().await;
+            let added = self.history.add_inputs(&mut steering).boxed().await;
             // The others are stored at the end of the run.
             lock(&cx.shared().control).steering.splice(..0, steering);
             added?;
@@ -151,26 +133,25 @@ impl Turns<'_> {
 
     /// Checks the limits before a model call. Returns the exit reason if one was reached.
     fn check_limits(&mut self) -> Option<ExitReason> {
-        if let Some(exit) = self.run.check_stop() {
+        if let Some(exit) = self.check_stop() {
             return Some(exit);
         }
 
-        let max_turns = self.run.config.limits.max_turns;
-        if max_turns > 0 && self.run.cx.turn() >= max_turns {
-            self.run
-                .outcome
+        let max_turns = self.config.limits.max_turns;
+        if max_turns > 0 && self.cx.turn() >= max_turns {
+            self.outcome
                 .add_reason(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
 
-        let (exit, reason) = self.run.cx.budget().exhausted()?;
-        self.run.outcome.add_reason(reason);
+        let (exit, reason) = self.cx.budget().exhausted()?;
+        self.outcome.add_reason(reason);
         Some(exit)
     }
 
     /// Calls the model with its hooks and retries. Returns `None` if the run is stopped meanwhile.
     async fn call_model(&mut self) -> Result<Option<Arc<ModelResponse>>> {
-        let cx = self.run.cx.clone();
+        let cx = self.cx.clone();
         let response = cx.shared().unless_stopped(self.request_answer()).await;
         response.transpose()
     }
@@ -179,11 +160,11 @@ impl Turns<'_> {
     async fn request_answer(&mut self) -> Result<Arc<ModelResponse>> {
         let is_new_turn = !std::mem::take(&mut self.recoveries.has_dropped_answer);
         let request = self.prepare(is_new_turn).boxed().await?;
-        self.run.history.byte_size.check()?;
-        let config = &*self.run.config;
+        self.history.byte_size.check()?;
+        let config = &*self.config;
         let chain = HookChain {
             hooks: config.hooks.wrap_model_call.clone(),
-            context: self.run.cx.clone(),
+            context: self.cx.clone(),
             core: config.model_core.clone(),
             is_repeatable: true,
         };
@@ -201,21 +182,21 @@ impl Turns<'_> {
     fn accept_answer(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
         // The partial answer of an attempt that a hook dropped must not be stored by a later
         // interrupt.
-        self.run.cx.discard_partial();
+        self.cx.discard_partial();
         sanitize::answer(&mut response);
-        self.run.history.call_ids.claim(&mut response);
-        let len = self.run.cx.state(|state| state.messages.len());
-        self.run.history.context_size.report(&response.usage, len);
+        self.history.call_ids.claim(&mut response);
+        let len = self.cx.state(|state| state.messages.len());
+        self.history.context_size.report(&response.usage, len);
         if has_nothing_to_store(&response)
             && self.recoveries.has_empty_answer
             && !has_reason(&response)
         {
-            return Err(empty_response(self.run.cx.model().id()));
+            return Err(empty_response(self.cx.model().id()));
         }
 
-        if let Err(error) = self.run.history.byte_size.admit(&response) {
+        if let Err(error) = self.history.byte_size.admit(&response) {
             // Its text stays, like the text of an answer that alone is too large.
-            self.run.cx.keep_partial(response);
+            self.cx.keep_partial(response);
             return Err(error);
         }
 
@@ -225,16 +206,16 @@ impl Turns<'_> {
     /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces a
     /// dropped answer.
     async fn prepare(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
-        let config = self.run.config.clone();
-        self.run.cx.set_turn(self.run.cx.turn() + 1);
+        let config = self.config.clone();
+        self.cx.set_turn(self.cx.turn() + 1);
         if is_new_turn {
-            self.run.cx.reset_attempts();
+            self.cx.reset_attempts();
         }
-        self.run.tools.refresh(&config, &self.run.cx).await;
-        self.run.compacting().compact_if_due().await;
-        add_wrap_up_section(&config, &self.run.cx);
-        let format = self.run.format.as_ref();
-        self.run.requests.build(&config, &self.run.cx, format).await
+        self.tools.refresh(&config, &self.cx).await;
+        self.compacting().compact_if_due().await;
+        add_wrap_up_section(&config, &self.cx);
+        let format = self.format.as_ref();
+        self.requests.build(&config, &self.cx, format).await
     }
 
     /// Compacts the history, unless that was tried since the last answer with tool calls. Returns
@@ -245,8 +226,8 @@ impl Turns<'_> {
 
     /// Compacts the history. Returns `false` if it stays as it is or the run is stopped first.
     async fn compact(&mut self) -> bool {
-        let cx = self.run.cx.clone();
-        let mut compacting = self.run.compacting();
+        let cx = self.cx.clone();
+        let mut compacting = self.compacting();
         let compaction = compacting.compact(CompactionTrigger::Auto).boxed();
         cx.shared().unless_stopped(compaction).await == Some(true)
     }
@@ -259,7 +240,7 @@ impl Turns<'_> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         let cut_note = note_of_cut_calls(&response.cut_calls);
         if let Some(note) = &cut_note {
-            self.run.cx.warn(note);
+            self.cx.warn(note);
         }
 
         if !calls.is_empty() {
@@ -271,14 +252,14 @@ impl Turns<'_> {
         self.recoveries.has_empty_answer = false;
 
         // Set before the next step, so that the output has the answer if that step fails.
-        self.run.outcome.last_answer = Some(response.clone());
+        self.outcome.last_answer = Some(response.clone());
         let mut starts = self.starts_to_store(&calls).await;
-        let history = &mut self.run.history;
+        let history = &mut self.history;
         let response = history.store_answer(response, &mut starts).await?;
-        self.run.outcome.last_answer = Some(response.clone());
+        self.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
             let note = cut_note.map(|note| format!("Note: {note}."));
-            let exit = self.run.run_calls(calls, &starts, note).boxed().await?;
+            let exit = self.run_calls(calls, &starts, note).boxed().await?;
             return Ok(exit.map_or(Continue(()), Break));
         }
 
@@ -294,10 +275,10 @@ impl Turns<'_> {
     /// Returns the ids of the calls whose starts are stored with the answer; none if the answer
     /// continues the previous message, because that write settles all calls.
     async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
-        if calls.is_empty() || self.run.history.ends_with_answer() {
+        if calls.is_empty() || self.history.ends_with_answer() {
             return Vec::new();
         }
-        self.run.calls_certain_to_run(calls).await
+        self.calls_certain_to_run(calls).await
     }
 
     /// Handles a refusal, an answer that was cut off and can be repeated with more room, and an
@@ -321,7 +302,7 @@ impl Turns<'_> {
         );
         if is_cut_off && self.make_room().await {
             // The run's output, should the repeated call fail.
-            self.run.outcome.last_answer = Some(response.clone());
+            self.outcome.last_answer = Some(response.clone());
             self.repeat_turn();
             return Ok(Some(Continue(())));
         }
@@ -331,13 +312,12 @@ impl Turns<'_> {
         }
 
         if is_cut_off || reason == Some(&StopReason::StopSequence) {
-            self.run.outcome.last_answer = Some(response.clone());
+            self.outcome.last_answer = Some(response.clone());
             return Ok(Some(Break(exit_for_stop_reason(reason))));
         }
 
         self.recoveries.has_empty_answer = true;
-        self.run
-            .cx
+        self.cx
             .warn("the model returned an empty answer; the request is repeated once");
         self.repeat_turn();
         Ok(Some(Continue(())))
@@ -346,10 +326,10 @@ impl Turns<'_> {
     /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
     /// messages emitted for the answer are superseded.
     fn repeat_turn(&mut self) {
-        self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
+        self.cx.set_turn(self.cx.turn().saturating_sub(1));
         self.recoveries.has_dropped_answer = true;
-        if let Some((attempt, first)) = self.run.cx.supersede_attempt() {
-            self.run.cx.emit(SystemKind::StreamRestart {
+        if let Some((attempt, first)) = self.cx.supersede_attempt() {
+            self.cx.emit(SystemKind::StreamRestart {
                 attempt,
                 supersedes: vec![first],
             });
@@ -358,7 +338,7 @@ impl Turns<'_> {
 
     /// Compacts to make room for a longer answer. Returns `true` on success.
     async fn make_room(&mut self) -> bool {
-        self.run.compacting().is_too_long().await && self.compact_once().await
+        self.compacting().is_too_long().await && self.compact_once().await
     }
 
     /// Handles a refusal: ends the run and, unless the agent keeps refused turns, removes the turn
@@ -369,34 +349,33 @@ impl Turns<'_> {
     ) -> Result<ControlFlow<ExitReason>> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
-        self.run
-            .outcome
+        self.outcome
             .add_reason(format!("the model refused: {text}"));
-        if self.run.config.request.keep_refused {
+        if self.config.request.keep_refused {
             if !response.content.is_blank() {
                 let mut starts = Vec::new();
-                let history = &mut self.run.history;
+                let history = &mut self.history;
                 history.store_answer(response.clone(), &mut starts).await?;
             }
         } else {
-            self.run.history.forget_refused();
+            self.history.forget_refused();
         }
 
-        self.run.outcome.last_answer = Some(response);
+        self.outcome.last_answer = Some(response);
         Ok(Break(ExitReason::Refused))
     }
 
     /// Stores the partial answer of a run that was stopped, and returns the exit reason.
     async fn end_interrupted(&mut self) -> ExitReason {
-        let exit = self.run.outcome.note_stop(self.run.cx.shared().stop());
-        self.store_partial(self.run.history.byte_size.room()).await;
+        let exit = self.outcome.note_stop(self.cx.shared().stop());
+        self.store_partial(self.history.byte_size.room()).await;
         exit
     }
 
     /// Stores up to `max_bytes` of the text of an answer that was cut off, unless the agent
     /// discards such answers.
     async fn store_partial(&mut self, max_bytes: usize) {
-        let Some(mut partial) = self.run.cx.take_partial() else {
+        let Some(mut partial) = self.cx.take_partial() else {
             return;
         };
 
@@ -405,17 +384,17 @@ impl Turns<'_> {
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
         cut_text(&mut partial.content, max_bytes);
-        if !self.run.config.request.keep_interrupted || is_empty(&partial) {
+        if !self.config.request.keep_interrupted || is_empty(&partial) {
             return;
         }
 
         let partial = Arc::new(partial);
-        if let Err(error) = self.run.history.store_partial_answer(partial.clone()).await {
+        if let Err(error) = self.history.store_partial_answer(partial.clone()).await {
             let text = format!("the interrupted answer was not stored: {error}");
-            self.run.cx.warn(text);
+            self.cx.warn(text);
         }
 
-        self.run.outcome.last_answer = Some(partial);
+        self.outcome.last_answer = Some(partial);
     }
 }
 

@@ -10,16 +10,16 @@ use crate::model::{ModelResponse, StopReason};
 use crate::run::{ExitReason, SteeredMessage};
 use crate::util::sync::lock;
 
+use super::active_run::ActiveRun;
 use super::closing::exit_for_stop_reason;
 use super::config::UnfinishedTasks;
 use super::sanitize::is_valid_input;
 use super::structured_output;
-use super::turn::Turns;
 
 /// The maximum number of times that hooks may keep a run without a turn limit from stopping.
 const MAX_CONTINUATIONS: u32 = 100;
 
-impl Turns<'_> {
+impl ActiveRun {
     /// Ends the run, unless steering, the output format or a `before_stop` hook requires another
     /// answer.
     pub(super) async fn before_end(
@@ -34,30 +34,30 @@ impl Turns<'_> {
             return Ok(flow);
         }
 
-        let cx = self.run.cx.clone();
+        let cx = self.cx.clone();
         let hook_future = self.run_before_stop(response);
         match cx.shared().unless_stopped(hook_future).await {
-            None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
+            None => return Ok(Break(self.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
-                self.run.history.add_input(message).await?;
+                self.history.add_input(message).await?;
                 return Ok(Continue(()));
             }
         }
 
-        while !self.run.cx.shared().close_steering() {
+        while !self.cx.shared().close_steering() {
             if self.discard_invalid_steering() {
                 return Ok(Continue(()));
             }
         }
 
-        if let Some(reason) = self.run.cx.hook_stop_reason() {
-            self.run.outcome.add_reason(reason);
+        if let Some(reason) = self.cx.hook_stop_reason() {
+            self.outcome.add_reason(reason);
             return Ok(Break(ExitReason::HookStopped));
         }
 
         if let Some(StopReason::Other(label)) = &response.stop_reason {
-            self.run.cx.warn(format!(
+            self.cx.warn(format!(
                 "the model reported an unknown stop reason ({label}); it is treated as the end of \
                  the answer"
             ));
@@ -70,9 +70,9 @@ impl Turns<'_> {
     /// for one while background tasks run, unless a hook has stopped the run. Returns `true` as
     /// well if the run is stopped while it waits.
     async fn has_next_input(&self) -> bool {
-        let cx = &self.run.cx;
+        let cx = &self.cx;
         let shared = cx.shared();
-        let is_awaiting = self.run.config.limits.unfinished_tasks == UnfinishedTasks::Await;
+        let is_awaiting = self.config.limits.unfinished_tasks == UnfinishedTasks::Await;
         loop {
             if self.discard_invalid_steering() {
                 return true;
@@ -92,10 +92,10 @@ impl Turns<'_> {
     /// Removes steered messages that were sent before or are invalid. Returns `true` if there are
     /// others, which the next turn adds to the history.
     fn discard_invalid_steering(&self) -> bool {
-        let inputs = self.run.cx.state(|state| state.inputs.clone());
+        let inputs = self.cx.state(|state| state.inputs.clone());
         let was_sent = |id: &Arc<str>| inputs.contains(id);
         let (refused_messages, is_empty) = {
-            let steering = &mut lock(&self.run.cx.shared().control).steering;
+            let steering = &mut lock(&self.cx.shared().control).steering;
             steering.retain(|steered| !steered.id.as_ref().is_some_and(was_sent));
             let is_refused = |steered: &mut SteeredMessage| !is_valid_input(&steered.message);
             let refused_messages: Vec<_> = steering.extract_if(.., is_refused).collect();
@@ -103,7 +103,7 @@ impl Turns<'_> {
         };
 
         for steered in &refused_messages {
-            self.run.history.warn_of_refused(&steered.message);
+            self.history.warn_of_refused(&steered.message);
         }
         !is_empty
     }
@@ -114,39 +114,39 @@ impl Turns<'_> {
         &mut self,
         response: &ModelResponse,
     ) -> Result<Option<ControlFlow<ExitReason>>> {
-        let Some(format) = &self.run.format else {
+        let Some(format) = &self.format else {
             return Ok(None);
         };
 
-        let max_values = self.run.config.settings.response_limits.max_values;
+        let max_values = self.config.settings.response_limits.max_values;
         let correction = match structured_output::read(format, &response.text(), max_values) {
             Ok(value) => {
-                self.run.outcome.structured = Some(Box::new(value));
+                self.outcome.structured = Some(Box::new(value));
                 return Ok(None);
             }
             Err(correction) => correction,
         };
 
-        if self.recoveries.output_retries >= self.run.config.limits.output_retries {
-            self.run.outcome.add_reason(correction);
+        if self.recoveries.output_retries >= self.config.limits.output_retries {
+            self.outcome.add_reason(correction);
             return Ok(Some(Break(ExitReason::StructuredOutput)));
         }
 
         self.recoveries.output_retries += 1;
         let message = Message::human(correction);
-        self.run.history.add_input(message).await?;
+        self.history.add_input(message).await?;
         Ok(Some(Continue(())))
     }
 
     /// Runs the `before_stop` hooks. Returns the message with which one of them continues the run.
     async fn run_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
-        let config = &*self.run.config;
+        let config = &*self.config;
         for hook in &config.hooks.before_stop {
-            let future = hook.before_stop(&self.run.cx, response);
-            match guard(&self.run.cx, &**hook, Phases::BEFORE_STOP, future).await {
+            let future = hook.before_stop(&self.cx, response);
+            match guard(&self.cx, &**hook, Phases::BEFORE_STOP, future).await {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::Continue(message)) if !is_valid_input(&message) => {
-                    self.run.cx.warn(format!(
+                    self.cx.warn(format!(
                         "hook `{}` returned a message from before_stop that is empty or not a user \
                          message; it was ignored",
                         hook.name()
@@ -159,12 +159,12 @@ impl Turns<'_> {
                         return Some(message);
                     }
 
-                    self.run.cx.warn(format!(
+                    self.cx.warn(format!(
                         "hook `{}` continued the run {MAX_CONTINUATIONS} times; the run ends now",
                         hook.name()
                     ));
                 }
-                Err(error) => self.run.cx.warn(error.to_string()),
+                Err(error) => self.cx.warn(error.to_string()),
             }
         }
 
