@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
-use crate::tool::{Answer, Tool};
+use crate::tool::{Answer, Tool, Verdict};
 use crate::util::Pace;
 use crate::util::time::now_ms;
 
@@ -17,10 +17,11 @@ use super::decision::Decisions;
 use super::refusal::Refusal;
 use super::restore::insert_results;
 use super::result_context::ResultContext;
+use super::result_limits::limit_result;
 use super::sanitize;
 use super::tool_batch::cancelled_result;
 use super::tool_call::CallEnd;
-use super::tool_permission::PermissionCheck;
+use super::tool_permission::{PermissionCheck, reply_result};
 
 impl ActiveRun {
     /// Answers the calls that waited for approval. Returns the exit reason if the run ends here,
@@ -68,8 +69,9 @@ impl ActiveRun {
                     Some(refusal.into_result(&call.call))
                 }
                 Some(Answer::Reply { text, picked }) => {
-                    let reply = Refusal::reply(text.clone(), picked);
-                    Some(reply.into_limited_result(&call.call, max_bytes))
+                    let mut result = reply_result(&call.call, text.clone(), picked);
+                    limit_result(&mut result, &call.call, max_bytes);
+                    Some(result)
                 }
                 Some(answer) => self.run_approved(&call, answer, &context, answers).await?,
             };
@@ -139,7 +141,7 @@ impl ActiveRun {
                     let call = call.clone().with_args(args.clone());
                     check.permit_edited(call).await
                 }
-                _ => check.permit_approved(call.clone()).await,
+                _ => check.permit_approved(call.clone(), Verdict::Continue).await,
             }
         };
 

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
-
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
@@ -11,19 +9,13 @@ use crate::tool::{GateRequest, PermissionGate};
 use crate::util::panic;
 use crate::util::sync::lock;
 
-use super::result_limits::limit_result;
-
-/// The refusal of a call, or the reply of a person in place of its execution.
+/// The refusal of a call.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The text for the model: the reason, or the reply.
+    /// The text for the model.
     reason: String,
     /// The exit reason of the run, if the refusal ends the run.
     exit: Option<ExitReason>,
-    /// True if `reason` is the reply of a person, which is the result of the call.
-    is_reply: bool,
-    /// The details of a reply.
-    details: Option<Value>,
 }
 
 /// The maximum length of the reason of a denial, in characters.
@@ -42,21 +34,7 @@ fn cut_reason(reason: &str) -> Cow<'_, str> {
 impl Refusal {
     /// Refuses a call that cannot run as it is. The call does not count as denied.
     pub(super) fn invalid(reason: String) -> Self {
-        Self {
-            reason,
-            exit: None,
-            is_reply: false,
-            details: None,
-        }
-    }
-
-    /// Makes the reply of a person the result of a call. The call does not count as denied.
-    pub(super) fn reply(text: String, picked: &[usize]) -> Self {
-        Self {
-            is_reply: true,
-            details: (!picked.is_empty()).then(|| json!({"picked": picked})),
-            ..Self::invalid(text)
-        }
+        Self { reason, exit: None }
     }
 
     /// Denies a call. `by` is the kind of the reason on the wire.
@@ -91,21 +69,7 @@ impl Refusal {
 
     /// Returns the result of the call.
     pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
-        if !self.is_reply {
-            return ToolResult::failed(call, self.reason);
-        }
-
-        let mut result = ToolResult::ok(call, self.reason);
-        result.details = self.details;
-        result
-    }
-
-    /// Returns the result of the call, limited like the result of a tool, because a reply can have
-    /// any length.
-    pub(super) fn into_limited_result(self, call: &ToolCall, max_bytes: usize) -> ToolResult {
-        let mut result = self.into_result(call);
-        limit_result(&mut result, call, max_bytes);
-        result
+        ToolResult::failed(call, self.reason)
     }
 
     /// Records and reports that a call was denied.

@@ -12,7 +12,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::sdk::ProgressData;
 use crate::session::PendingCall;
-use crate::tool::{Tool, UnansweredQuestion};
+use crate::tool::{Tool, UnansweredQuestion, Verdict, parse_arguments};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
@@ -133,9 +133,10 @@ impl CallRunner<'_> {
                 }
             }
             Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
+            Ok(Permit::Reply(result)) => self.limited(result, &call),
             Err(refusal) => {
                 self.halt.set(refusal.exit());
-                refusal.into_limited_result(&call, self.max_result_bytes)
+                self.limited(refusal.into_result(&call), &call)
             }
         };
 
@@ -155,7 +156,9 @@ impl CallRunner<'_> {
             tool: &tool,
             context: &ResultContext::default(),
         };
-        !tool.side_effect().is_read_only() && check.is_certain(call)
+        !tool.side_effect().is_read_only()
+            && check.decides_by_mode_alone()
+            && parse_arguments(call, tool.parameters()).is_ok()
     }
 
     /// Runs a permitted call, even if it was approved later. A call that waits for an answer has no
@@ -219,6 +222,11 @@ impl CallRunner<'_> {
         self.cx.shared().push(progress.into());
     }
 
+    fn limited(&self, mut result: ToolResult, call: &ToolCall) -> ToolResult {
+        limit_result(&mut result, call, self.max_result_bytes);
+        result
+    }
+
     /// Runs a call inside the `wrap_tool_call` hooks.
     async fn run_wrapped(
         &self,
@@ -260,8 +268,7 @@ impl CallRunner<'_> {
                 // A hook may return a result with another id or name; it answers this call.
                 result.tool_call_id = call.id.clone();
                 result.name = call.name.clone();
-                limit_result(&mut result, &call, self.max_result_bytes);
-                result
+                self.limited(result, &call)
             }
             Err(error) => ToolResult::failed(&call, error.to_string()),
         }
@@ -273,10 +280,7 @@ impl CallRunner<'_> {
         for hook in &config.hooks.post_tool_use {
             let future = hook.post_tool_use(self.cx, call, result.clone());
             match guard(self.cx, &**hook, Phases::POST_TOOL_USE, future).await {
-                Ok(changed) => {
-                    result = changed;
-                    limit_result(&mut result, call, self.max_result_bytes);
-                }
+                Ok(changed) => result = self.limited(changed, call),
                 Err(error) => return ToolResult::failed(call, error.to_string()),
             }
         }
@@ -332,36 +336,28 @@ impl ToolCore {
 
         call.id = permitted_call.id.clone();
         if call.args != permitted_call.args {
-            call = match self.permit_changed(cx, call).await {
-                Ok(call) => call,
-                Err(refusal) => return refusal.into_result(permitted_call),
+            let check = PermissionCheck {
+                config: &self.config,
+                cx,
+                tool: &self.tool,
+                context: &self.context,
+            };
+            call = match check.permit_after_hooks(call, Verdict::Continue).await {
+                Ok(Permit::Run(call)) => call,
+                Ok(Permit::Park(_)) => {
+                    let text = "the call was changed after it was permitted, and the question \
+                                about the change was not answered";
+                    return ToolResult::failed(permitted_call, text);
+                }
+                Ok(Permit::Reply(result)) => return result,
+                Err(refusal) => {
+                    self.halt.set(refusal.exit());
+                    refusal.interrupt(cx);
+                    return refusal.into_result(permitted_call);
+                }
             };
         }
 
         self.execution(cx, &call).run().await
-    }
-
-    /// Checks a call again that a hook changed after it was permitted.
-    async fn permit_changed(&self, cx: &RunContext, call: ToolCall) -> Result<ToolCall, Refusal> {
-        let check = PermissionCheck {
-            config: &self.config,
-            cx,
-            tool: &self.tool,
-            context: &self.context,
-        };
-
-        match check.permit_changed(call).await {
-            Ok(Permit::Run(call)) => Ok(call),
-            Ok(Permit::Park(_)) => {
-                let text = "the call was changed after it was permitted, and the question \
-                            about the change was not answered";
-                Err(Refusal::invalid(text.to_owned()))
-            }
-            Err(refusal) => {
-                self.halt.set(refusal.exit());
-                refusal.interrupt(cx);
-                Err(refusal)
-            }
-        }
     }
 }

@@ -17,9 +17,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::message::{ToolCall, dismantle, is_too_deep};
+use crate::message::{ToolCall, ToolResult, dismantle, is_too_deep};
 use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
@@ -34,12 +34,14 @@ use super::hook_opinion::{HookOpinion, ask_hooks};
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
 
-/// A call that was not refused.
+/// The outcome of checking a call that was not refused.
 pub(super) enum Permit {
     /// The call runs, with these arguments.
     Run(ToolCall),
     /// The call waits for a later answer.
     Park(PendingCall),
+    /// A person replied instead: the call does not run, and the reply is its result.
+    Reply(ToolResult),
 }
 
 /// Checks the calls of one tool.
@@ -56,12 +58,7 @@ impl PermissionCheck<'_> {
     pub(super) async fn permit(&self, call: ToolCall) -> Result<Permit, Refusal> {
         let call = self.check_args_shape(call)?;
         let (call, verdict) = self.ask_hooks(call).await?;
-        self.check_and_ask(call, verdict).await
-    }
-
-    /// Returns `true` if [`permit`](Self::permit) lets a call run as it is without asking anyone.
-    pub(super) fn is_certain(&self, call: &ToolCall) -> bool {
-        self.decides_by_mode_alone() && parse_arguments(call, self.tool.parameters()).is_ok()
+        self.permit_after_hooks(call, verdict).await
     }
 
     /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
@@ -72,16 +69,6 @@ impl PermissionCheck<'_> {
             && refusal_by_mode(self.cx.permission_mode(), self.tool).is_none()
     }
 
-    /// Checks a call that a hook changed after it had been permitted.
-    pub(super) async fn permit_changed(&self, call: ToolCall) -> Result<Permit, Refusal> {
-        self.check_and_ask(call, Verdict::Continue).await
-    }
-
-    /// Checks a call that a person approved as it was shown, after the hooks had seen it.
-    pub(super) async fn permit_approved(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
-        self.check_without_asking(call, Verdict::Continue).await
-    }
-
     /// Checks a call with the arguments that a person gave it.
     pub(super) async fn permit_edited(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         let call = self.check_args_shape(call)?;
@@ -90,11 +77,11 @@ impl PermissionCheck<'_> {
             let reason = "a hook would run this call with other arguments than were approved";
             verdict = verdict.combine(Verdict::Deny(reason.to_owned()));
         }
-        self.check_without_asking(call, verdict).await
+        self.permit_approved(call, verdict).await
     }
 
     /// Checks a call that the hooks have seen, and asks the open question, if there is one.
-    async fn check_and_ask(
+    pub(super) async fn permit_after_hooks(
         &self,
         call: ToolCall,
         hook_verdict: Verdict,
@@ -107,8 +94,8 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Checks a call whose questions are answered.
-    async fn check_without_asking(
+    /// Checks a call that the hooks have seen and a person has approved.
+    pub(super) async fn permit_approved(
         &self,
         call: ToolCall,
         hook_verdict: Verdict,
@@ -287,7 +274,7 @@ impl PermissionCheck<'_> {
                 Ok(Permit::Run(call))
             }
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
-            Answer::Reply { text, picked } => Err(Refusal::reply(text, &picked)),
+            Answer::Reply { text, picked } => Ok(Permit::Reply(reply_result(&call, text, &picked))),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
                 let question = UnansweredQuestion::permission(question);
                 Ok(Permit::Park(self.pending(call, question)))
@@ -343,6 +330,13 @@ impl PermissionCheck<'_> {
     fn denied(&self, call: &ToolCall, by: &str, reason: &str) -> Refusal {
         Refusal::denied(self.cx, call, by, reason)
     }
+}
+
+/// Returns the reply of a person as the result of a call that does not run.
+pub(super) fn reply_result(call: &ToolCall, text: String, picked: &[usize]) -> ToolResult {
+    let mut result = ToolResult::ok(call, text);
+    result.details = (!picked.is_empty()).then(|| json!({"picked": picked}));
+    result
 }
 
 /// Returns the reason for denying a call of a tool in this mode.
