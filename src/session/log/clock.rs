@@ -36,7 +36,7 @@ impl Clock {
     }
 }
 
-/// The time of a record; `None` when this system's clock cannot represent it.
+/// Returns the time of a record; `None` if this system's clock cannot represent it.
 pub(super) fn system_time(at: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(at))
 }

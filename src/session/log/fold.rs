@@ -50,7 +50,7 @@ struct Loss {
 }
 
 impl Loss {
-    /// The number of messages that were lost up to here.
+    /// Returns the number of messages that were lost up to and including these.
     fn total(self) -> usize {
         self.before + self.count
     }
@@ -72,7 +72,7 @@ impl LogFold {
         }
     }
 
-    /// The fold of a log whose state at one moment is this, and has this size.
+    /// Creates the fold of a log that a snapshot begins: `session`, and its size in memory.
     pub(super) fn of(id: &str, mut session: StoredSession, size: SessionSize) -> Self {
         session.state.thread_id = id.into();
         Self {
@@ -88,7 +88,7 @@ impl LogFold {
         self
     }
 
-    /// About the bytes of memory that the session takes.
+    /// Returns the estimated memory of the session, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.size.total()
     }
@@ -104,7 +104,7 @@ impl LogFold {
         self
     }
 
-    /// The captured task list and files.
+    /// Returns the captured task list and files.
     pub(super) fn into_captured(self) -> TasksAndFiles {
         self.capture
             .map(|(_, captured)| captured)
@@ -169,7 +169,7 @@ impl LogFold {
         let is_info =
             |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
-        self.apply_loosely(entries);
+        self.apply_incomplete(entries);
 
         // A cut carries its own position.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
@@ -185,11 +185,12 @@ impl LogFold {
             self.clear_positions_from(self.session.state.messages.len());
         }
 
-        self.apply_loosely(remaining);
+        self.apply_incomplete(remaining);
     }
 
-    /// Also drops the data that a cut would have dropped, for the record of that may be missing.
-    fn apply_loosely(&mut self, entries: Vec<LogEntry>) {
+    /// Applies entries of a write from which others are missing. A cut also clears the positions
+    /// after it, because the records that cleared them may be missing.
+    fn apply_incomplete(&mut self, entries: Vec<LogEntry>) {
         for entry in entries {
             let cuts = is_cut(&entry);
             self.apply(entry);
@@ -214,14 +215,14 @@ impl LogFold {
 
         let lost_count = self.lost_count();
         let messages = len - lost_count;
-        let known_len = self.session.state.messages.len();
-        match messages.checked_sub(known_len).filter(|more| *more > 0) {
-            Some(more) => self.add_loss(known_len, more),
+        let current_len = self.session.state.messages.len();
+        match messages.checked_sub(current_len).filter(|count| *count > 0) {
+            Some(count) => self.add_loss(current_len, count),
             None => self.change(Record::Truncated { messages }),
         }
     }
 
-    /// The number of messages that were lost.
+    /// Returns the number of messages that were lost.
     fn lost_count(&self) -> usize {
         self.lost.last().map_or(0, |loss| loss.total())
     }
@@ -249,7 +250,7 @@ impl LogFold {
         }
     }
 
-    /// The info for lists once `entries` are written at the time `at`.
+    /// Returns the info for lists once `entries` are written at the time `at`.
     pub(super) fn info_after(&self, entries: &[LogEntry], at: u64) -> LogSummary {
         let state = &self.session.state;
         let mut count = state.messages.len();
@@ -306,7 +307,7 @@ fn is_cut(entry: &LogEntry) -> bool {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> LogEntry {
+    fn message_entry(text: &str) -> LogEntry {
         let message = Message::human(text).into();
         LogEntry::Record(Record::Message {
             message,
@@ -327,7 +328,14 @@ mod tests {
         let mut fold = LogFold::new("a");
 
         // By number: 0, then 1 to 4 and 5 to 6 lost, then 7, then 8 to 9 lost, then 10.
-        for entry in [said("0"), cut(5), cut(7), said("7"), cut(10), said("10")] {
+        for entry in [
+            message_entry("0"),
+            cut(5),
+            cut(7),
+            message_entry("7"),
+            cut(10),
+            message_entry("10"),
+        ] {
             fold.apply(entry);
         }
 
@@ -344,7 +352,7 @@ mod tests {
         const COUNT: usize = 150_000;
         let mut fold = LogFold::new("a");
         for number in 1..=COUNT {
-            fold.apply(said("x"));
+            fold.apply(message_entry("x"));
             fold.apply(cut(number * 2));
         }
 
@@ -363,7 +371,7 @@ mod tests {
         }
 
         assert_eq!(fold.lost.len(), 1);
-        fold.apply(said("x"));
+        fold.apply(message_entry("x"));
         fold.apply(cut(COUNT + 1));
         assert_eq!(len(&fold), 1);
         fold.apply(cut(COUNT));

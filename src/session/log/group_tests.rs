@@ -29,7 +29,7 @@ struct Test {
 }
 
 impl Test {
-    /// A store that fails the appends with this text.
+    /// Creates a store that fails appends of this text.
     fn failing_at(text: &'static str) -> Self {
         let (gate, permits, arrivals) = Gate::new();
         let groups = Arc::<Mutex<Vec<usize>>>::default();
@@ -95,7 +95,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
         .any(|part| part == text.as_bytes())
 }
 
-fn said(text: &str) -> Vec<Record> {
+fn text_record(text: &str) -> Vec<Record> {
     vec![Record::Message {
         message: Arc::new(Message::human(text)),
         input_id: None,
@@ -115,11 +115,11 @@ macro_rules! begin {
 async fn writes_that_arrive_during_a_group_are_the_next_one() {
     let test = Test::new();
     let leases = test.leases::<6>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     let mut others = Vec::new();
     for lease in &leases[1..] {
-        others.push(begin!(test.store.append(lease, said("other"))));
+        others.push(begin!(test.store.append(lease, text_record("other"))));
     }
     test.permit(2);
     first.await.unwrap();
@@ -136,7 +136,7 @@ async fn writes_that_arrive_during_a_group_are_the_next_one() {
 async fn write_is_acknowledged_only_after_its_group_is_stored() {
     let test = Test::new();
     let [lease] = test.leases().await;
-    let mut write = begin!(test.store.append(&lease, said("one")));
+    let mut write = begin!(test.store.append(&lease, text_record("one")));
     test.arrivals.recv().unwrap();
     assert!(poll!(&mut write).is_pending());
     test.permit(1);
@@ -148,11 +148,11 @@ async fn write_is_acknowledged_only_after_its_group_is_stored() {
 async fn failing_append_in_a_group_fails_alone_and_leaves_its_session_usable() {
     let test = Test::new();
     let leases = test.leases::<4>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
-    let before = begin!(test.store.append(&leases[1], said("before")));
-    let failing = begin!(test.store.append(&leases[2], said("refused text")));
-    let after = begin!(test.store.append(&leases[3], said("after")));
+    let before = begin!(test.store.append(&leases[1], text_record("before")));
+    let failing = begin!(test.store.append(&leases[2], text_record("refused text")));
+    let after = begin!(test.store.append(&leases[3], text_record("after")));
     test.permit(10);
     first.await.unwrap();
     before.await.unwrap();
@@ -160,7 +160,10 @@ async fn failing_append_in_a_group_fails_alone_and_leaves_its_session_usable() {
     let error = failing.await.unwrap_err();
     assert!(error.text().contains("the disk refused it"), "{error}");
     assert_eq!(test.groups(), [1, 3]);
-    test.store.append(&leases[2], said("later")).await.unwrap();
+    test.store
+        .append(&leases[2], text_record("later"))
+        .await
+        .unwrap();
     assert_eq!(test.texts("1").await, ["before"]);
     assert_eq!(test.texts("2").await, ["later"]);
     assert_eq!(test.texts("3").await, ["after"]);
@@ -171,11 +174,11 @@ async fn write_over_a_limit_fails_before_its_group_is_appended() {
     let test = Test::new();
     test.store.set_max_session_bytes(2_000);
     let leases = test.leases::<3>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     let long_text = "x".repeat(3_000);
-    let long = begin!(test.store.append(&leases[1], said(&long_text)));
-    let short = begin!(test.store.append(&leases[2], said("short")));
+    let long = begin!(test.store.append(&leases[1], text_record(&long_text)));
+    let short = begin!(test.store.append(&leases[2], text_record("short")));
     test.permit(10);
     first.await.unwrap();
     short.await.unwrap();
@@ -188,12 +191,12 @@ async fn write_over_a_limit_fails_before_its_group_is_appended() {
 async fn writes_of_one_session_keep_their_order() {
     let test = Test::new();
     let leases = test.leases::<3>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     let mut writes = Vec::new();
     for text in ["one", "two", "three"] {
-        writes.push(begin!(test.store.append(&leases[1], said(text))));
-        writes.push(begin!(test.store.append(&leases[2], said(text))));
+        writes.push(begin!(test.store.append(&leases[1], text_record(text))));
+        writes.push(begin!(test.store.append(&leases[2], text_record(text))));
     }
     test.permit(10);
     first.await.unwrap();
@@ -210,16 +213,19 @@ async fn writes_of_one_session_keep_their_order() {
 async fn write_dropped_before_its_turn_is_not_done_and_fails_no_other() {
     let test = Test::new();
     let leases = test.leases::<3>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     // The first of the group, which all others of it rely on.
-    let dropped = begin!(test.store.append(&leases[1], said("dropped")));
-    let third = begin!(test.store.append(&leases[2], said("kept")));
+    let dropped = begin!(test.store.append(&leases[1], text_record("dropped")));
+    let third = begin!(test.store.append(&leases[2], text_record("kept")));
     drop(dropped);
     test.permit(10);
     first.await.unwrap();
     third.await.unwrap();
-    test.store.append(&leases[1], said("next")).await.unwrap();
+    test.store
+        .append(&leases[1], text_record("next"))
+        .await
+        .unwrap();
     assert_eq!(test.texts("1").await, ["next"]);
     assert_eq!(test.texts("2").await, ["kept"]);
 }
@@ -228,11 +234,14 @@ async fn write_dropped_before_its_turn_is_not_done_and_fails_no_other() {
 async fn write_dropped_during_its_group_is_finished() {
     let test = Test::new();
     let [lease] = test.leases().await;
-    let write = begin!(test.store.append(&lease, said("finished")));
+    let write = begin!(test.store.append(&lease, text_record("finished")));
     test.arrivals.recv().unwrap();
     drop(write);
     test.permit(10);
-    test.store.append(&lease, said("next")).await.unwrap();
+    test.store
+        .append(&lease, text_record("next"))
+        .await
+        .unwrap();
     assert_eq!(test.texts("0").await, ["finished", "next"]);
 }
 
@@ -243,10 +252,10 @@ async fn write_under_a_lease_that_was_given_back_is_refused_alone() {
     let stale_lease = Lease::new("1", old_lease.token(), || {});
     drop(old_lease);
     let _new_lease = test.store.lease("1").await.unwrap();
-    let first = begin!(test.store.append(&first_lease, said("first")));
+    let first = begin!(test.store.append(&first_lease, text_record("first")));
     test.arrivals.recv().unwrap();
-    let stale = begin!(test.store.append(&stale_lease, said("stale")));
-    let other = begin!(test.store.append(&other_lease, said("other")));
+    let stale = begin!(test.store.append(&stale_lease, text_record("stale")));
+    let other = begin!(test.store.append(&other_lease, text_record("other")));
     test.permit(10);
     first.await.unwrap();
     other.await.unwrap();
@@ -267,7 +276,7 @@ async fn panic_of_the_log_is_an_error_for_all_of_its_group() {
     let store = LogStore::new(log);
     for id in ["a", "b"] {
         let lease = store.lease(id).await.unwrap();
-        let error = store.append(&lease, said("one")).await.unwrap_err();
+        let error = store.append(&lease, text_record("one")).await.unwrap_err();
         assert!(error.text().contains("panicked: no such luck"), "{error}");
     }
 }
@@ -288,20 +297,23 @@ async fn nothing_is_appended_after_an_append_that_panicked_until_the_log_is_read
         });
         let store = LogStore::new(log);
         let lease = store.lease("a").await.unwrap();
-        store.append(&lease, said("one")).await.unwrap();
+        store.append(&lease, text_record("one")).await.unwrap();
         is_armed.store(true, Ordering::Relaxed);
-        let append = AssertUnwindSafe(store.append(&lease, said("two")));
+        let append = AssertUnwindSafe(store.append(&lease, text_record("two")));
         let is_stored = append
             .catch_unwind()
             .await
             .is_ok_and(|outcome| outcome.is_ok());
         assert!(!is_stored);
 
-        let error = store.append(&lease, said("three")).await.unwrap_err();
+        let error = store
+            .append(&lease, text_record("three"))
+            .await
+            .unwrap_err();
         assert!(error.text().contains("is not known"), "{error}");
         drop(lease);
         let lease = store.lease("a").await.unwrap();
-        store.append(&lease, said("four")).await.unwrap();
+        store.append(&lease, text_record("four")).await.unwrap();
         let session = store.load("a").await.unwrap().unwrap();
         assert!(session.damage.is_empty(), "{:?}", session.damage);
         let texts: Vec<_> = session.state.messages.iter().map(Message::text).collect();
@@ -330,10 +342,10 @@ async fn panic_of_a_log_that_is_closed_fails_no_write_of_its_group() {
     let first_lease = store.lease("first").await.unwrap();
     let dropped_lease = store.lease("dropped").await.unwrap();
     let kept_lease = store.lease("kept").await.unwrap();
-    let first = begin!(store.append(&first_lease, said("first")));
+    let first = begin!(store.append(&first_lease, text_record("first")));
     arrivals.recv().unwrap();
-    let dropped = begin!(store.append(&dropped_lease, said("dropped")));
-    let third = begin!(store.append(&kept_lease, said("kept")));
+    let dropped = begin!(store.append(&dropped_lease, text_record("dropped")));
+    let third = begin!(store.append(&kept_lease, text_record("kept")));
     drop(dropped);
     // Its log is closed by the thread that appends the group.
     drop(dropped_lease);
@@ -348,11 +360,11 @@ async fn panic_of_a_log_that_is_closed_fails_no_write_of_its_group() {
 async fn group_has_a_limited_number_of_sessions_and_bytes() {
     let test = Test::new();
     let leases = test.leases::<301>().await;
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     let mut writes = Vec::new();
     for lease in &leases[1..] {
-        writes.push(begin!(test.store.append(lease, said("one"))));
+        writes.push(begin!(test.store.append(lease, text_record("one"))));
     }
     test.permit(3);
     first.await.unwrap();
@@ -361,14 +373,14 @@ async fn group_has_a_limited_number_of_sessions_and_bytes() {
     }
     assert_eq!(test.groups(), [1, 256, 44]);
 
-    let first = begin!(test.store.append(&leases[0], said("first")));
+    let first = begin!(test.store.append(&leases[0], text_record("first")));
     test.arrivals.recv().unwrap();
     test.arrivals.recv().unwrap();
     test.arrivals.recv().unwrap();
     let mut writes = Vec::new();
     let long_text = "x".repeat(3 * 1024 * 1024);
     for lease in &leases[1..4] {
-        writes.push(begin!(test.store.append(lease, said(&long_text))));
+        writes.push(begin!(test.store.append(lease, text_record(&long_text))));
     }
     test.permit(3);
     first.await.unwrap();
@@ -410,12 +422,12 @@ async fn waiting_time_of_a_group_is_that_of_its_last_write() {
     for id in ["first", "early", "late"] {
         leases.push(store.lease(id).await.unwrap());
     }
-    let first = begin!(store.append(&leases[0], said("first")));
+    let first = begin!(store.append(&leases[0], text_record("first")));
     arrivals.recv().unwrap();
-    let early = begin!(store.append(&leases[1], said("early")));
+    let early = begin!(store.append(&leases[1], text_record("early")));
     sleep(Duration::from_millis(50));
     let start = Instant::now();
-    let late = begin!(store.append(&leases[2], said("late")));
+    let late = begin!(store.append(&leases[2], text_record("late")));
     permits.send(()).unwrap();
     arrivals.recv().unwrap();
     let max_waiting_time = start.elapsed();
@@ -427,7 +439,7 @@ async fn waiting_time_of_a_group_is_that_of_its_last_write() {
     assert!(waiting_time <= max_waiting_time, "{waiting_time:?}");
 }
 
-/// A runtime with one thread for blocking work.
+/// Creates a runtime with one thread for blocking work.
 fn runtime() -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.max_blocking_threads(1).build().unwrap()
@@ -441,13 +453,13 @@ fn group_is_stored_after_the_runtime_of_its_first_write_was_shut_down() {
     let (ended_runtime, other_runtime) = (runtime(), runtime());
     let (sender, wait) = channel::<()>();
     ended_runtime.spawn_blocking(move || wait.recv());
-    let mut first = Box::pin(test.store.append(&first_lease, said("one")));
+    let mut first = Box::pin(test.store.append(&first_lease, text_record("one")));
     assert!(
         ended_runtime
             .block_on(async { poll!(&mut first) })
             .is_pending()
     );
-    let mut other = Box::pin(test.store.append(&other_lease, said("one")));
+    let mut other = Box::pin(test.store.append(&other_lease, text_record("one")));
     assert!(
         other_runtime
             .block_on(async { poll!(&mut other) })
@@ -470,7 +482,7 @@ fn writes_outside_a_runtime_are_done_in_place() {
         let leases = test.leases::<2>().await;
         let writes = leases
             .iter()
-            .map(|lease| test.store.append(lease, said("one")));
+            .map(|lease| test.store.append(lease, text_record("one")));
         for outcome in join_all(writes).await {
             outcome.unwrap();
         }

@@ -23,11 +23,11 @@ pub(super) const VERSION: u64 = 1;
 /// The maximum length of a line, in bytes, both written and read.
 pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// Every record begins with this, in every version.
+/// The beginning of every line, in every version.
 pub(super) const LINE_PREFIX: &[u8] = b"{\"crc\":\"";
 pub(super) const DIGITS: usize = 8;
 const SNAPSHOT: &str = "snapshot";
-/// The number of bytes in which a line's kind is.
+/// The number of bytes at the beginning of a line that are searched for the kind of a snapshot.
 pub(super) const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes after it.
 pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
@@ -39,7 +39,7 @@ pub(super) enum LogEntry {
     Record(Record),
     /// All damage before this line has been reported and put aside.
     Checked,
-    /// The session that the lines before make. Read only where a log is opened at it.
+    /// The session that results from the lines before. Read only if the log is opened at it.
     Snapshot(Box<StoredSession>),
     /// Ends the write of a snapshot, so that the end of the log is short.
     SnapshotEnd,
@@ -80,7 +80,7 @@ pub(super) struct Line<'a> {
 
 #[derive(Debug)]
 enum LineData<'a> {
-    /// Read in one pass with the line; `None` of an unknown kind.
+    /// The entry, which was read in one pass with the line; `None` if its kind is unknown.
     Read(Option<LogEntry>),
     /// The kind and the data, which could not be read with the line.
     Unread(Cow<'a, str>, &'a RawValue),
@@ -147,7 +147,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Reads the line of a snapshot, whose data is passed over; `None` if it is anything else.
+    /// Reads the line of a snapshot without its data; `None` for any other line.
     fn of_snapshot(line: &'a [u8]) -> Option<Self> {
         let outer = snapshot_fields(line)?;
         Some(Self {
@@ -165,7 +165,7 @@ impl<'a> Line<'a> {
         outer.info.map(|info| (info, outer.at))
     }
 
-    /// The entry; `Ok(None)` when its kind is unknown.
+    /// Returns the entry; `Ok(None)` if its kind is unknown.
     pub(super) fn into_entry(self) -> serde_json::Result<Option<LogEntry>> {
         match self.data {
             LineData::Read(entry) => Ok(entry),
@@ -177,7 +177,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Reads a line and its data at once. Lines that are not written as this version does fail.
+/// Reads a line and its data in one pass. Returns `None` if the line is not written as this version
+/// writes lines.
 fn one_pass(line: &[u8]) -> Option<Line<'_>> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let parsed_line = OnePass.deserialize(&mut json).ok()?;
@@ -185,8 +186,8 @@ fn one_pass(line: &[u8]) -> Option<Line<'_>> {
     Some(parsed_line)
 }
 
-/// Reads the line of a snapshot with its end, whose session may take `max_bytes` of memory; `None`
-/// if it is anything else, or takes more.
+/// Reads the line of a snapshot, including its line feed. Returns `None` for any other line, and if
+/// the session would take more than `max_bytes` of memory.
 pub(super) fn read_snapshot(id: &str, line: &[u8], max_bytes: usize) -> Option<LogFold> {
     let outer = snapshot_fields(checked(line.strip_suffix(b"\n")?)?)?;
     let (session, size) = snapshot_reader::read(outer.data, max_bytes).ok()?;
@@ -197,7 +198,7 @@ pub(super) fn read_snapshot(id: &str, line: &[u8], max_bytes: usize) -> Option<L
     Some(fold)
 }
 
-/// The fields of the line of a snapshot; `None` if it is anything else.
+/// Returns the fields of the line of a snapshot; `None` for any other line.
 fn snapshot_fields(line: &[u8]) -> Option<Outer<'_>> {
     if !begins_snapshot(line) {
         return None;
@@ -317,7 +318,7 @@ impl<'de> Visitor<'de> for OnePass {
     }
 }
 
-/// The line, if its checksum is right.
+/// Returns the line, if its checksum is right.
 fn checked(line: &[u8]) -> Option<&[u8]> {
     let digits = line.strip_prefix(LINE_PREFIX)?.get(..DIGITS)?;
     if line.get(COMMA - 1..=COMMA)? != b"\"," {
@@ -328,7 +329,7 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     (hex(crc) == digits).then_some(line)
 }
 
-/// The checksum as it is written: lower-case hexadecimal digits.
+/// Returns a checksum as it is written: lower-case hexadecimal digits.
 pub(super) fn hex(crc: u32) -> [u8; DIGITS] {
     let mut digits = [0; DIGITS];
     for (place, digit) in digits.iter_mut().rev().enumerate() {

@@ -93,8 +93,8 @@ fn too_long(entry: &LogEntry, max_len: usize) -> Error {
     Error::new(ErrorKind::InvalidMessages, text)
 }
 
-/// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
-/// has ends of lines that are not escaped, so between its tokens a space does as well.
+/// Replaces line breaks by spaces. JSON of a provider is stored as it was received, and may have
+/// several lines. Line breaks inside its texts are escaped, so all others are between tokens.
 fn put_on_one_line(record: &mut [u8]) {
     let mut remaining = record;
     while let Some(index) = memchr::memchr2(b'\n', b'\r', remaining) {

@@ -16,7 +16,7 @@ use super::scan::{Scan, last_info};
 use super::shared::LogShared;
 use super::summary::LogSummary;
 
-/// The maximum size of the ids that one call of `prune` looks at, in bytes.
+/// The maximum size of the ids that one call of `prune` examines, in bytes.
 const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
 /// The bytes that the allocation of an id takes in addition.
 const ID_OVERHEAD: usize = 32;
@@ -27,7 +27,7 @@ const TAIL: u64 = 16 * 1024;
 const AT_ONCE: usize = 100;
 
 impl<L: Log> LogShared<L> {
-    /// The infos of all sessions, the newest first.
+    /// Returns the infos of the newest sessions within the limits of a list, newest first.
     pub(super) fn list(&self, cancellation: &Cancellation) -> Result<Vec<SessionInfo>> {
         let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);
         let mut ids = Vec::new();
@@ -46,8 +46,8 @@ impl<L: Log> LogShared<L> {
         Ok(newest.into_list())
     }
 
-    /// The ids of the sessions that one call of `prune` looks at. The others remain for the next
-    /// call.
+    /// Returns the ids of the sessions that one call of `prune` examines. The others remain for the
+    /// next call.
     pub(super) fn first_ids(&self, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
         let mut ids = Vec::new();
         let mut bytes = 0_usize;
@@ -95,7 +95,7 @@ impl<L: Log> LogShared<L> {
         Ok(())
     }
 
-    /// The info for lists of a log with this `end`; `None` for a session without content.
+    /// Returns the info for lists of a log with this `end`; `None` for a session without content.
     fn info(
         &self,
         id: &str,
@@ -126,7 +126,6 @@ impl<L: Log> LogShared<L> {
                 None => {
                     drop(tail);
                     let scan = self.read_whole(id, cancellation, LogFold::new(id));
-
                     break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
                 }
             }
@@ -151,7 +150,7 @@ impl<L: Log> LogShared<L> {
     }
 }
 
-/// The info for lists of a log whose last line cannot be read.
+/// Returns the info for lists of a log whose last line cannot be read.
 fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let fold = &scan.fold;
     let time = scan.fold.at;

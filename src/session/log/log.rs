@@ -12,7 +12,7 @@ pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 /// Receives pages of ids.
 pub(in crate::session) type EachPage<'a> = &'a mut dyn FnMut(Vec<Arc<str>>) -> Result<()>;
 
-/// The ids that [`Log::for_each_page`] passes on, for a log that reads them in pages.
+/// Returns the ids that [`Log::for_each_page`] passes on, for a log that reads them in pages.
 #[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
 pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> {
     let mut ids = Vec::new();
@@ -26,12 +26,12 @@ pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> 
 /// A storage of logs: one sequence of bytes for each session, which is only appended to.
 ///
 /// [`LogStore`](crate::session::LogStore) makes a [`SessionStore`](crate::SessionStore) of it.
-/// Checksums, damage, snapshots, leases within the process, lists and forks are done there; a `Log`
-/// stores bytes and grants one writer at a time.
+/// `LogStore` has the checksums, the snapshots, the leases within the process, the lists and forks,
+/// and reads damaged logs; a `Log` stores bytes and grants one writer at a time.
 ///
 /// * Bytes are appended in whole lines. A log neither reads nor changes them.
-/// * An id is any text that is not empty. A log may refuse an id that it cannot store, with
-///   [`ErrorKind::InvalidRequest`], and never takes one for another.
+/// * An id is any text that is not empty. Different ids have different logs. A log may refuse an id
+///   that it cannot store, with [`ErrorKind::InvalidRequest`].
 /// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work,
 ///   where `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a
 ///   runtime it calls them in place.
@@ -193,8 +193,7 @@ pub trait Log: Send + Sync + 'static {
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
-    /// their order. Each writer is there once. An append that fails must not fail the other
-    /// appends.
+    /// the same order. No writer occurs twice. An append that fails must not fail the other appends.
     ///
     /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
     /// with one flush returns `true` from [`appends_together`](Self::appends_together).
@@ -206,9 +205,9 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Returns `true` if [`append_all`](Self::append_all) costs little more than one
-    /// [`append`](Self::append). The store then calls it with what several sessions write while the
-    /// appends before it are stored, and uses one thread for all writes. The provided method
-    /// returns `false`.
+    /// [`append`](Self::append). The store then uses one thread for all writes, and appends together
+    /// what several sessions have written while the previous appends were stored. The provided
+    /// method returns `false`.
     fn appends_together(&self) -> bool {
         false
     }
@@ -217,7 +216,7 @@ pub trait Log: Send + Sync + 'static {
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
     /// stored.
     ///
-    /// It is repeated when a later step failed, and must then not set a part aside twice.
+    /// It is called again if a later step fails, and must not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside from it. Returns `false` if there is no log.
@@ -229,21 +228,29 @@ pub trait Log: Send + Sync + 'static {
     /// Returns [`ErrorKind::SessionBusy`] while a writer has the session.
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
 
-    /// Passes the ids of all logs to `each`, in pages of any size and in any order. The first error
-    /// of `each` ends it and is returned; an id may be passed twice. `each` may use the log.
+    /// Passes the ids of all logs to `each`, in pages of any size and in any order. An id may be
+    /// passed twice, and `each` may use the log.
     ///
-    /// The provided method passes on what [`ids`](Self::ids) returns, as one page. A log that reads
-    /// ids page by page bounds the memory of a list, and lets a dropped list end early: it passes
-    /// on each page that it has read, even an empty page.
+    /// The provided method passes all [`ids`](Self::ids) as one page. A log that reads ids page by
+    /// page bounds the memory of a list, and lets a dropped list end early: it passes each page as
+    /// soon as it is read, even an empty page.
+    ///
+    /// # Errors
+    ///
+    /// Stops at the first error of `each` and returns it.
     fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         each(self.ids()?)
     }
 
-    /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without
-    /// bytes. The first error of `each` ends it and is returned.
+    /// Passes a whole log to `each`, piece by piece and in order. Returns `false` for a log without
+    /// bytes.
     ///
-    /// The provided method passes on at once what [`tail`](Self::tail) reads. A log that reads
-    /// piece by piece bounds the memory that opening a long session takes.
+    /// The provided method reads the log with [`tail`](Self::tail) and passes it as one piece. A log
+    /// that is read piece by piece bounds the memory that opening a long session takes.
+    ///
+    /// # Errors
+    ///
+    /// Stops at the first error of `each` and returns it.
     fn read(&self, id: &str, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         match self.tail(id, u64::MAX)? {
             Some(tail) => each(&tail.bytes).map(|()| true),
@@ -257,22 +264,22 @@ pub trait Log: Send + Sync + 'static {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// The location of a log, for errors: a path, or the name of a server. The provided method
-    /// returns `None`.
+    /// Returns the location of a log, for errors: a path, or the name of a server. The provided
+    /// method returns `None`.
     fn place(&self, id: &str) -> Option<String> {
         let _ = id;
         None
     }
 
     /// Returns `true` if `error` concerns one log, so that lists and
-    /// [`prune`](crate::SessionStore::prune) continue with the other logs. The provided method is
-    /// true for [`ErrorKind::Corrupt`].
+    /// [`prune`](crate::SessionStore::prune) continue with the other logs. The provided method
+    /// returns `true` for [`ErrorKind::Corrupt`].
     fn concerns_one_log(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }
 
-    /// The time at which snapshots are written. The provided method returns
-    /// [`Snapshots::OnAppend`] after 1 MiB.
+    /// Returns the time at which snapshots are written. The provided method returns
+    /// [`Snapshots::OnAppend`] with 1 MiB.
     fn snapshots(&self) -> Snapshots {
         Snapshots::OnAppend { after: 1024 * 1024 }
     }
@@ -295,7 +302,7 @@ impl LogTail {
         Self { bytes, size }
     }
 
-    /// The last `len` bytes of a log that is in memory.
+    /// Creates the end of a log that is in memory: its last `len` bytes.
     pub fn of(log: &[u8], len: u64) -> Self {
         let len = usize::try_from(len).map_or(log.len(), |len| len.min(log.len()));
         Self::new(&log[log.len() - len..], log.len() as u64)
@@ -318,13 +325,13 @@ pub enum Snapshots {
     Never,
     /// With the append by which it becomes due: for local storage.
     OnAppend {
-        /// The bytes since the last snapshot, below which none is written.
+        /// The minimum growth since the last snapshot, in bytes.
         after: u64,
     },
-    /// With the opening that finds it due: for storage over a network, where no step of a run waits
-    /// for the transfer. If it fails, the log is opened again without it.
+    /// With the opening of a log whose snapshot is due: for storage over a network, so that no step
+    /// of a run waits for the transfer. If writing it fails, the log is opened again without it.
     OnOpen {
-        /// The bytes since the last snapshot, below which none is written.
+        /// The minimum growth since the last snapshot, in bytes.
         after: u64,
     },
 }

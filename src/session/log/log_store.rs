@@ -58,9 +58,9 @@ impl<L: Log> LogStore<L> {
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable: [`fork`](SessionStore::fork) copies it to a new id, whose log
-    /// has only the present state and takes more writes. So do
-    /// [`export`](SessionStore::export) and [`import`](SessionStore::import).
+    /// stays readable. To continue it, copy it to a new id with [`fork`](SessionStore::fork), or with
+    /// [`export`](SessionStore::export) and [`import`](SessionStore::import): the new log has only
+    /// the present state.
     ///
     /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
     /// is estimated from the text of each record before it is parsed: a text takes up to four times
@@ -261,7 +261,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         if id.is_empty() {
             return Ok(false);
         }
-        // A writer that this process is closing is none of a run.
+        // A writer that this process is closing belongs to no run.
         if let Some(is_leased) = self.0.is_leased(id) {
             return Ok(is_leased);
         }

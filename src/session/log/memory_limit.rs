@@ -6,14 +6,14 @@ use crate::error::{Error, ErrorKind};
 
 use super::shared::place_phrase;
 
-/// The least limit: short logs take more memory than their bytes.
-const LEAST: u64 = 16 * 1024 * 1024;
+/// The minimum limit, in bytes: short logs take more memory than their bytes.
+const MIN_MEMORY: u64 = 16 * 1024 * 1024;
 
 /// Returns the maximum memory of a session whose log may have `max_log_bytes`: a third of that, so
 /// that a process stays below 200 MB by default, even while its allocator retains what an earlier
 /// load freed.
 pub(super) fn max_memory(max_log_bytes: u64) -> usize {
-    usize::try_from((max_log_bytes / 3).max(LEAST)).unwrap_or(usize::MAX)
+    usize::try_from((max_log_bytes / 3).max(MIN_MEMORY)).unwrap_or(usize::MAX)
 }
 
 /// Returns the maximum memory of a session that is written: its estimate may be a little higher
@@ -43,7 +43,7 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// No limit.
+    /// Creates a limit that nothing exceeds.
     pub(super) fn none() -> Self {
         Self {
             bytes: usize::MAX,
@@ -52,7 +52,8 @@ impl MemoryLimit {
         }
     }
 
-    /// The limit of a session whose log may have `max_log_bytes`.
+    /// Creates the limit of a session whose log may have `max_log_bytes`. `option` is the name of
+    /// the setting, for the error.
     pub(super) fn new(id: &str, place: Option<&str>, max_log_bytes: u64, option: &str) -> Self {
         let place = place_phrase(place);
         Self {
@@ -67,7 +68,7 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// The limit of what is written.
+    /// Returns the limit of a session that is written.
     pub(super) fn for_writes(&self) -> Self {
         Self {
             bytes: max_written(self.bytes),
@@ -75,7 +76,7 @@ impl MemoryLimit {
         }
     }
 
-    /// The error of a session that takes more.
+    /// Returns the error of a session that exceeds the limit.
     pub(super) fn error(&self) -> Error {
         let Self { bytes, log, advice } = self;
         let text = format!(

@@ -62,7 +62,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// A gate, its permits, and the threads that arrived at it.
+    /// Creates a gate. Returns it, the sender of its permits, and the receiver of the threads that
+    /// arrive at it.
     pub(super) fn new() -> (Self, Sender<()>, Receiver<ThreadId>) {
         let (arrivals, arrived) = channel();
         let (sender, permits) = channel();
@@ -93,7 +94,7 @@ impl Default for MemoryLog {
 }
 
 impl MemoryLog {
-    /// One log, of the session `a`.
+    /// Creates one log, of the session `a`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let log = Self::default();
         lock(&log.logs).insert("a".into(), bytes.to_vec());
@@ -111,7 +112,7 @@ impl MemoryLog {
         }
     }
 
-    /// The log of the session `a`.
+    /// Returns the log of the session `a`.
     pub(super) fn bytes(&self) -> Vec<u8> {
         lock(&self.logs)["a"].clone()
     }

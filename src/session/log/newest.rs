@@ -7,7 +7,7 @@ use crate::session::SessionInfo;
 
 /// The maximum number of sessions in a list.
 pub(super) const MAX_COUNT: usize = 100_000;
-/// The maximum size of their texts together, in bytes.
+/// The maximum size of the texts of a list, in bytes.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The sessions that were written last, of all that are added.
@@ -31,19 +31,19 @@ impl Newest {
     pub(super) fn add(&mut self, info: SessionInfo) {
         self.bytes += text_bytes(&info);
         self.infos.push(info);
-        // Only at twice the limits, so that few additions sort.
+        // Only at twice the limits, so that few additions cause a sort.
         if self.infos.len() > 2 * self.max_count || self.bytes > 2 * self.max_bytes {
             self.cut();
         }
     }
 
-    /// The sessions, the newest first.
+    /// Returns the sessions, newest first.
     pub(super) fn into_list(mut self) -> Vec<SessionInfo> {
         self.cut();
         self.infos
     }
 
-    /// Leaves the newest, each once.
+    /// Removes duplicates, and the oldest sessions over the limits.
     fn cut(&mut self) {
         self.infos.sort_by_key(|info| Reverse(info.updated_at));
         let mut ids = HashSet::new();

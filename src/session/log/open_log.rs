@@ -50,8 +50,8 @@ pub(super) struct EncodedAppend {
 }
 
 impl<L: Log> OpenLog<L> {
-    /// Opens the log of a session for writing. Damage is saved in another place and recorded, so
-    /// that it is reported under this lease only.
+    /// Opens the log of a session for writing. Damaged parts are set aside, and that is recorded in
+    /// the log, so that they are reported under this lease only.
     ///
     /// The session is locked while its log is read. After `cancellation`, reading ends soon and
     /// nothing is written.
@@ -129,7 +129,7 @@ impl<L: Log> OpenLog<L> {
         Ok(open_log)
     }
 
-    /// The stored session; `None` when there is none and nothing was lost.
+    /// Returns the stored session; `None` if there is none and nothing was lost.
     pub(super) fn session(&self) -> Option<StoredSession> {
         stored_session(&self.fold, self.damage.clone())
     }
@@ -154,7 +154,7 @@ impl<L: Log> OpenLog<L> {
         Ok(())
     }
 
-    /// Encodes the append of records; `None` if there are none.
+    /// Encodes the append of records; returns `None` if there are none.
     pub(super) fn encode_records(
         &self,
         shared: &LogShared<L>,
@@ -182,7 +182,7 @@ impl<L: Log> OpenLog<L> {
     }
 
     /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable
-    /// already: a failure only makes it longer to open.
+    /// already: after a failure, only the next opening takes longer.
     fn write_snapshot(&mut self, shared: &LogShared<L>, after: u64) -> bool {
         if !self.is_snapshot_due(after) {
             return true;
@@ -236,8 +236,8 @@ impl<L: Log> OpenLog<L> {
                 LogEntry::Record(record) => {
                     added_size(record) > 0 && costs_more(line, RECORD, room)
                 }
-                // The session is in memory already; what cannot be read of a snapshot is read as
-                // records.
+                // The session is in memory already, and a snapshot that cannot be read is replaced
+                // by the records before it.
                 LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => false,
             };
 
@@ -390,7 +390,7 @@ fn read_opened<L: Log>(
     })
 }
 
-/// The session of a fold; `None` when there is none and nothing was lost.
+/// Returns the session of a fold; `None` if there is none and nothing was lost.
 pub(super) fn stored_session(fold: &LogFold, damage: Vec<Damage>) -> Option<StoredSession> {
     if !fold.exists() && damage.is_empty() {
         return None;

@@ -17,7 +17,7 @@ use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored};
 use super::summary::LogSummary;
 
-/// A log that is read in pieces of this length.
+/// Creates a log that is read in pieces of this length.
 fn in_pieces(bytes: &[u8], piece_len: usize) -> MemoryLog {
     MemoryLog {
         piece_len,
@@ -25,7 +25,7 @@ fn in_pieces(bytes: &[u8], piece_len: usize) -> MemoryLog {
     }
 }
 
-/// All that is known after a scan.
+/// Returns the text of everything that a scan returns.
 fn outcome(scan: &Scan) -> String {
     let session = scan.fold.session();
     let state = serde_json::to_string(&session.state).unwrap();
@@ -37,7 +37,7 @@ fn outcome(scan: &Scan) -> String {
     )
 }
 
-/// The parts that a repair sets aside.
+/// Returns the parts that a repair sets aside.
 fn parts(scan: &Scan, content: Content<'_>) -> Vec<(u64, Vec<u8>)> {
     let mut parts = Vec::new();
     let repair = scan.repair(content);
@@ -50,7 +50,7 @@ fn parts(scan: &Scan, content: Content<'_>) -> Vec<(u64, Vec<u8>)> {
     parts
 }
 
-/// A log of some writes, the last of them a snapshot.
+/// Returns a log of some writes, the last of them a snapshot.
 fn log() -> Vec<u8> {
     let mut bytes = Vec::new();
     let info = |messages| LogSummary {
@@ -132,7 +132,7 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
 }
 
 #[tokio::test]
-async fn reading_ends_when_nobody_waits_for_it() {
+async fn dropped_load_or_fork_ends_its_reading() {
     let (sender, ended) = channel();
     let log = MemoryLog {
         is_endless: true,

@@ -30,7 +30,7 @@ pub(in crate::session) struct Queues {
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,
-    /// The time from which on the current write waits; `None` if it has been read.
+    /// The time from which on the current write waits; `None` if it was taken.
     queued_at: Mutex<Option<Instant>>,
 }
 
@@ -103,14 +103,14 @@ impl Queue {
         }
     }
 
-    /// The waiting time of the current write; can be read once.
+    /// Takes the waiting time of the current write. Returns zero the second time.
     #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
     pub(in crate::session) fn take_waiting_time(&self) -> Duration {
         let queued_at = self.take_queued_at();
         queued_at.map_or(Duration::ZERO, |queued_at| queued_at.elapsed())
     }
 
-    /// The time from which on the current write waits; can be read once.
+    /// Takes the time from which on the current write waits.
     pub(in crate::session) fn take_queued_at(&self) -> Option<Instant> {
         lock(&self.0.queued_at).take()
     }
@@ -134,7 +134,7 @@ impl Inner {
             // Work that is skipped may close a log as it is dropped, which is code of its storage.
             drop(catch_unwind(AssertUnwindSafe(job.work)));
 
-            // A write that is none of a job must not count the time of this one.
+            // A write outside a job must not count the waiting time of this job.
             *lock(&self.queued_at) = None;
         }
     }

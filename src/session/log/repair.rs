@@ -10,7 +10,7 @@ use super::log::Each;
 /// Reads a log piece by piece.
 type Read<'a> = &'a dyn Fn(Each<'_>) -> Result<bool>;
 
-/// A repair of a damaged log, which [`Log::repair`](crate::session::Log::repair) makes.
+/// The repair of a damaged log, for [`Log::repair`](crate::session::Log::repair).
 pub struct Repair<'a> {
     content: Content<'a>,
     parts: Vec<&'a Damage>,
@@ -39,7 +39,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// The repair of a log that is in memory.
+    /// Creates the repair of a log that is in memory.
     #[cfg(feature = "testing")]
     pub(crate) fn of(log: &'a [u8], parts: Vec<&'a Damage>, truncate_to: Option<u64>) -> Self {
         Self::new(Content::Whole(log), parts, truncate_to)
@@ -112,7 +112,7 @@ fn end_of(damage: &Damage) -> u64 {
     damage.offset.saturating_add(damage.len)
 }
 
-/// The damaged bytes of a piece of a log that begins at this offset.
+/// Returns the damaged bytes of a piece of a log that begins at this offset.
 fn part_of<'a>(piece: &'a [u8], offset: u64, damage: &Damage) -> &'a [u8] {
     let index = |place: u64| {
         let index = usize::try_from(place.saturating_sub(offset));

@@ -29,12 +29,12 @@ pub(super) struct Scan {
     pub(super) is_snapshot: bool,
     /// The number of bytes that were read.
     pub(super) len: u64,
-    /// True if no end of a line stands before `end`.
+    /// True if the bytes before `end` do not end with a line feed.
     pub(super) has_open_line: bool,
 }
 
 impl Scan {
-    /// The damage that is reported.
+    /// Returns the damage that is reported.
     pub(super) fn reported(&self) -> impl Iterator<Item = &Damage> {
         let tail = self.tail.iter().filter(|_| !self.is_snapshot);
         self.damage.iter().chain(tail)
@@ -57,7 +57,7 @@ impl Scan {
         Repair::new(content, parts, self.tail.as_ref().map(|_| self.end))
     }
 
-    /// The damage that is reported, once the log has been repaired and its parts are kept in this
+    /// Returns the damage that is reported once the log is repaired and its damaged parts are at
     /// `place`.
     pub(super) fn repaired(&self, place: Option<&str>) -> Vec<Damage> {
         let reported = self.reported().map(|damage| {
@@ -80,8 +80,8 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_until(&Cancellation::default(), LogFold::new(id), id, bytes)
 }
 
-/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin,
-/// until it is cancelled.
+/// Reads a log like [`scan`] until it is cancelled. `fold` is empty, or has the session of a
+/// snapshot that ends where `bytes` begin.
 ///
 /// # Errors
 ///
@@ -98,8 +98,8 @@ pub(super) fn scan_until(
     scanner.finish()
 }
 
-/// Like [`scan_until`], for a log that is read piece by piece. Returns `None` if there is no log.
-/// Needs the memory of the longest line, [`MAX_LINE`] at most, and of the session.
+/// Reads a stored log like [`scan_until`], piece by piece. Returns `None` if there is no log. Needs
+/// the memory of the session and of the longest line, which has at most [`MAX_LINE`] bytes.
 pub(super) fn scan_stored<L: Log>(
     log: &L,
     cancellation: &Cancellation,
@@ -114,8 +114,8 @@ pub(super) fn scan_stored<L: Log>(
     }
 }
 
-/// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
-/// is no whole record, or begins before these bytes.
+/// Returns the info for lists and its time, from the last record in the end of a log. Returns
+/// `None` if the last line is not a whole record, or begins before these bytes.
 pub(super) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);

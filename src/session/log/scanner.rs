@@ -21,7 +21,7 @@ const MAX_PIECES: usize = 1_000;
 /// The maximum number of bytes of one damaged line that are read again in search of records.
 const MAX_WORK: usize = 4 * MAX_LINE;
 
-/// The memory that the report of a damaged part takes, with the path where it is kept.
+/// The memory of the report of a damaged part, with the path of the part, in bytes.
 const DAMAGE_REPORT: usize = 256;
 
 /// The maximum number of bytes of an incomplete tail that are set aside at once.
@@ -43,12 +43,12 @@ pub(super) struct Scanner<'a> {
     at: u64,
     /// True if unreadable bytes follow the last record, so that missing records are not reported.
     is_gap_explained: bool,
-    /// The line that has begun, as far as it is kept.
+    /// The bytes of the line that has begun; empty once it is too long.
     line: Vec<u8>,
     /// The offset of that line, and its length so far.
     line_start: usize,
     line_len: usize,
-    /// The end of what is not whitespace.
+    /// The end of the last line that is not blank, without its trailing whitespace.
     content_end: usize,
     /// The first bytes after the last complete write.
     tail_head: Vec<u8>,
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The bytes of memory that there are for the next line.
+    /// Returns the bytes of memory that the next line may take.
     fn room(&self) -> usize {
         let fold = &self.scan.fold;
         let damage = self.scan.damage.len().saturating_mul(DAMAGE_REPORT);
@@ -194,7 +194,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The end of the last complete write.
+    /// Returns the end of the last complete write.
     fn end(&self) -> usize {
         usize::try_from(self.scan.end).unwrap_or(usize::MAX)
     }
@@ -374,7 +374,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The error of a session that a newer program wrote.
+/// Returns the error of a session that a newer program wrote.
 fn too_new(id: &str, version: u64) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,
@@ -385,19 +385,19 @@ fn too_new(id: &str, version: u64) -> Error {
     )
 }
 
-/// The length of the lines at the beginning that are blank.
+/// Returns the length of the blank lines at the beginning.
 fn blank_lines(bytes: &[u8]) -> usize {
     let blank_len = bytes.len() - bytes.trim_ascii_start().len();
     memrchr(b'\n', &bytes[..blank_len]).map_or(0, |at| at + 1)
 }
 
-/// A line without its end. An editor may have put `\r` there.
+/// Returns a line without its end. An editor may have put `\r` there.
 fn strip(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The length of the JSON object at the beginning of these bytes; 0 when there is none.
+/// Returns the length of the JSON object at the beginning of these bytes; 0 if there is none.
 fn object_len(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     match values.next() {

@@ -90,7 +90,7 @@ impl<L: Log> LogShared<L> {
         max_memory(self.max_session_bytes.load(Ordering::Relaxed))
     }
 
-    /// The limit of the memory that a session may take, with its error.
+    /// Returns the limit of the memory of a session, which has its error.
     pub(super) fn memory_limit(&self, id: &str) -> MemoryLimit {
         let max = self.max_session_bytes.load(Ordering::Relaxed);
         let place = self.log.place(id);
@@ -98,7 +98,7 @@ impl<L: Log> LogShared<L> {
     }
 }
 
-/// The error for a log that has more than `max` bytes.
+/// Returns the error for a log that has more than `max` bytes.
 pub(in crate::session) fn too_large(
     id: &str,
     place: Option<&str>,
@@ -114,7 +114,7 @@ pub(in crate::session) fn too_large(
     Error::new(ErrorKind::Io, text)
 }
 
-/// The place of a log, as errors name it.
+/// Returns the place of a log as errors name it.
 pub(super) fn place_phrase(place: Option<&str>) -> String {
     place.map_or(String::new(), |place| format!(" in {place}"))
 }

@@ -24,7 +24,7 @@ pub(super) struct SessionSlot<L: Log> {
     open: OpenSlot<L>,
 }
 
-/// Keeps a slot in the map. The last user closes the session.
+/// A user of a session, which keeps its slot in the map. The last user closes the session.
 pub(super) struct SlotUser<L: Log> {
     pub(super) shared: Arc<LogShared<L>>,
     pub(super) id: Arc<str>,
@@ -44,8 +44,7 @@ enum Leaving {
 impl<L: Log> Drop for SlotUser<L> {
     fn drop(&mut self) {
         while let Leaving::Last(token) = self.leave() {
-            // The slot stays until then: without a slot, another caller would take the session as
-            // free.
+            // The slot stays until then: without it, another caller would see the session as free.
             if let Some(runtime) = self.runtime() {
                 let user = self.for_blocking_drop();
                 runtime.spawn_blocking(move || drop(user));
@@ -142,8 +141,8 @@ impl<L: Log> SlotUser<L> {
         Leaving::Done
     }
 
-    /// The runtime on whose threads the session is closed; `None` where it may be closed right
-    /// here.
+    /// Returns the runtime on whose threads the session is closed; `None` if it may be closed on this
+    /// thread.
     fn runtime(&self) -> Option<Handle> {
         if self.is_async {
             Handle::try_current().ok()
@@ -152,7 +151,7 @@ impl<L: Log> SlotUser<L> {
         }
     }
 
-    /// The user in the place of this one, to be dropped where it may block.
+    /// Returns a user that replaces this one, to be dropped on a thread that may block.
     fn for_blocking_drop(&self) -> Self {
         Self {
             shared: self.shared.clone(),
@@ -186,8 +185,9 @@ mod tests {
     use crate::session::log::log_store::LogStore;
     use crate::session::log::memory_log::{Gate, LogStep, MemoryLog};
 
-    /// A store that needs permission to close a log, and reports where it was closed.
-    fn slow() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
+    /// Creates a store whose logs wait for a permit before they close. Returns it, the sender of the
+    /// permits, and the receiver of the threads that closed logs.
+    fn store_with_gate() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
         let (gate, permits, _) = Gate::new();
         let (closes, closed) = channel();
         let log = MemoryLog::default().on_step(move |step| {
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn session_is_closed_on_another_thread() {
-        let (store, gate_sender, close_receiver) = slow();
+        let (store, gate_sender, close_receiver) = store_with_gate();
         for _ in 0..3 {
             let lease = store.lease("s").await.unwrap();
             drop(lease);
@@ -213,18 +213,18 @@ mod tests {
 
     #[tokio::test]
     async fn next_lease_waits_until_the_session_is_closed() {
-        let (store, gate_sender, close_receiver) = slow();
+        let (store, gate_sender, close_receiver) = store_with_gate();
         drop(store.lease("s").await.unwrap());
         assert!(
             store.load("other").await.unwrap().is_none(),
-            "not so others"
+            "other sessions are not blocked"
         );
         let next = store.lease("s");
         let gate_future = async { gate_sender.send(()).unwrap() };
         let (next, ()) = futures::future::join(next, gate_future).await;
         let next = next.unwrap();
         close_receiver.recv().unwrap();
-        assert!(close_receiver.try_recv().is_err(), "the new one stays open");
+        assert!(close_receiver.try_recv().is_err(), "the new log stays open");
         gate_sender.send(()).unwrap();
         drop(next);
         close_receiver.recv().unwrap();
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn session_is_closed_in_place_without_a_runtime() {
-        let (store, gate_sender, close_receiver) = slow();
+        let (store, gate_sender, close_receiver) = store_with_gate();
         let lease = futures::executor::block_on(store.lease("s")).unwrap();
         gate_sender.send(()).unwrap();
         drop(lease);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn runtime_shutdown_closes_the_session() {
-        let (store, gate_sender, close_receiver) = slow();
+        let (store, gate_sender, close_receiver) = store_with_gate();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.build().unwrap();
         let lease = runtime.block_on(store.lease("s")).unwrap();

@@ -1,7 +1,8 @@
 //! Opening a log at its newest snapshot.
 //!
-//! A snapshot is a line of kind `snapshot`, whose data is the session that the lines before make,
-//! and a line of kind `mark`, in one write. The `info` of every later write has its position.
+//! A snapshot is a line of kind `snapshot`, whose data is the session that results from the lines
+//! before, and a line of kind `mark`, in one write. The `info` of every later write has its
+//! position.
 //! Nothing before it is removed: if a snapshot cannot be used, the whole log is read.
 
 use crate::error::Result;
@@ -16,7 +17,7 @@ use super::scan::{Scan, last_info, scan_stored, scan_until};
 use super::shared::LogShared;
 use super::summary::SnapshotPosition;
 
-/// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
+/// Reads a log without a lease: it may grow meanwhile. Returns `None` if there is no log.
 pub(super) fn read<L: Log>(
     shared: &LogShared<L>,
     id: &str,
@@ -79,7 +80,7 @@ pub(super) fn at_snapshot<L: Log>(
         Some((bytes.get(start_offset..end)?, bytes.get(end..)?))
     });
 
-    let Some((line, behind)) = part else {
+    let Some((line, later_lines)) = part else {
         return Ok(None);
     };
 
@@ -91,6 +92,6 @@ pub(super) fn at_snapshot<L: Log>(
     fold.limit = limit.clone();
 
     // A version that is too new is reported by the scan of the whole log as well.
-    let scan = scan_until(cancellation, fold, id, behind).ok();
+    let scan = scan_until(cancellation, fold, id, later_lines).ok();
     Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))
 }

@@ -15,7 +15,7 @@ use crate::session::size::SessionSize;
 use crate::session::text_cost::{ELEMENT, costs_more};
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
 
-/// The fields of a snapshot, which are not parsed yet. The log has the session's id.
+/// The fields of a snapshot, not parsed yet. The session's id is not among them: the log has it.
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(borrow)]
@@ -134,7 +134,8 @@ impl Reader {
         })
     }
 
-    /// Reads what has names. The metadata of answers follows the messages, with which it counts.
+    /// Reads the maps. The metadata of answers is read after the messages, because it is assigned to
+    /// them by position.
     fn read_maps(&mut self, fields: &Fields<'_>) -> serde_json::Result<()> {
         for_each_entry(fields.infos, |name, json| {
             let index: Result<usize, _> = name.get().trim_matches('"').parse();
@@ -157,7 +158,7 @@ impl Reader {
         })
     }
 
-    /// Reads what is one value, or a list that is short.
+    /// Reads the single values and the short lists.
     fn read_values(&mut self, fields: &Fields<'_>) -> serde_json::Result<()> {
         let mut inputs: Inputs = self.parse_or_default(fields.inputs)?;
         inputs.bound();
@@ -255,7 +256,7 @@ mod tests {
         "x\n\"".repeat(rng.usize(..200))
     }
 
-    /// A session with something in each of its fields.
+    /// Creates a session with a value in each of its fields.
     fn full_session(rng: &mut fastrand::Rng) -> StoredSession {
         let mut session = StoredSession::new(AgentState::new("a"));
         let state = &mut session.state;
@@ -322,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The places of a snapshot in which each element has a text.
+    /// Returns elements of a snapshot, each with `text` in another field.
     fn places(text: &str) -> Vec<(&'static str, Value)> {
         let call = |call: Value| {
             let mut pending = json!({
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_elements_that_were_read_count() {
+    fn texts_of_parsed_elements_count() {
         const LEN: usize = 10_000;
         const COUNT: usize = 50;
         let mut rng = fastrand::Rng::with_seed(7);

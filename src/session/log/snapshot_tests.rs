@@ -27,7 +27,7 @@ type Store = LogStore<MemoryLog>;
 /// The number of bytes of a log's end that are read first: openings use the snapshots.
 const SMALL: u64 = 300;
 
-/// A store that writes many snapshots, and opens logs at them.
+/// Creates a store that writes many snapshots, and opens logs at them.
 fn store(log: MemoryLog) -> Store {
     let snapshots = Snapshots::OnAppend { after: 1 };
     LogStore::with_end_len(MemoryLog { snapshots, ..log }, SMALL)
@@ -37,7 +37,7 @@ fn has_snapshot(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"\"kind\":\"snapshot\"").is_some()
 }
 
-fn said(text: &str) -> Record {
+fn message_record(text: &str) -> Record {
     Record::Message {
         message: Message::human(text).into(),
         input_id: Some(text.into()),
@@ -45,25 +45,28 @@ fn said(text: &str) -> Record {
 }
 
 /// Drops a lease where its log is closed at once.
-fn let_go(lease: Lease) {
+fn release(lease: Lease) {
     std::thread::spawn(move || drop(lease)).join().unwrap();
 }
 
-async fn say(store: &Store, lease: &Lease, text: &str) {
-    store.append(lease, vec![said(text)]).await.unwrap();
+async fn append_message(store: &Store, lease: &Lease, text: &str) {
+    store
+        .append(lease, vec![message_record(text)])
+        .await
+        .unwrap();
 }
 
 async fn load(store: &Store) -> StoredSession {
     store.load("a").await.unwrap().unwrap()
 }
 
-/// The session as text, all but its damage.
+/// Returns the session as text, without its damage.
 fn json(session: &StoredSession) -> String {
     let parts = (&session.state, &session.started, &session.ended);
     serde_json::to_string(&(parts, &session.input_ids, &session.first_text)).unwrap()
 }
 
-/// The ranges of the snapshots in a log, with their marks.
+/// Returns the ranges of the snapshots in a log, with their marks.
 fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut offset = 0;
@@ -81,13 +84,13 @@ fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// A log of six messages that ends with a snapshot, and where that is.
+/// Creates a log of at least six messages that ends with a snapshot, and the range of the snapshot.
 async fn snapshot_at_the_end() -> (Vec<u8>, Range<usize>) {
     let log = MemoryLog::default();
     let store = store(log.clone());
     let lease = store.lease("a").await.unwrap();
     for number in 0.. {
-        say(&store, &lease, &format!("{number} {}", "x".repeat(40))).await;
+        append_message(&store, &lease, &format!("{number} {}", "x".repeat(40))).await;
         let bytes = log.bytes();
         let last = snapshots(&bytes).pop().unwrap();
         if number >= 5 && last.end == bytes.len() {
@@ -133,12 +136,12 @@ async fn opening_reads_only_the_state_of_a_long_log() {
     let lease = store.lease("a").await.unwrap();
     for number in 0..2_000 {
         let todos = Arc::new(vec![Todo::new("1", "x".repeat(2_000))]);
-        let records = vec![Record::Todos { todos }, said(&number.to_string())];
+        let records = vec![Record::Todos { todos }, message_record(&number.to_string())];
         store.append(&lease, records).await.unwrap();
     }
 
     let old_session = load(&store).await;
-    let_go(lease);
+    release(lease);
     assert!(log.bytes().len() > 4_000_000);
     let store = open();
     for _ in 0..2 {
@@ -180,11 +183,11 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
                     let records = vec![Record::ToolStarted { call_id }];
                     writer.append(&lease, records).await.unwrap();
                 }
-                _ => say(&writer, &lease, &text).await,
+                _ => append_message(&writer, &lease, &text).await,
             }
         }
 
-        let_go(lease);
+        release(lease);
         let reader = LogStore::with_end_len(log.clone(), u64::MAX);
         let full_session = load(&reader).await;
         assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
@@ -195,7 +198,7 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
             json(&full_session),
             "round {round}"
         );
-        let_go(lease);
+        release(lease);
         assert!(full_session.damage.is_empty());
     }
 
@@ -226,8 +229,8 @@ async fn log_cut_inside_a_snapshot_keeps_all_records() {
             assert!(lock(&log.aside).is_empty(), "cut at {cut}");
         }
 
-        say(&store, &lease, "next").await;
-        let_go(lease);
+        append_message(&store, &lease, "next").await;
+        release(lease);
         let reopened_session = load(&self::store(log)).await;
         assert_eq!(
             reopened_session.state.messages.len(),
@@ -254,8 +257,8 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
             json(&full_session),
             "flipped at {offset}"
         );
-        say(&store, &lease, "next").await;
-        let_go(lease);
+        append_message(&store, &lease, "next").await;
+        release(lease);
         let reopened_session = load(&self::store(log)).await;
         let count = full_session.state.messages.len() + 1;
         assert_eq!(
@@ -266,7 +269,8 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
     }
 }
 
-/// A session of `messages` messages: a call, its result, an answer with its metadata, an input.
+/// Creates a session of `messages` messages: a call, its result, an answer with its metadata, an
+/// input.
 fn long_session(messages: usize) -> StoredSession {
     let mut state = AgentState::new("a");
     let mut response = ModelResponse::new("");
@@ -315,10 +319,10 @@ async fn failed_snapshot_does_not_fail_the_append() {
     let store = store(log.clone());
     let lease = store.lease("a").await.unwrap();
     for number in 0..50 {
-        say(&store, &lease, &number.to_string()).await;
+        append_message(&store, &lease, &number.to_string()).await;
     }
 
-    let_go(lease);
+    release(lease);
     assert!(snapshots(&log.bytes()).is_empty());
     assert_eq!(load(&self::store(log)).await.state.messages.len(), 50);
 }
@@ -329,14 +333,14 @@ async fn small_session_has_no_snapshot() {
     let store = LogStore::new(log.clone());
     let lease = store.lease("a").await.unwrap();
     for number in 0..100 {
-        say(&store, &lease, &format!("{number} {}", "x".repeat(1_000))).await;
+        append_message(&store, &lease, &format!("{number} {}", "x".repeat(1_000))).await;
     }
     assert!(memchr::memmem::find(&log.bytes(), b"snapshot").is_none());
-    say(&store, &lease, &"x".repeat(1_000_000)).await;
+    append_message(&store, &lease, &"x".repeat(1_000_000)).await;
     assert_eq!(snapshots(&log.bytes()).len(), 1);
 }
 
-/// A store that writes a snapshot on each opening.
+/// Creates a store that writes a snapshot on each opening.
 fn on_open(log: MemoryLog) -> Store {
     let snapshots = Snapshots::OnOpen { after: 1 };
     LogStore::with_end_len(MemoryLog { snapshots, ..log }, SMALL)
@@ -350,11 +354,11 @@ async fn opening_writes_the_snapshot_that_is_due() {
         let lease = store.lease("a").await.unwrap();
         let count = snapshots(&lock(&log.logs).get("a").cloned().unwrap_or_default()).len();
         for text in ["x", "y"] {
-            say(&store, &lease, &format!("{number} {text}")).await;
+            append_message(&store, &lease, &format!("{number} {text}")).await;
         }
 
         assert_eq!(snapshots(&log.bytes()).len(), count, "not by an append");
-        let_go(lease);
+        release(lease);
         assert_eq!(
             load(&on_open(log.clone())).await.state.messages.len(),
             2 * (number + 1)
@@ -370,7 +374,7 @@ async fn opening_behind_an_open_line_notes_where_the_snapshot_is() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
     let log = MemoryLog::of(&bytes[..snapshot.start - 1]);
     let messages = load(&store(log.clone())).await.state.messages.len();
-    let_go(on_open(log.clone()).lease("a").await.unwrap());
+    release(on_open(log.clone()).lease("a").await.unwrap());
     let last = snapshots(&log.bytes()).pop().unwrap();
     let bytes = log.bytes();
     assert_eq!(last.end, bytes.len());
@@ -397,7 +401,7 @@ async fn snapshot_that_is_refused_makes_no_second_opening() {
         };
         writer.append(&lease, vec![record]).await.unwrap();
     }
-    let_go(lease);
+    release(lease);
 
     let count = Arc::new(AtomicUsize::new(0));
     let openings = count.clone();
@@ -410,7 +414,7 @@ async fn snapshot_that_is_refused_makes_no_second_opening() {
     let small = on_open(counted);
     small.set_max_session_bytes(32 << 20);
     let former = snapshots(&log.bytes()).len();
-    let_go(small.lease("a").await.unwrap());
+    release(small.lease("a").await.unwrap());
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(snapshots(&log.bytes()).len(), former);
 }
@@ -421,8 +425,8 @@ async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
         let log = MemoryLog::default();
         let store = on_open(log.clone());
         let lease = store.lease("a").await.unwrap();
-        say(&store, &lease, "one").await;
-        let_go(lease);
+        append_message(&store, &lease, "one").await;
+        release(lease);
         lock(&log.logs)
             .get_mut("a")
             .unwrap()
@@ -442,8 +446,8 @@ async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
         let store = on_open(broken);
         let lease = store.lease("a").await.unwrap();
         assert_eq!(load(&store).await.damage.len(), 1, "it is reported");
-        say(&store, &lease, "two").await;
-        let_go(lease);
+        append_message(&store, &lease, "two").await;
+        release(lease);
         assert_eq!(snapshots(&log.bytes()).len(), usize::from(is_stored));
         let session = load(&on_open(log)).await;
         assert_eq!((session.state.messages.len(), session.damage.len()), (2, 0));
