@@ -83,12 +83,12 @@ impl ActiveRun {
     }
 }
 
-/// The runs that are going on.
+/// The runs in progress.
 #[derive(Default)]
 pub(super) struct ActiveRuns(Mutex<HashMap<Box<str>, Arc<ActiveRun>>>);
 
 impl ActiveRuns {
-    /// Registers a run that begins. `None` if it is the child of an active run.
+    /// Registers a run that begins. Returns `None` if it is the child of an active run.
     pub(super) fn register(&self, cx: &RunContext) -> Option<Arc<ActiveRun>> {
         let run = self.outermost(cx);
         let runs = lock(&self.0);

@@ -24,13 +24,13 @@ use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origi
 /// The size in bytes of the chunks in which a file is read.
 const CHUNK: usize = 1024 * 1024;
 
-/// The size in bytes up to which a file is always read to recognize its content, even if the limit
-/// of a file is lower.
+/// The number of bytes of a file that are always read to recognize its content, even if
+/// [`Limits::file`](super::limits::Limits::file) is lower.
 const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
 
-/// The maximum number of sessions whose indexes are cached, and the maximum size of all cached
-/// indexes, in bytes. Above either, unused ones are dropped.
+/// The maximum number of cached indexes. Beyond it, unused indexes are dropped.
 const MAX_INDEXES: usize = 256;
+/// The size of all cached indexes together, in bytes, beyond which unused indexes are dropped.
 const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The resolved path of a file.
@@ -206,8 +206,8 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Records that a message is about to begin, if a rewind came before it or the messages before
-    /// it differ from the recorded ones. Returns the damage of the records so far.
+    /// Records that a turn begins, if a rewind came before it or the history differs from the
+    /// recorded messages. Returns the damage of the records so far.
     pub(super) async fn record_message(
         &self,
         run: &ActiveRun,
@@ -356,7 +356,8 @@ impl FileCheckpoints {
             .modified
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let time = time.map_or_else(
-            // Without a time, it must equal no other content, because it may have changed.
+            // Without a time, the fingerprint must differ from all others, because the content may
+            // have changed.
             || RandomState::new().hash_one(()).into(),
             |time| time.as_nanos(),
         );
@@ -380,7 +381,7 @@ impl FileCheckpoints {
 }
 
 impl Inner {
-    /// This process's index of a session, which may not have been read yet.
+    /// Returns this process's index of a session, which may not have been read yet.
     pub(super) fn index(&self, session: &Arc<str>) -> SharedIndex {
         let mut indexes = lock(&self.indexes);
         if indexes.len() >= MAX_INDEXES && !indexes.contains_key(session) {

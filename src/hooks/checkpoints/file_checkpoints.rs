@@ -176,7 +176,7 @@ pub(super) struct Inner {
     pub(super) indexes: Mutex<HashMap<Arc<str>, CachedIndex>>,
     /// The locks that serialize the changes of one file.
     pub(super) path_locks: [tokio::sync::Mutex<()>; 64],
-    /// The permits to read and store a content.
+    /// The permits to read and store the content of a file.
     pub(super) captures: Semaphore,
     /// The lock that serializes the rewinding of files, because each file is read twice.
     pub(super) rewinding: tokio::sync::Mutex<()>,
@@ -339,9 +339,8 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of a session, as
-    /// [`Session::delete`](crate::Session::delete) removes the conversation; false when there
-    /// were none.
+    /// Removes the checkpoints of a session, as [`Session::delete`](crate::Session::delete) removes
+    /// the conversation. Returns `false` if there were none.
     ///
     /// # Errors
     ///
@@ -366,7 +365,7 @@ impl FileCheckpoints {
         .await
     }
 
-    /// The ids of the sessions that have checkpoints, sorted.
+    /// Returns the ids of the sessions that have checkpoints, sorted.
     ///
     /// # Errors
     ///
@@ -386,8 +385,9 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of sessions that have changed nothing for this long, and returns for
-    /// how many. The age of checkpoints in memory is not known, so they stay.
+    /// Removes the checkpoints of sessions whose newest checkpoint is at least this old, except
+    /// sessions that have a run in progress. Returns the number of these sessions. The age of
+    /// checkpoints in memory is not known, so they stay.
     ///
     /// # Errors
     ///

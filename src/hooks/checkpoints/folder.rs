@@ -21,7 +21,7 @@ use super::storage::{already_exists, unreadable};
 const ENDING: &str = "files";
 /// The extension of a damaged file: `damaged`, `2.damaged` and so on.
 const ASIDE: &str = "damaged";
-/// And while it is copied.
+/// The extension of a file that is being copied from another session.
 const COPY: &str = "copy";
 /// The maximum length of a name without its extension, in bytes.
 const MAX_NAME: usize = 240;
@@ -52,7 +52,7 @@ impl Folder {
             }
             Err(error) => Err(error),
             Ok(file) if file.metadata()?.len() == index.end => Ok(None),
-            Ok(file) => renew(&file, index),
+            Ok(file) => read_again(&file, index),
         };
         read_file().map_err(|error| failed("read", &path, error))
     }
@@ -66,7 +66,7 @@ impl Folder {
             let fault = if file.metadata()?.len() == index.end {
                 None
             } else {
-                renew(&file, index)?
+                read_again(&file, index)?
             };
 
             io::Result::Ok((file, fault))
@@ -268,7 +268,7 @@ impl Folder {
         unreadable(session, &path, fault)
     }
 
-    /// The text about a record whose end is missing.
+    /// Returns the text about a record whose end is missing.
     pub(super) fn describe_torn(&self, session: &str, torn: &Torn) -> String {
         let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
         let file = match &torn.path {
@@ -306,7 +306,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     open_regular(File::options().read(true), path)
 }
 
-/// Checks that nothing but a regular file has this name.
+/// Checks that a path names a regular file or nothing.
 fn check_regular(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         let text = "something that is not a regular file has its name; move it away";
@@ -376,7 +376,7 @@ fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
     file.seek(SeekFrom::Start(start))?;
     let copied = io::copy(&mut file, &mut copy).and_then(|_| copy.sync_data());
     if let Err(error) = copied {
-        // A part of a copy says nothing that the file itself does not.
+        // The file still has all bytes of the incomplete copy.
         let _ = fs::remove_file(&aside_path);
         return Err(error);
     }
@@ -384,7 +384,7 @@ fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
     Ok(aside_path)
 }
 
-/// The first name for a damaged file that is not taken.
+/// Returns the first name for a damaged file that is not taken.
 fn aside_path(path: &Path) -> PathBuf {
     let mut number = 1;
     let mut aside_path = path.with_extension(ASIDE);
@@ -395,7 +395,8 @@ fn aside_path(path: &Path) -> PathBuf {
     aside_path
 }
 
-fn renew(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
+/// Reads all records of a file into the index, which is cleared first.
+fn read_again(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
     index.clear();
     scan(BufReader::new(file), |read_record| index.add(read_record))
 }

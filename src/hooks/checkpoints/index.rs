@@ -174,14 +174,14 @@ impl SessionIndex {
         });
     }
 
-    /// About the memory that it takes, in bytes.
+    /// Returns the estimated memory of the index, in bytes.
     pub(super) fn memory(&self) -> usize {
         let texts = usize::try_from(self.record_bytes).unwrap_or(usize::MAX);
         texts.saturating_add(self.entries.capacity() * size_of::<IndexEntry>())
     }
 
-    /// Returns the index of the last message with a change after it.
-    pub(super) fn last_changed_message(&self) -> Option<usize> {
+    /// Returns the message of the last record, which may be a record without a change.
+    pub(super) fn last_recorded_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
@@ -195,8 +195,8 @@ impl SessionIndex {
         })
     }
 
-    /// Returns the number of leading messages that still match the recorded ones; `None` when the
-    /// last recorded one does.
+    /// Returns the number of leading messages that are still the recorded ones; `None` if the last
+    /// recorded message is unchanged.
     pub(super) fn unchanged_prefix(&self, messages: &Messages) -> Option<usize> {
         let changes = self.messages().into_iter().rev();
         let mut positions = changes.map(|(message, changes)| Position {
@@ -219,7 +219,7 @@ impl SessionIndex {
 
     /// Returns `true` if the file's state at `message`, or before it was rewound, is stored.
     pub(super) fn is_captured(&self, message: usize, origin: Origin, path: &str) -> bool {
-        self.last_changed_message() == Some(message)
+        self.last_recorded_message() == Some(message)
             && self.is_rewound() == (origin == Origin::Rewind)
             && self.captured.contains(path)
     }
@@ -231,7 +231,7 @@ impl SessionIndex {
         current_entries.into_iter()
     }
 
-    /// Returns the same, the newest first.
+    /// Returns the entries of the current history, the newest first.
     fn newest_entries(&self) -> impl Iterator<Item = (&IndexEntry, usize)> {
         let mut message = usize::MAX;
         let mut replacements = self.unchanged_prefixes.len();
@@ -268,11 +268,12 @@ impl SessionIndex {
     }
 
     fn of_file(&self, path: &str) -> impl Iterator<Item = &ChangeRecord> {
-        let is_it = move |entry: &&IndexEntry| entry.file() == (None, path);
-        self.entries.iter().filter(is_it).map(|entry| &entry.record)
+        let is_of_file = move |entry: &&IndexEntry| entry.file() == (None, path);
+        let entries = self.entries.iter().filter(is_of_file);
+        entries.map(|entry| &entry.record)
     }
 
-    /// Returns `true` if it is already recorded that the session wrote this to the file.
+    /// Returns `true` if a record states that the session wrote this content to the file.
     pub(super) fn has_write(&self, path: &str, after: FileContent) -> bool {
         self.of_file(path).any(|record| record.after == after)
     }
@@ -309,7 +310,7 @@ impl SessionIndex {
         messages
     }
 
-    /// The earlier state of each file that was changed at or after `message`, by path.
+    /// Returns the earlier state of each file that was changed at or after `message`, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<RewindTarget> {
         let mut targets = BTreeMap::<File<'_>, RewindTarget>::new();
 
@@ -362,7 +363,7 @@ impl SessionIndex {
         owned_targets.collect()
     }
 
-    /// The ranges of the records that were written before `message` of the current history.
+    /// Returns the ranges of the records that were written before `message` of the current history.
     pub(super) fn ranges_before(&self, message: usize) -> Vec<Range<u64>> {
         self.current_entries()
             .filter(|(_, position)| *position < message)

@@ -1,4 +1,4 @@
-//! The limits of the contents that are kept.
+//! The limits of the contents that are stored.
 
 #[cfg(unix)]
 use std::io;
@@ -15,7 +15,7 @@ const MIB: u64 = 1024 * 1024;
 #[cfg(unix)]
 const RECOUNT: u64 = 64 * MIB;
 
-/// The limits in bytes of the contents that are kept.
+/// The limits of the contents that are stored, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The limit of a file.
@@ -37,7 +37,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The reason why content of `len` bytes is not added to a session with `session_bytes`.
+    /// Returns the reason why content of `len` bytes is not added to a session with
+    /// `session_bytes`, or `None` if it is.
     pub(super) fn refuse_for_session(&self, session_bytes: u64, len: u64) -> Option<String> {
         let max = self.session;
         (session_bytes.saturating_add(len) > max).then(|| {
@@ -48,7 +49,7 @@ impl Limits {
         })
     }
 
-    /// The reason why content of `len` bytes is not added to a folder that is full.
+    /// Returns the reason why content of `len` bytes is not added to a folder that is full.
     #[cfg(unix)]
     pub(super) fn refuse_for_total(&self, len: u64) -> String {
         let max = self.total;
@@ -75,7 +76,7 @@ struct Totals {
     pending: u64,
 }
 
-/// Bytes of a folder that are being written. Dropped when that has ended.
+/// Bytes of a folder that are being written. Drop it when they are written.
 #[cfg(unix)]
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {

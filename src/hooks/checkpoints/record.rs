@@ -86,7 +86,7 @@ pub(super) enum PriorState {
         #[serde(rename = "sum")]
         fingerprint: Fingerprint,
     },
-    /// Something else, or a file that is not stored; the text is the reason.
+    /// The path was no regular file, or its content is not stored, for this reason.
     #[serde(rename = "not_kept")]
     NotStored(String),
 }
@@ -109,30 +109,31 @@ pub(super) enum Origin {
     Rewind,
 }
 
-/// A stored record of a change. `before` is there on the first one of a file since a message.
+/// A stored record of a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ChangeRecord {
     /// The message the change came after, by its position in the history.
     pub(super) message: usize,
-    /// The beginning of that message, on the first record since.
+    /// The beginning of that message, on the first record after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<Arc<str>>,
-    /// True if rewinding made the change, after all messages until then.
+    /// True if the change was made by rewinding.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rewound: bool,
-    /// The number of messages, of the history that earlier records count in, that were still
-    /// unchanged; none when all are.
+    /// The number of leading messages of the earlier history that are unchanged; `None` if all are.
     #[serde(rename = "still", default, skip_serializing_if = "Option::is_none")]
     pub(super) unchanged_messages: Option<usize>,
-    /// The workspace of the file. Version 1 did not record it, and its records apply to each; a
-    /// program that supports only version 1 would rewind the files of one in another.
+    /// The root of the file's workspace. Records of version 1 have none and apply to every
+    /// workspace. A program that supports only version 1 would rewind a file in the wrong
+    /// workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) root: Option<Arc<str>>,
     /// The file, below the root; empty when the record only marks a new message.
     pub(super) path: Arc<str>,
+    /// The state before the change, on the first record of the file since the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<PriorState>,
-    /// The content that the change was to give the file.
+    /// The content after the change.
     pub(super) after: FileContent,
     /// The number of bytes that follow the line.
     pub(super) len: u64,
@@ -178,7 +179,7 @@ pub(super) fn line(record: &ChangeRecord) -> Result<Vec<u8>> {
 pub(super) enum Fault {
     /// The last record was never finished, or the rest of it was cut off.
     Torn(Torn),
-    /// This many bytes are no records.
+    /// This number of bytes at the end cannot be read as records.
     Damaged(u64),
     TooNew(u32),
 }
@@ -200,7 +201,7 @@ pub(super) struct ReadRecord {
     pub(super) end: u64,
 }
 
-/// Reads records until there are none left, or one is at fault.
+/// Reads records up to the end, or up to one that cannot be read. Returns the fault of that one.
 pub(super) fn scan(
     mut file: impl BufRead + Seek,
     mut each: impl FnMut(ReadRecord) -> io::Result<()>,
@@ -249,7 +250,7 @@ pub(super) fn scan(
     Ok(None)
 }
 
-/// Returns the record of a line; none if it is damaged.
+/// Returns the record of a line, or `None` if it is damaged.
 ///
 /// # Errors
 ///
@@ -296,7 +297,7 @@ mod tests {
         assert!(error.text().contains("has 1048577 bytes"), "{error}");
     }
 
-    /// The names of version 2, which files of earlier builds have.
+    /// The names are those of version 2, which existing files have.
     #[test]
     fn record_is_stored_under_its_names() {
         let content = FileContent::of(b"new");

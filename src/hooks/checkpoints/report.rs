@@ -109,13 +109,13 @@ pub enum RewindOutcome {
     Planned,
     /// The file was rewound.
     Done,
-    /// It was not rewound, because it was changed from outside.
+    /// The file was not rewound, because it was changed from outside.
     Conflict,
-    /// It was left alone, because it belongs to another workspace that the session was used in.
+    /// The file was not rewound, because it belongs to another workspace of the session.
     Elsewhere,
-    /// It cannot be rewound, because its earlier state was not stored, for this reason.
+    /// The file cannot be rewound, because its earlier state was not stored, for this reason.
     NotKept(String),
-    /// Rewinding it failed, for this reason.
+    /// Rewinding the file failed, for this reason.
     Failed(String),
 }
 

@@ -72,7 +72,7 @@ impl FileCheckpoints {
         }
 
         let plan = self.with_index(session, move |_, index| {
-            let last = index.last_changed_message();
+            let last = index.last_recorded_message();
             Ok((index.targets(message), last, index.damage.clone()))
         });
 

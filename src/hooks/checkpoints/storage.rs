@@ -91,8 +91,8 @@ impl Storage {
         })
     }
 
-    /// Adds a record, durably if `durable` is set, or returns an error. The content is omitted
-    /// where it would exceed a limit.
+    /// Adds a record, durably if `durable` is set. The content is omitted if it would exceed a
+    /// limit.
     pub(super) fn write(
         &self,
         session: &str,
@@ -229,8 +229,8 @@ impl Storage {
         }
     }
 
-    /// The sessions that have records, each with the time since the last one was added, if that is
-    /// known.
+    /// Returns the sessions that have records, each with the time since its last record was added,
+    /// if that is known.
     pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {
         match self {
             Self::Memory(logs) => {
@@ -293,7 +293,7 @@ impl<'a> NewRecord<'a> {
         [&self.line, self.content, b"\n"]
     }
 
-    /// The record as it is read at this offset.
+    /// Returns the record as it would be read from offset `start`.
     fn at(self, start: u64) -> ReadRecord {
         let content_offset = start + self.line.len() as u64;
         ReadRecord {

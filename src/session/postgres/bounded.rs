@@ -37,16 +37,16 @@ const HEAD: usize = 5;
 /// The bytes that describe a column, after its name.
 const COLUMN: usize = 18;
 
-/// The reason for which a stream was ended.
+/// The reason why a stream was ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// The server would do the same again.
+    /// The server exceeded a limit, and would exceed it again.
     Refused(String),
-    /// Another connection can be used.
+    /// The connection is used up; another one can be opened.
     Worn(String),
 }
 
-/// The place where a stream leaves the reason for which it was ended.
+/// The reason why a stream was ended, shared by the stream and its connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProblemSlot(Arc<Mutex<Option<Problem>>>);
 
@@ -61,18 +61,18 @@ impl ProblemSlot {
 pub(super) struct Bounded<S> {
     stream: S,
     problem: ProblemSlot,
-    /// `None` where the messages are within TLS.
+    /// `None` if the messages are encrypted: the stream inside TLS checks them.
     messages: Option<Messages>,
 }
 
-/// The place in a stream of messages.
+/// The position in a stream of messages, and the bytes that count against limits.
 #[derive(Debug, Default)]
 struct Messages {
     /// True while the answer to the request for TLS is awaited, which is one byte.
     awaits_tls: bool,
     head: [u8; HEAD],
     head_len: usize,
-    /// The bytes that are left of the message.
+    /// The remaining bytes of the message.
     remaining: u64,
     notice_bytes: u64,
     setting_bytes: u64,
@@ -95,7 +95,8 @@ impl<S> Bounded<S> {
         }
     }
 
-    /// Checks no more messages: from now on they are within TLS.
+    /// Ends the checks, because the messages are encrypted from now on. Returns the slot for the
+    /// stream inside TLS.
     #[cfg(feature = "tls")]
     pub(super) fn pass_on(&mut self) -> ProblemSlot {
         self.messages = None;

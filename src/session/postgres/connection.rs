@@ -24,7 +24,7 @@ use super::socket::Socket;
 
 /// The maximum size of the rows of an answer in bytes, in addition to parts of logs.
 const MAX_ROWS: u64 = 4 * 1024 * 1024;
-/// The bytes of rows for each byte of a log that was asked for: rows may be short.
+/// The bytes of rows for each requested byte of a log: rows may be short.
 const BYTES_PER_LOG_BYTE: u64 = 4;
 /// The memory of a row in bytes, without its values.
 const ROW_OVERHEAD: u64 = 256;
@@ -59,7 +59,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Returns `true` after a reply that was not read whole.
+    /// Returns `true` after an answer that was not read to its end.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -94,7 +94,8 @@ impl Connection {
         self.write(address, sql, values, 0)
     }
 
-    /// Like `execute`, with values of about this many bytes.
+    /// Runs a statement like [`execute`](Self::execute). Its values have about `size` bytes, which
+    /// extend the timeout.
     pub(super) fn write(
         &mut self,
         address: &Address,
@@ -120,7 +121,8 @@ impl Connection {
         self.query_with(address, sql, values, 0)
     }
 
-    /// Like `query`, with values of about this many bytes.
+    /// Runs a statement like [`query`](Self::query). Its values have about `size` bytes, which
+    /// extend the timeout.
     pub(super) fn query_with(
         &mut self,
         address: &Address,
@@ -133,7 +135,7 @@ impl Connection {
         self.check(address, answer)
     }
 
-    /// Like `query`, for rows with parts of logs. At most `log_bytes` of logs were requested.
+    /// Runs a statement that requests at most `log_bytes` of logs, and returns its rows.
     pub(super) fn parts(
         &mut self,
         address: &Address,
@@ -150,7 +152,7 @@ impl Connection {
         self.check(address, answer)
     }
 
-    /// Runs a statement without values and returns its rows. `None` if its table does not exist.
+    /// Runs a statement without values and returns its rows, or `None` if its table does not exist.
     pub(super) fn query_if_exists(
         &mut self,
         address: &Address,

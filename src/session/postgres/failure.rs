@@ -30,7 +30,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The failure of an answer that is not read further.
+/// Returns the failure of an answer that is not read further.
 pub(super) fn refused_answer(address: &Address, problem: &str) -> Failure {
     let text = format!("{} {problem}", address.name);
     Failure::Refused(Error::new(ErrorKind::Protocol, text))

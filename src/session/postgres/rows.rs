@@ -7,11 +7,12 @@ use crate::error::{Error, ErrorKind};
 use crate::session::log::LogTail;
 use crate::session::remote::{Failure, JoinedLog, Outcome, ServerTail};
 
-/// The maximum number of bytes of a row, so that the end of a log is read without what stands
-/// before it.
+/// The maximum number of bytes of a row. Rows are small, so that reading the end of a log reads few
+/// bytes before it.
 pub(super) const ROW: usize = 64 * 1024;
 
-/// The offset and the bytes in a row that begins with `size, at, bytes`; `None` if it has no part.
+/// Returns the offset and the bytes of a row that begins with `size, at, bytes`; `None` if it has
+/// no part of a log.
 pub(super) fn part_of_log(row: &Row) -> Outcome<Option<(u64, &[u8])>> {
     let offset = column::<Option<i64>>(row, 1)?.map(unsigned);
     let bytes = column::<Option<&[u8]>>(row, 2)?;

@@ -10,7 +10,7 @@ use super::address::Address;
 use super::connection::Connection;
 use super::rows::column;
 
-/// The version of the tables that is made, and the highest that is used.
+/// The version of the tables that are created, and the highest that is used.
 const VERSION: i32 = 1;
 
 /// The number of ids that are read at once.

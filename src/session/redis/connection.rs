@@ -22,7 +22,7 @@ const BUFFER: usize = 64 * 1024;
 /// The maximum size of the replies to a call in bytes, in addition to parts of logs.
 pub(super) const MAX_REPLY: u64 = 1024 * 1024;
 
-/// A connection to a server. After a failure that lost it, it must not be used.
+/// A connection to a server. It must not be used after [`Failure::Lost`].
 pub(super) struct Connection {
     stream: BufReader<Stream>,
     timeout: Duration,
@@ -41,7 +41,7 @@ enum Stream {
 }
 
 impl Connection {
-    /// Returns `true` after a reply that was not read whole.
+    /// Returns `true` after a reply that was not read to its end.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -107,7 +107,8 @@ impl Connection {
         self.ask_logs(address, commands, 0)
     }
 
-    /// Like `ask`, with answers that have at most `log_bytes` of logs together.
+    /// Sends several commands at once. Their answers have at most `log_bytes` of logs together. An
+    /// answer may be an error.
     pub(super) fn ask_logs(
         &mut self,
         address: &Address,
@@ -214,7 +215,7 @@ impl Stream {
 
                 Ok(Self::Plain(socket))
             }
-            _ => unreachable!("an address is one of these when it was read"),
+            _ => unreachable!("`Address::read` accepts only these"),
         }
     }
 

@@ -50,7 +50,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         }
     }
 
-    /// The number of bytes that were read.
+    /// Returns the number of bytes that were read.
     pub(super) fn received(&self) -> usize {
         self.received
     }
@@ -145,7 +145,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         }
     }
 
-    /// The bytes that have arrived, at least one.
+    /// Returns the bytes that have arrived, at least one.
     fn arrived(&mut self) -> Result<&[u8], Unread> {
         let bytes = self.stream.fill_buf()?;
         if bytes.is_empty() {

@@ -22,13 +22,14 @@ use super::scripts::{
 /// The maximum number of logged characters of a server's reason.
 const MAX_REASON: usize = 200;
 
-/// The version of the keys that is made, and the highest that is used.
+/// The version of the keys that are created, and the highest that is used.
 const VERSION: u64 = 1;
 
-/// The default of a server's maximum size of a value, in bytes. It closes the connection beyond it.
+/// The maximum size of a value on a server with default settings, in bytes. A longer value makes
+/// the server close the connection.
 const MAX_VALUE: u64 = 512 * 1024 * 1024;
 
-/// The number of ids that are asked for at once.
+/// The number of ids that are requested at once.
 const IDS_AT_ONCE: usize = 1000;
 /// The maximum size of the ids of a page, in bytes. A server returns a small hash at once.
 const MAX_IDS: u64 = 32 * 1024 * 1024;
@@ -175,8 +176,8 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
-    /// Returns a part of a log, with the size of the log; `None` when there is none. The inner
-    /// error is for a log that should be there.
+    /// Returns a part of a log, with the size of the log; `None` if there is no log. The inner
+    /// error is for a session whose log is missing.
     fn part_of_log(&self, id: &str, reply: Value) -> Outcome<Result<Option<ServerTail>>> {
         let Value::Array(mut parts) = reply else {
             return Err(self.unexpected_reply(&reply));
@@ -194,7 +195,7 @@ impl Keys {
         }
     }
 
-    /// The error of a session whose log is missing.
+    /// Returns the error of a session whose log is missing.
     fn evicted(&self, id: &str) -> Error {
         let name = &self.address.name;
         let text = format!(
@@ -277,7 +278,7 @@ impl Server for Keys {
         !connection.is_broken()
     }
 
-    /// A session that is written meanwhile may be in two pages.
+    /// Returns a page of ids. A session that is written meanwhile may be in two pages.
     fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
         let mut scan = cmd("HSCAN");
         scan.arg(self.all_sessions()).arg(place.unwrap_or("0"));
@@ -319,7 +320,7 @@ impl Server for Keys {
         }))
     }
 
-    /// Rarely, because snapshots are in memory as well.
+    /// Returns a large minimum growth, because snapshots take the server's memory as well.
     fn snapshots(&self) -> Snapshots {
         Snapshots::OnOpen {
             after: 8 * 1024 * 1024,

@@ -52,7 +52,7 @@ impl Socket {
         self.max_received = max_received;
     }
 
-    /// The time that the call has left.
+    /// Returns the time that the call has left.
     ///
     /// # Errors
     ///

@@ -40,18 +40,20 @@ use super::server::Keys;
 /// next write is refused, as if the session had been leased by another store.
 ///
 /// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
-/// whole sessions; their ids are kept separately, so that such a session is an error
-/// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of silently becoming a new one. With
-/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB. A
-/// session of more than 8 MiB takes up to three times its size, for snapshots. When
-/// the memory is used up, sessions can still be read and removed.
+/// whole sessions. Their ids are stored separately, so that using such a session is an error
+/// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of beginning a new one. With `volatile-*`,
+/// leases may end early.
+///
+/// All sessions are in the server's memory. A session may have 512 MiB; one of more than 8 MiB
+/// takes up to three times its size, for snapshots. When the memory is used up, sessions can still
+/// be read and removed.
 ///
 /// # Keys
 ///
 /// `PREFIX:log:ID` has a session, `PREFIX:lease:ID` its lease, and `PREFIX:damaged:ID` its damaged
 /// parts. `PREFIX:sessions` has the ids, and `PREFIX:version` the version of the keys. Keys of a
-/// newer version are not touched. Writes are scripts (`EVAL`), each of which happens as a whole. A
-/// cluster cannot be used, because the keys of a script would be on several of its nodes.
+/// newer version are not touched. A write is an atomic script (`EVAL`). A cluster cannot be used,
+/// because the keys of a script would be on several of its nodes.
 ///
 /// Leases expire on the server, and calls are retried: see [`ServerOptions`].
 ///
@@ -61,8 +63,8 @@ use super::server::Keys;
 /// trusts it for the host's name. `redis://` is without TLS, and `redis+unix:///PATH` is a local
 /// socket.
 ///
-/// Nothing is connected before the first use. Clones share one store and its connections. No
-/// password is ever part of an error, of `Debug` or of a log line.
+/// The store connects on first use. Clones share one store and its connections. No password is part
+/// of an error, of `Debug` or of a log line.
 #[derive(Clone)]
 pub struct RedisStore(LogStore<RemoteLog<Keys>>);
 

@@ -21,8 +21,8 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The search service of Brave.
 ///
-/// It returns sources without an answer, at most 20. A search may take 30 seconds, and a reply may
-/// have 2 MiB. Errors name the status and what to do about it, and never show the key.
+/// It returns sources without an answer, at most 20. A search may take 30 seconds by default, and a
+/// reply may have 2 MiB. Errors contain the status and advice, never the key.
 ///
 /// ```no_run
 /// use agentcore::tools::web::{Brave, internet_search};
@@ -97,7 +97,7 @@ impl SearchProvider for Brave {
     }
 }
 
-/// A search without results has no `web`.
+/// A reply of the service. Without results, it has no `web`.
 #[derive(Deserialize)]
 struct Reply {
     #[serde(default)]

@@ -23,7 +23,7 @@ pub(super) struct Document {
     pub(super) is_cut: bool,
 }
 
-/// Parses the page, up to a limit or until it is stopped.
+/// Parses the page, up to a limit or until `stop` is cancelled.
 pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
     let sink = Sink::default();
     let is_full: Rc<Cell<bool>> = sink.full();
@@ -56,7 +56,8 @@ pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
     }
 }
 
-/// Scripts are not run, and the page's own declaration of its encoding is too late.
+/// Feeds the queue to the tokenizer. Requests to run a script or to change the encoding are
+/// ignored.
 fn feed<S: html5ever::tokenizer::TokenSink>(tokenizer: &Tokenizer<S>, queue: &BufferQueue) {
     while !matches!(tokenizer.feed(queue), TokenizerResult::Done) {}
 }

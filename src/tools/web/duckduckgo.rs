@@ -20,14 +20,14 @@ const PARAMETERS: Parameters = Parameters {
     variable: "",
 };
 
-/// The search of DuckDuckGo, without a key: its page for browsers without scripts.
+/// The search of DuckDuckGo, without a key. It reads the page for browsers without scripts.
 ///
-/// It returns the sources of the first page, without an answer; advertisements are omitted. The
-/// page is made for people: after many searches the service requires proof of a person, and the
-/// search fails with an error that names this. Use a service with a key, such as
-/// [`Brave`](super::Brave), if your program depends on searches.
+/// It returns the sources of the first page, without an answer; advertisements are omitted. After
+/// many searches the service asks for proof that a person searches, and searches fail with an error
+/// that states this. Use a service with a key, such as [`Brave`](super::Brave), if your program
+/// depends on searches.
 ///
-/// A search may take 30 seconds, and a reply may have 2 MiB.
+/// A search may take 30 seconds by default, and a reply may have 2 MiB.
 ///
 /// ```
 /// use agentcore::tools::web::{DuckDuckGo, internet_search};
@@ -74,7 +74,7 @@ impl DuckDuckGo {
                 Ok(SearchResults::new(sources))
             }
             Page::Challenge => Err(refusal()),
-            // The status of a page that asks for a person.
+            // DuckDuckGo answers with this status when it asks for proof of a person.
             Page::Unknown if status == StatusCode::ACCEPTED => Err(refusal()),
             Page::Unknown => Err("the reply is no page of results".to_owned()),
         }

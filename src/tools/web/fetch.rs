@@ -16,8 +16,8 @@ const MAX_QUOTE: usize = 300;
 /// The result of a fetch.
 pub(super) enum Fetched {
     Page(Page),
-    /// A redirect to another host, which the caller has to fetch on its own.
-    Elsewhere {
+    /// A redirect to another host, which is not followed.
+    Redirect {
         from: Url,
         to: Url,
     },
@@ -26,12 +26,12 @@ pub(super) enum Fetched {
 pub(super) struct Page {
     pub(super) url: Url,
     pub(super) status: StatusCode,
-    /// The content type without parameters; empty when the server names none.
+    /// The content type without parameters; empty if the server declares none.
     pub(super) content_type: String,
     pub(super) kind: PageKind,
     pub(super) charset: Option<&'static Encoding>,
     pub(super) body: Vec<u8>,
-    /// True if there was more than may be read.
+    /// True if the page is longer than the limit.
     pub(super) is_cut: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
                  it does not have to be secure"
             ));
         } else {
-            return Ok(Fetched::Elsewhere {
+            return Ok(Fetched::Redirect {
                 from: url,
                 to: target,
             });
@@ -95,7 +95,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
     Err(format!("{url}: redirected more than {max_redirects} times"))
 }
 
-/// Returns the target of a redirect; `None` for any other response.
+/// Returns the `Location` of a redirect; `None` for any other response.
 fn location(response: &Response) -> Result<Option<String>, String> {
     use StatusCode as S;
     let redirects = [
@@ -118,7 +118,7 @@ fn location(response: &Response) -> Result<Option<String>, String> {
     Ok(Some(text.map_err(make_error)?.to_owned()))
 }
 
-async fn read(url: Url, response: Response, most: usize) -> Result<Page, String> {
+async fn read(url: Url, response: Response, max_bytes: usize) -> Result<Page, String> {
     let status = response.status();
     let header = |name| {
         let value = response.headers().get(name)?;
@@ -146,7 +146,7 @@ async fn read(url: Url, response: Response, most: usize) -> Result<Page, String>
         ));
     };
 
-    let body = read_body(response, most).await;
+    let body = read_body(response, max_bytes).await;
     let Body { bytes, is_cut } =
         body.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
     Ok(Page {

@@ -11,7 +11,7 @@ pub(super) enum PageKind {
     Html,
     /// The text is shown as it is.
     Text,
-    /// The server does not declare it: the content decides.
+    /// The server declares none; the kind depends on the content.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn declared(header: &str) -> (String, Option<&'static Encoding>) {
     (media, charset)
 }
 
-/// The way a media type is shown; `None` when it is not.
+/// Returns the kind of a media type; `None` if pages of this type are not read.
 pub(super) fn of(media: &str) -> Option<PageKind> {
     const TEXT: [&str; 12] = [
         "application/json",
@@ -77,7 +77,7 @@ pub(super) fn of(media: &str) -> Option<PageKind> {
 /// as browsers do.
 pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: PageKind) -> String {
     let is_html = kind == PageKind::Html;
-    let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());
+    let charset = charset.or_else(|| is_html.then(|| declared_in_page(body)).flatten());
     let fallback = match std::str::from_utf8(body) {
         // An error only at the end may be caused by the cut of the body.
         Err(error) if is_html && error.error_len().is_some() => WINDOWS_1252,
@@ -87,8 +87,8 @@ pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Pag
     text.into_owned()
 }
 
-/// `charset=` in the first kilobyte of a page.
-fn named_within(body: &[u8]) -> Option<&'static Encoding> {
+/// Returns the encoding that a page declares with `charset=` in its first kilobyte.
+fn declared_in_page(body: &[u8]) -> Option<&'static Encoding> {
     let head = body[..body.len().min(PRESCAN)].to_ascii_lowercase();
     let offset = memchr::memmem::find(&head, b"charset=")? + b"charset=".len();
     let remaining = head[offset..].trim_ascii_start();

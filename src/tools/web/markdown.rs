@@ -15,8 +15,8 @@ pub(super) struct Markdown {
     pub(super) is_cut: bool,
 }
 
-/// Takes time in proportion to the page, and a few seconds at most for a page that is made to be
-/// slow. It ends soon after `stop`, with the text converted by then.
+/// Converts a page to Markdown, in time proportional to its length; a hostile page takes a few
+/// seconds at most. Ends soon after `stop` is cancelled, with the text converted so far.
 pub(super) fn convert(html: &str, base: &Url, stop: &Cancellation) -> Markdown {
     let document = parse(html, stop);
     let normalized = normalize(&document.root, base, stop);

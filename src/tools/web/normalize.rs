@@ -15,12 +15,12 @@ use super::tokens::{MAX_VALUE, OWN_CONTENT};
 
 /// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
-/// The maximum length of the base of a page's links, in bytes: each of them may repeat it.
+/// The maximum length of the base of a page's links, in bytes. Each link may repeat the base.
 const MAX_BASE: usize = 2 * 1024;
 /// The maximum number of bytes by which all links of a page together may grow when they become
 /// absolute.
 const MAX_GROWTH: usize = 8 * 1024 * 1024;
-/// The number of nodes after which it is checked whether the result is still awaited.
+/// The number of nodes between two checks for cancellation.
 const CHECK_EVERY: usize = 1024;
 /// The maximum number of siblings that the converter may see as one run: it joins consecutive
 /// inline elements, and copies the joined text for each of them.
@@ -32,8 +32,8 @@ pub(super) struct Normalized {
     pub(super) is_cut: bool,
 }
 
-/// Finds the title, makes links absolute, and cuts off what is nested too deep, for the converter
-/// recurses. An element may have been moved deeper after it was added.
+/// Finds the title, makes links absolute, and removes elements that are nested too deep, because
+/// the converter recurses. The parser may have moved an element deeper after its depth was checked.
 pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Normalized {
     let mut output = Normalized::default();
     let mut links = Links::of(page);
@@ -65,7 +65,7 @@ pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) ->
             node.children.borrow_mut().clear();
         }
 
-        part(&node);
+        separate_runs(&node);
         let children = node.children.borrow();
         stack.extend(
             children
@@ -78,24 +78,24 @@ pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) ->
     output
 }
 
-/// Ends each long run of siblings with a text that is empty.
-fn part(node: &Rc<Node>) {
+/// Separates runs of more than [`MAX_RUN`] siblings by empty texts.
+fn separate_runs(node: &Rc<Node>) {
     let mut children = node.children.borrow_mut();
     if children.len() <= MAX_RUN {
         return;
     }
 
-    let mut parted = Vec::with_capacity(children.len() + children.len() / MAX_RUN);
+    let mut separated = Vec::with_capacity(children.len() + children.len() / MAX_RUN);
     for (at, child) in children.drain(..).enumerate() {
         if at > 0 && at.is_multiple_of(MAX_RUN) {
             let contents = StrTendril::new().into();
-            parted.push(Node::new(NodeData::Text { contents }));
+            separated.push(Node::new(NodeData::Text { contents }));
         }
 
-        parted.push(child);
+        separated.push(child);
     }
 
-    *children = parted;
+    *children = separated;
 }
 
 /// The base of links, and the length they have grown by.

@@ -45,7 +45,7 @@ pub(super) struct Rendered {
     pub(super) is_cut: bool,
 }
 
-/// Returns the Markdown of a document; incomplete when it is stopped.
+/// Returns the Markdown of a document, which is incomplete if `stop` is cancelled.
 pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     let options = Options {
         bullet_list_marker: BulletListMarker::Dash,
@@ -220,7 +220,7 @@ impl TableSize {
         }
     }
 
-    /// About how long the Markdown of a node is, in bytes.
+    /// Returns the estimated length of the Markdown of a node, in bytes.
     fn length(&mut self, node: &Rc<Node>) -> usize {
         let mut length = 0_usize;
         let mut stack = vec![node.clone()];
@@ -241,7 +241,7 @@ impl TableSize {
         length
     }
 
-    /// The length of the table when all its cells are as wide as the widest of their column.
+    /// Returns the length of the table if each cell is as wide as the widest cell of its column.
     fn aligned(&self) -> usize {
         let row: usize = self.widths.iter().map(|width| width + MARKS).sum();
         row.saturating_mul(self.rows + 1)

@@ -17,8 +17,9 @@ const DEFAULT_SOURCES: usize = 5;
 const MAX_SOURCES: usize = 20;
 /// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// The maximum length of an answer, and of a snippet, in characters.
+/// The maximum length of an answer, in characters.
 const MAX_ANSWER: usize = 10_000;
+/// The maximum length of a title, a URL and a snippet, in characters.
 const MAX_SNIPPET: usize = 2_000;
 
 /// A provider of internet searches.
@@ -86,7 +87,8 @@ impl Source {
     }
 }
 
-/// `internet_search`: sends a `query` to a search provider and returns its answer and sources.
+/// Creates the tool `internet_search`, which sends a `query` to a search provider and returns its
+/// answer and sources.
 ///
 /// The output is `Answer: ..`, an empty line, `Sources:` and each source as `- [title](url)` with
 /// its snippet below; without an answer it begins with the sources. A call requests 5 sources by
@@ -123,8 +125,8 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
     search_tool("internet_search", "max_results", provider)
 }
 
-/// `web_search`: [`internet_search`] under the names of the agent `picoclaw`, whose argument for
-/// the number of sources is `count`.
+/// Creates the tool `web_search`: [`internet_search`] with the names of the agent `picoclaw`, where
+/// the argument for the number of sources is `count`.
 pub fn web_search(provider: impl SearchProvider) -> FuncTool {
     search_tool("web_search", "count", provider)
 }
@@ -180,7 +182,7 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
     let sources: Vec<Value> = results
         .sources
         .iter()
-        .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
+        .map(|source| json!({"title": source.title, "url": source.url, "snippet": source.snippet}))
         .collect();
     let details = json!({"answer": results.answer, "sources": sources});
     Ok(ToolOutput::new(format_results(&results)).with_details(details))
@@ -205,17 +207,17 @@ fn format_results(results: &SearchResults) -> String {
     }
 
     out.push_str("Sources:\n");
-    for page in &results.sources {
-        let title = line(&page.title);
-        let url = line(&page.url);
+    for source in &results.sources {
+        let title = line(&source.title);
+        let url = line(&source.url);
         let title = if title.is_empty() { &url } else { &title };
-        let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&page.snippet));
+        let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&source.snippet));
     }
 
     out
 }
 
-/// Returns the text on one line, so that a page cannot pass for several.
+/// Returns the text on one line, so that one source cannot look like several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()

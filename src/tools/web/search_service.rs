@@ -27,7 +27,7 @@ const MAX_QUOTE: usize = 300;
 
 /// The constants of a service.
 pub(super) struct Parameters {
-    /// The name in errors.
+    /// The name for errors.
     pub(super) name: &'static str,
     pub(super) base_url: &'static str,
     /// The path of searches below the base URL.
@@ -43,7 +43,7 @@ pub(super) struct SearchService {
     redactor: Redactor,
     url: Url,
     limit: Duration,
-    /// The client, made by the first search, for it belongs to the runtime it is used in.
+    /// The client, created by the first search, because it belongs to the runtime of that search.
     client: OnceLock<Client>,
 }
 
@@ -128,7 +128,7 @@ impl SearchService {
         Ok(self.client.get_or_init(|| client))
     }
 
-    /// Holds a search to the time limit. Its error names the service and has no secrets.
+    /// Awaits a search within the time limit. The error names the service and has no secrets.
     pub(super) async fn search(
         &self,
         search: impl Future<Output = Result<SearchResults, String>>,

@@ -26,7 +26,7 @@ const TEMPLATE: usize = 100;
 /// The maximum nesting depth of elements; browsers stop at 512.
 pub(super) const MAX_DEPTH: usize = 512;
 
-/// An [`RcDom`] that reports when it is full.
+/// An [`RcDom`] with limits, which sets a flag when one is reached.
 #[derive(Default)]
 pub(super) struct Sink {
     dom: RcDom,
@@ -38,7 +38,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Set when the document has reached a limit: nothing more should be parsed then.
+    /// Returns the flag that is set once the document has reached a limit. Parsing stops then.
     pub(super) fn full(&self) -> Rc<Cell<bool>> {
         self.full.clone()
     }
@@ -50,7 +50,7 @@ impl Sink {
         }
     }
 
-    /// The attributes as far as there is room for them.
+    /// Counts attributes and returns them, or none once the document has reached a limit.
     fn counted(&self, attrs: Vec<Attribute>) -> Vec<Attribute> {
         let count = self.attributes.get() + attrs.len();
         self.attributes.set(count);
@@ -63,7 +63,7 @@ impl Sink {
         if self.full.get() { Vec::new() } else { attrs }
     }
 
-    /// The document as it is now.
+    /// Returns the document so far.
     pub(super) fn root(&self) -> Handle {
         self.dom.document.clone()
     }

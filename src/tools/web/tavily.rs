@@ -22,8 +22,8 @@ const PARAMETERS: Parameters = Parameters {
 
 /// The search service of Tavily.
 ///
-/// A search may take 30 seconds, and a reply may have 2 MiB. Errors name the status and what to do
-/// about it, and never show the key.
+/// A search may take 30 seconds by default, and a reply may have 2 MiB. Errors contain the status
+/// and advice, never the key.
 ///
 /// ```no_run
 /// use agentcore::tools::web::{Tavily, internet_search};

@@ -7,8 +7,8 @@ use html5ever::Attribute;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 
-/// The attributes that the document or the Markdown depends on. The others are dropped at once, for
-/// elements that are reopened (`<b>` across paragraphs) copy theirs.
+/// The attributes that the document or the Markdown depends on. All others are dropped at once,
+/// because elements that are reopened (`<b>` across paragraphs) copy their attributes.
 const USED: [&str; 11] = [
     "alt", "class", "color", "encoding", "face", "href", "size", "src", "start", "title", "type",
 ];
@@ -31,8 +31,8 @@ pub(super) struct Tokens<S> {
     full: Rc<Cell<bool>>,
     /// The upper bound of the number of open attributes.
     names: Cell<usize>,
-    /// True if a token has come since the last piece.
-    is_past: Cell<bool>,
+    /// True if a token was emitted since the last piece.
+    has_token: Cell<bool>,
     comparisons: Cell<usize>,
     after_separator: Cell<bool>,
 }
@@ -43,16 +43,16 @@ impl<S> Tokens<S> {
             inner,
             full,
             names: Cell::new(0),
-            is_past: Cell::new(false),
+            has_token: Cell::new(false),
             comparisons: Cell::new(0),
             after_separator: Cell::new(false),
         }
     }
 
-    /// Receives each piece of the page before the tokenizer does. The document is full when the
-    /// piece may cost too much.
+    /// Counts the comparisons that a piece may cause, before the tokenizer receives it. Sets the
+    /// flag of the document if they exceed the limit.
     pub(super) fn expect(&self, piece: &str) {
-        if self.is_past.replace(false) {
+        if self.has_token.replace(false) {
             self.names.set(0);
         }
 
@@ -91,7 +91,7 @@ impl<S: TokenSink> TokenSink for Tokens<S> {
             Token::TagToken(tag) => trim(tag),
             _ => {}
         }
-        self.is_past.set(true);
+        self.has_token.set(true);
         if self.full.get() && token != Token::EOFToken {
             return TokenSinkResult::Continue;
         }
@@ -120,8 +120,8 @@ fn trim(tag: &mut Tag) {
     }
 }
 
-/// Cuts a value that is too long. A link is cut to its scheme, because a longer part would lead
-/// elsewhere.
+/// Cuts a value that is too long. A link with its own content is cut to its scheme, and any other
+/// link is removed, because a part of it would lead elsewhere.
 fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {
         return;
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// The comparisons that are expected of a page, in pieces of this size.
+    /// Returns the number of comparisons that are expected for a page in pieces of this size.
     fn comparisons(html: &str, piece: usize) -> usize {
         let tokens = Tokens::new(Nothing, Rc::default());
         let tokenizer = Tokenizer::new(tokens, TokenizerOpts::default());

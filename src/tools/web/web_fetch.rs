@@ -22,10 +22,14 @@ use super::markdown;
 
 /// The time limit of a whole call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The extra time of the loop's own limit, so that this tool's error is reported first.
+/// The time by which the engine's limit of a call is longer, so that this tool's error is reported
+/// first.
 const GRACE: Duration = Duration::from_secs(5);
+/// The default number of bytes of a page that are read.
 const MAX_BYTES: usize = 5 * 1024 * 1024;
+/// The default number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
+/// The maximum number of characters that a call returns.
 const MAX_CHARS: usize = 50_000;
 /// The maximum length of a quoted error page, in characters.
 const MAX_QUOTE: usize = 1_000;
@@ -34,7 +38,8 @@ const MAX_QUOTE: usize = 1_000;
 /// call that waits for one does so within its time limit.
 static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
-/// `web_fetch`: fetches a page of the internet and returns its text, with HTML as Markdown.
+/// The tool `web_fetch`, which fetches a page of the internet and returns its text, HTML as
+/// Markdown.
 ///
 /// Only addresses that an [`AddressPolicy`] allows are fetched, including those of redirects, and
 /// connections go to the addresses that were checked. Requests are GET, without cookies. They
@@ -149,7 +154,7 @@ impl WebFetch {
         let url = self.guard.policy.parse(&input.url).map_err(error)?;
         match fetch(&self.guard, url, self.limits).await? {
             Fetched::Page(page) => render_page(page, &input).await,
-            Fetched::Elsewhere { from, to } => {
+            Fetched::Redirect { from, to } => {
                 let text = format!(
                     "{from} redirects to {to}, which was not followed. To read it, call web_fetch \
                      with that URL."
@@ -205,7 +210,7 @@ impl Tool for WebFetch {
         true
     }
 
-    /// The URL in the form in which it is fetched, so that rules do not read it differently.
+    /// Returns the URL in the form in which it is fetched, so that rules apply to that URL.
     fn accesses(&self, args: &Value) -> Vec<Access> {
         let Some(text) = args.get("url").and_then(Value::as_str) else {
             return Vec::new();
@@ -293,7 +298,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     Ok(ToolOutput::new(out).with_details(details))
 }
 
-/// Converts a page on its own thread, when fewer than two others are being converted.
+/// Converts a page on its own thread. Waits while two other pages are being converted.
 async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
     let url = page.url.clone();
     let permit = CONVERSIONS.clone().acquire_owned().await;
