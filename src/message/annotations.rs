@@ -8,8 +8,8 @@ use super::part::ProviderBlock;
 
 /// The citations of a text, and the fields that its provider requires back with it.
 ///
-/// It belongs to the text part directly before it; one without such a text is neither sent nor
-/// emitted.
+/// Annotations belong to the text part directly before them. Without such a text, they are neither
+/// sent nor emitted.
 ///
 /// ```
 /// use agentcore::message::{Annotations, Citation};

@@ -9,10 +9,11 @@ use super::part::Part;
 use super::role::Role;
 use super::validate::{Problem, ValidationError, calls_allowed, complete};
 
-/// [`Messages::validate_for_model`] for a history that is checked again and again as it grows.
+/// A check like [`Messages::validate_for_model`] for a history that is checked each time it grows.
 ///
-/// It remembers which messages passed, by pointer, and checks only the messages after them: a check
-/// costs one pointer comparison per known message and the work for the new ones.
+/// It remembers the messages that passed, by pointer, and checks only the messages after them. A
+/// check costs one pointer comparison for each message that passed before, and the work for the new
+/// messages.
 ///
 /// ```
 /// use agentcore::{Messages, message::ModelCheck};
@@ -26,10 +27,10 @@ use super::validate::{Problem, ValidationError, calls_allowed, complete};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ModelCheck {
-    /// The messages `walk` has processed. Holding the messages keeps their addresses from being
-    /// used again; the list is its own so that the history's stays unshared and can grow in place.
+    /// The messages that `state` includes. They are held so that their addresses are not used
+    /// again. The list is separate from the history's, which stays unshared and can grow in place.
     seen: Vec<Arc<Message>>,
-    walk: CheckState,
+    state: CheckState,
 }
 
 impl ModelCheck {
@@ -48,36 +49,36 @@ impl ModelCheck {
         let history = messages.as_slice();
         self.rewind(shared_prefix(&self.seen, history));
         for (index, message) in history.iter().enumerate().skip(self.seen.len()) {
-            if let Err(error) = self.walk.step(index, message) {
+            if let Err(error) = self.state.step(index, message) {
                 *self = Self::default();
                 return Err(error);
             }
             self.seen.push(message.clone());
         }
-        self.walk.end()
+        self.state.end()
     }
 
     /// Checks `messages` without remembering them.
     pub(super) fn once(messages: &Messages) -> Result<(), ValidationError> {
-        Self::walk_once(messages).map(drop)
+        Self::check_once(messages).map(drop)
     }
 
     /// Returns `true` if `messages` are valid and all results are in the order of their calls.
     pub(super) fn is_in_order(messages: &Messages) -> bool {
-        Self::walk_once(messages).is_ok_and(|walk| walk.unordered.is_none())
+        Self::check_once(messages).is_ok_and(|state| state.unordered.is_none())
     }
 
     /// Returns `true` if results that this check has seen are in another order than their calls.
     pub(super) fn is_unordered(&self) -> bool {
-        self.walk.unordered.is_some()
+        self.state.unordered.is_some()
     }
 
-    fn walk_once(messages: &Messages) -> Result<CheckState, ValidationError> {
-        let mut walk = CheckState::default();
+    fn check_once(messages: &Messages) -> Result<CheckState, ValidationError> {
+        let mut state = CheckState::default();
         for (index, message) in messages.iter().enumerate() {
-            walk.step(index, message)?;
+            state.step(index, message)?;
         }
-        walk.end().map(|()| walk)
+        state.end().map(|()| state)
     }
 
     /// Drops the state after the first `len` messages, back to where no call is open.
@@ -98,14 +99,14 @@ impl ModelCheck {
 
         for message in self.seen.drain(len..) {
             for call in message.tool_calls() {
-                self.walk.ids.remove(&call.id);
+                self.state.ids.remove(&call.id);
             }
         }
 
-        self.walk.last = self.seen.last().map(|message| message.role());
-        self.walk.begun = self.seen.iter().any(|m| m.role() != Role::System);
-        self.walk.unordered.take_if(|index| *index >= len);
-        self.walk.turn = Turn::default();
+        self.state.last_role = self.seen.last().map(|message| message.role());
+        self.state.has_begun = self.seen.iter().any(|m| m.role() != Role::System);
+        self.state.unordered.take_if(|index| *index >= len);
+        self.state.turn = Turn::default();
     }
 }
 
@@ -115,9 +116,9 @@ struct CheckState {
     /// The id of every call.
     ids: HashSet<Arc<str>>,
     /// The role of the message before.
-    last: Option<Role>,
-    /// True once there was a message other than the system's.
-    begun: bool,
+    last_role: Option<Role>,
+    /// True once there was a message that is not a system message.
+    has_begun: bool,
     /// The calls of the last assistant message.
     turn: Turn,
     /// The first result that comes after the result of a later call of its turn.
@@ -129,7 +130,7 @@ struct CheckState {
 struct Turn {
     /// The index of its message.
     index: usize,
-    /// Its calls, and whether each has a result.
+    /// The ids of its calls, each with `true` if it has a result.
     calls: Vec<(Arc<str>, bool)>,
     /// The position of each id among the calls. Empty until a result does not answer the first open
     /// call: results nearly always come in order.
@@ -181,11 +182,11 @@ impl CheckState {
             Message::Tool(result) => self.answer(index, &result.tool_call_id)?,
             Message::System(_) => {}
             Message::User(_) | Message::Assistant(_) => {
-                if !self.begun && role != Role::User {
+                if !self.has_begun && role != Role::User {
                     return reject(Problem::UserNotFirst(role));
                 }
 
-                if role == Role::Assistant && self.last == Some(role) {
+                if role == Role::Assistant && self.last_role == Some(role) {
                     return reject(Problem::RepeatedAssistant);
                 }
 
@@ -201,8 +202,8 @@ impl CheckState {
             }
         }
 
-        self.begun |= role != Role::System;
-        self.last = Some(role);
+        self.has_begun |= role != Role::System;
+        self.last_role = Some(role);
         Ok(())
     }
 
@@ -244,7 +245,7 @@ impl CheckState {
     }
 
     fn end(&self) -> Result<(), ValidationError> {
-        match (self.begun, self.last) {
+        match (self.has_begun, self.last_role) {
             (true, _) => self.all_answered(),
             (false, Some(_)) => Err(ValidationError::new(Problem::NoConversation)),
             (false, None) => Err(ValidationError::new(Problem::NoMessages)),

@@ -17,7 +17,8 @@ pub(crate) fn is_too_deep(value: &Value) -> bool {
     exceeds(value, MAX_JSON_DEPTH)
 }
 
-/// The recursion ends at `levels`, so it is safe for values of any depth.
+/// Returns `true` if the value is nested deeper than `levels`. The recursion ends there, so it is
+/// safe for values of any depth.
 fn exceeds(value: &Value, levels: usize) -> bool {
     let is_deeper = |inner: &Value| match levels.checked_sub(1) {
         Some(levels) => exceeds(inner, levels),

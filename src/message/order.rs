@@ -1,4 +1,4 @@
-//! The last step of a repair: who may follow whom.
+//! The last step of a repair: the order of the roles.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::role::Role;
 /// The user message inserted before an assistant message at the beginning.
 const OPENING: &str = "(conversation continues)";
 
-/// Makes the user begin and merges assistant messages in a row. Each message has its index in the
-/// broken history.
+/// Puts a user message at the beginning if there is none, and merges consecutive assistant
+/// messages. Each message has its index in the history before the repair.
 pub(super) fn order(
     messages: Vec<(usize, Arc<Message>)>,
     changes: &mut Vec<Repair>,

@@ -181,8 +181,7 @@ impl Media {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {
-    /// The wire format and server it belongs to (`anthropic`, `openai`, `gemini`); `None` when
-    /// unknown.
+    /// The provider whose wire format it has (`anthropic`, `openai`, `gemini`); `None` if unknown.
     pub provider: Option<Arc<str>>,
     /// The block's JSON.
     pub raw: Arc<RawValue>,
@@ -219,10 +218,10 @@ impl fmt::Debug for ProviderBlock {
     }
 }
 
-/// A call the model asks for.
+/// A tool call of the model.
 ///
-/// Two calls are equal when id, name and parsed arguments are; neither the spelling in
-/// [`raw_args`](ToolCall::raw_args) nor [`extra`](ToolCall::extra) counts.
+/// Two calls are equal if their ids, names and parsed arguments are equal;
+/// [`raw_args`](ToolCall::raw_args) and [`extra`](ToolCall::extra) do not count.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -327,7 +326,7 @@ impl ToolCall {
         }
         dismantle_shared(std::mem::take(&mut self.args));
         if !self.raw_args.as_deref().is_some_and(is_text_too_deep) {
-            // Marks why the arguments are missing. It is neither stored nor sent.
+            // States why the arguments are missing. It is neither stored nor sent.
             self.raw_args = Some("[".repeat(MAX_JSON_DEPTH + 1).into());
         }
     }

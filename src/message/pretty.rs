@@ -140,8 +140,8 @@ fn value(f: &mut fmt::Formatter<'_>, of: &Value) -> fmt::Result {
     }
 }
 
-/// Go reads every JSON number as a float64 and prints the shortest digits that give it back, with
-/// an exponent when that is below -4 or above 5.
+/// Writes a number as Go's `%v` prints it: as a float64 with the fewest digits that identify it,
+/// and with an exponent if that is below -4 or above 5.
 fn number(f: &mut fmt::Formatter<'_>, of: &Number) -> fmt::Result {
     let Some(float) = of.as_f64() else {
         return write!(f, "{of}");

@@ -8,7 +8,7 @@ use super::messages::Messages;
 use super::repairer::repair_messages;
 use super::role::Role;
 
-/// The changes made by [`Messages::repair`], in the order of the messages. Usually nothing.
+/// The changes made by [`Messages::repair`], in the order of the messages. Usually there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repairs(Vec<Repair>);
 
@@ -44,7 +44,7 @@ pub enum Repair {
         /// The tool's name.
         name: Arc<str>,
     },
-    /// A result that stood elsewhere now follows its call.
+    /// A result was moved to the position after its call.
     MovedResult {
         /// The original index.
         index: usize,
@@ -91,7 +91,7 @@ pub enum Repair {
         /// The message it was joined to.
         into: usize,
     },
-    /// A user message, `(conversation continues)`, was put before the assistant's first.
+    /// A user message, `(conversation continues)`, was put before the first assistant message.
     AddedOpening {
         /// The assistant's message.
         index: usize,
@@ -204,10 +204,10 @@ impl Messages {
     ///    preceded by a new user message, because dropping it could drop its calls and results as
     ///    well.
     ///
-    /// A second repair changes nothing. Messages that need no change stay the very same (by
-    /// pointer), so the longest possible prefix stays byte for byte what a provider has cached.
-    /// Thinking is never edited; it is dropped only with its whole message. A history without any
-    /// content but the system's cannot be made valid.
+    /// A second repair changes nothing. Messages that need no change stay identical (by pointer),
+    /// so that the longest possible prefix equals what a provider has cached. Thinking is never
+    /// edited; it is dropped only with its whole message. A history without any content but the
+    /// system's cannot be made valid.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};
@@ -227,8 +227,9 @@ impl Messages {
         self.repair_keeping(&[])
     }
 
-    /// [`repair`](Messages::repair), leaving the calls with these ids alone: they await an
-    /// approval and will be answered later. Until then the history is not valid for a model.
+    /// Repairs the history like [`repair`](Messages::repair), but leaves the calls with these ids
+    /// without a result: they wait for approval and are answered later. Until then the history is
+    /// not valid for a model.
     pub fn repair_keeping(&mut self, pending: &[Arc<str>]) -> Repairs {
         if self.is_empty() || ModelCheck::is_in_order(self) {
             return Repairs::default();
@@ -243,8 +244,8 @@ impl Messages {
 }
 
 impl ModelCheck {
-    /// Checks `messages` and, only if they fail or their results are not in the order of the calls,
-    /// repairs them, leaving `pending` alone.
+    /// Checks `messages`. If they are not valid, or their results are not in the order of the
+    /// calls, repairs them like [`Messages::repair_keeping`].
     ///
     /// Messages that passed before are not checked again.
     pub fn ensure(&mut self, messages: &mut Messages, pending: &[Arc<str>]) -> Repairs {

@@ -47,7 +47,7 @@ pub(super) fn repair_messages(
     (ordered_messages, repairer.changes)
 }
 
-/// A call and what answers it.
+/// A call, its result and its repair.
 pub(super) struct Slot {
     /// The calling message.
     pub(super) message: usize,
@@ -243,7 +243,7 @@ impl Repairer<'_> {
         }
     }
 
-    /// The messages that have content, each call followed by its result.
+    /// Returns the messages that have content, each call followed by its result.
     fn pair_results(&mut self) -> Vec<(usize, Arc<Message>)> {
         let mut paired_messages = Vec::with_capacity(self.messages.len());
         let mut slots = 0..0;
@@ -280,7 +280,7 @@ impl Repairer<'_> {
         paired_messages
     }
 
-    /// The results of a message, in the order of its calls.
+    /// Adds the results of a message to `paired`, in the order of its calls.
     fn push_results(
         &mut self,
         index: usize,
@@ -292,7 +292,7 @@ impl Repairer<'_> {
             place += 1;
         }
 
-        let behind = index + 1..place;
+        let following_results = index + 1..place;
         let mut last = index;
         for slot in slots {
             let Slot {
@@ -303,7 +303,7 @@ impl Repairer<'_> {
             } = &self.slots[slot];
             match *result {
                 Some(result) => {
-                    if !behind.contains(&result) || result < last {
+                    if !following_results.contains(&result) || result < last {
                         let id = call.id.clone();
                         self.changes.push(Repair::MovedResult { index: result, id });
                     } else {

@@ -21,7 +21,7 @@ const SUPPRESSED: &str = "[output suppressed by hook]";
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The id of the call it answers.
+    /// The id of the call that has this result.
     pub tool_call_id: Arc<str>,
     /// The name of the tool that produced it.
     pub name: Arc<str>,

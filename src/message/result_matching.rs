@@ -21,7 +21,7 @@ impl Queues {
         of_tool.or_default().push_back(slot);
     }
 
-    /// The first call that is still open for a result of this tool; any for one without a name.
+    /// Returns the first open call of the tool `name`, or of any tool if the name is empty.
     fn first(&mut self, name: &str, is_open: impl Fn(usize) -> bool) -> Option<usize> {
         let queue = match name {
             "" => &mut self.all,
@@ -68,8 +68,8 @@ impl Repairer<'_> {
         }
     }
 
-    /// Gives each result that is left to the first call after it that has its id and no result yet,
-    /// if that is for the same tool.
+    /// Gives each remaining result to the first call after it that has its id and no result yet, if
+    /// the call is for the same tool.
     pub(super) fn match_results_to_later_calls(&mut self) {
         let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
         for (slot, entry) in self.slots.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Repairer<'_> {
         }
     }
 
-    /// The calls among these that have no result.
+    /// Returns the calls among these that have no result.
     fn open_calls(&self, slots: std::ops::Range<usize>) -> OpenCalls {
         let mut open_calls = OpenCalls::default();
         for slot in slots {

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 pub enum Role {
     /// Instructions from the program.
     System,
-    /// The person, or the program speaking for one.
+    /// The user, or the program on the user's behalf.
     User,
     /// The model.
     Assistant,

@@ -20,8 +20,7 @@ pub(crate) const CITATION_SIZE: usize = 3 * FIELD;
 
 const MESSAGE: usize = size_of::<Message>() + 2 * FIELD;
 
-/// About the bytes that a message takes in memory, its texts counted as long as in the JSON of a
-/// request.
+/// Returns the estimated memory of a message in bytes. Its texts count with their length in JSON.
 pub(crate) fn message_size(message: &Message) -> usize {
     match message.as_tool_result() {
         Some(result) => result_size(result),
@@ -29,7 +28,7 @@ pub(crate) fn message_size(message: &Message) -> usize {
     }
 }
 
-/// About the bytes that the message of a result takes, as for [`message_size`].
+/// Returns the estimated memory of the message of a result, like [`message_size`].
 pub(crate) fn result_size(result: &ToolResult) -> usize {
     let details = result.details.as_ref();
     let details = details.map_or(0, |details| JsonSize::of(details).memory);
@@ -41,12 +40,12 @@ pub(crate) fn result_size(result: &ToolResult) -> usize {
         .saturating_add(extra)
 }
 
-/// About the bytes that parts take, as for [`message_size`].
+/// Returns the estimated memory of parts, like [`message_size`].
 pub(crate) fn parts_size(parts: &[Part]) -> usize {
     parts.iter().map(part_size).fold(0, usize::saturating_add)
 }
 
-/// About the bytes that a part takes, as for [`message_size`].
+/// Returns the estimated memory of a part, like [`message_size`].
 pub(crate) fn part_size(part: &Part) -> usize {
     let content_size = match part {
         Part::ToolCall(call) => {
@@ -67,7 +66,7 @@ pub(crate) fn part_size(part: &Part) -> usize {
     PART_SIZE + content_size
 }
 
-/// Returns the size of a part's content in JSON, in bytes. A call has none.
+/// Returns the size of a part's content in JSON, in bytes; 0 for a call.
 pub(crate) fn text_part_len(part: &Part) -> usize {
     match part {
         Part::Text(text) => escaped_len(text),

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Todo {
     /// The task's id.
     pub id: Arc<str>,
-    /// The task.
+    /// The description of the task.
     pub title: String,
-    /// Its progress.
+    /// The progress of the task.
     pub status: TodoStatus,
 }
 
@@ -38,7 +38,7 @@ pub enum TodoStatus {
     Pending,
     /// The task is in progress.
     InProgress,
-    /// Finished.
+    /// The task is finished.
     #[serde(alias = "completed")]
     Done,
 }

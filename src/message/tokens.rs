@@ -8,11 +8,11 @@ use super::messages::Messages;
 use super::part::{Media, MediaSource, Part, ToolCall};
 
 impl Messages {
-    /// Returns a rough count: for every message, and every call's arguments as the model wrote
-    /// them, one token for four bytes, rounded down.
+    /// Returns a rough estimate: one token for four bytes of the text of each message, and of the
+    /// arguments of each call as the model wrote them, each rounded down.
     ///
-    /// Calls built in code have no such text and count nothing. A run uses a [`TokenCounter`],
-    /// which counts everything.
+    /// A call without [`raw_args`](ToolCall::raw_args), such as one created by the program, counts
+    /// nothing. A run uses a [`TokenCounter`], which counts everything.
     ///
     /// ```
     /// use agentcore::Messages;
@@ -30,9 +30,9 @@ impl Messages {
     }
 }
 
-/// Counts tokens, exactly or not.
+/// A counter of tokens, exact or estimated.
 ///
-/// Only [`count_text`](TokenCounter::count_text) must be written; the provided methods build on it.
+/// Only [`count_text`](TokenCounter::count_text) is required; the provided methods call it.
 pub trait TokenCounter: Send + Sync {
     /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;
@@ -50,10 +50,13 @@ pub trait TokenCounter: Send + Sync {
         total(parts.chain([name, PER_MESSAGE]))
     }
 
-    /// Returns the number of tokens of one part. A picture counts 1,600. A document of text counts
-    /// as its text; any other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one
-    /// at an address or uploaded, whose length is not known, 3,000. A recording counts as a
-    /// document that is no text, and citations count nothing.
+    /// Returns the number of tokens of one part:
+    ///
+    /// * a picture: 1,600;
+    /// * a document of text: the tokens of its text;
+    /// * any other document, and a recording: 3,000 for each 100,000 bytes, at least 3,000 and at
+    ///   most 300,000; 3,000 if it is at a URL or was uploaded, because its length is not known;
+    /// * citations: 0.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),

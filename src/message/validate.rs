@@ -10,9 +10,9 @@ use super::part::{Part, ToolCall};
 use super::role::Role;
 use crate::error::{Error, ErrorKind};
 
-/// The rule a history breaks, and the position.
+/// The first problem of a history, and its position.
 ///
-/// Its text names the position: `message[2]: tool message missing tool_call_id`.
+/// The text of the error begins with the position: `message[2]: tool message missing tool_call_id`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationError {
     index: Option<usize>,
@@ -191,14 +191,14 @@ impl Messages {
         Ok(())
     }
 
-    /// Checks that any provider takes the history as it is.
+    /// Checks that every provider accepts the history as it is.
     ///
     /// In addition to [`validate`](Messages::validate): there is a conversation and the user begins
-    /// it; no two assistant messages are in a row (two user messages may be: providers take them as
-    /// one); only the assistant calls; each call has one result, directly after the calling
-    /// message, in any order among its siblings; no id is used twice; no text part is empty, and no
-    /// message is only whitespace or only thinking. System messages may stand anywhere but between
-    /// a call and its results.
+    /// it; no two assistant messages are in a row (two user messages may be: providers merge them);
+    /// only assistant messages have calls; each call has one result, directly after the calling
+    /// message, in any order among the results of that message; no id is used twice; no text part
+    /// is empty, and no message is only whitespace or only thinking. System messages may be
+    /// anywhere except between a call and its results.
     ///
     /// A history that fails can be [repaired](Messages::repair). To check a history again each time
     /// it grows, use a [`ModelCheck`], which is cheaper.
@@ -211,7 +211,7 @@ impl Messages {
     }
 }
 
-/// The rules of [`Messages::validate`].
+/// Checks a message by the rules of [`Messages::validate`].
 pub(super) fn complete(index: usize, message: &Message) -> Result<(), ValidationError> {
     let reject = |problem| Err(ValidationError::at(index, problem));
     match message {
@@ -229,8 +229,8 @@ pub(super) fn complete(index: usize, message: &Message) -> Result<(), Validation
     }
 }
 
-/// Returns `true` if there is nothing but empty texts and citations. A call is content of the
-/// assistant's alone.
+/// Returns `true` if a message has only empty texts and citations. Calls count as content only in
+/// assistant messages.
 fn lacks_content(message: &Message) -> bool {
     let counts_calls = message.role() == Role::Assistant;
     message.content().parts().iter().all(|part| match part {
@@ -252,7 +252,7 @@ fn complete_call(index: usize, number: usize, call: &ToolCall) -> Result<(), Val
     }
 }
 
-/// Checks that only an assistant message holds calls.
+/// Checks that a message with calls is an assistant message.
 pub(super) fn calls_allowed(index: usize, message: &Message) -> Result<(), ValidationError> {
     let role = message.role();
     if role != Role::Assistant && message.content().tool_calls().next().is_some() {

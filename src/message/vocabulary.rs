@@ -14,7 +14,7 @@ const MAX_COUNTED: usize = 256 * 1024;
 const SAMPLES: usize = 16;
 const SAMPLE_LEN: usize = MAX_COUNTED / SAMPLES;
 
-/// Counts text with one of OpenAI's vocabularies, which are inside the binary.
+/// Counts text with one of OpenAI's vocabularies, which are compiled into the binary.
 ///
 /// Text and arguments are exact for the models that use the vocabulary; pictures, documents and the
 /// frame of a message stay estimates. In a text longer than 256 KiB, samples of 256 KiB in all are
@@ -33,7 +33,7 @@ pub struct BpeCounter {
 }
 
 impl BpeCounter {
-    /// `o200k_base`: GPT-4o and later.
+    /// Creates a counter with the vocabulary `o200k_base`, of GPT-4o and later models.
     pub fn o200k() -> Self {
         Self {
             name: "o200k_base",
@@ -41,7 +41,7 @@ impl BpeCounter {
         }
     }
 
-    /// `cl100k_base`: GPT-4 and GPT-3.5.
+    /// Creates a counter with the vocabulary `cl100k_base`, of GPT-4 and GPT-3.5.
     pub fn cl100k() -> Self {
         Self {
             name: "cl100k_base",

@@ -233,7 +233,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The calls of the list that are not among the parts: some writers put a call into both.
+/// Returns the calls of the list that are not among the parts: some writers put a call into both.
 fn other_calls(content: &Content, mut list: Vec<ToolCall>) -> Vec<ToolCall> {
     if list.is_empty() {
         return list;

@@ -104,7 +104,7 @@ fn errors_implement_error_send_and_sync() {
     each!(survives_a_panic: Message, Messages, ErrorKind, Usage, SdkMessage);
 }
 
-/// A caller holds many results, and moves them: the error stays one pointer wide.
+/// Callers store and move many results, so the error stays one pointer wide.
 #[test]
 fn error_is_one_pointer_wide() {
     assert_eq!(size_of::<Error>(), size_of::<usize>());

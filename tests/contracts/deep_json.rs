@@ -18,20 +18,20 @@ use crate::kit::{Gate, any_object, progress, results, warnings, watch};
 const DEPTHS: [usize; 11] = [99, 100, 101, 123, 124, 125, 126, 127, 128, 200, 200_000];
 const LIMIT: usize = 100;
 
-/// A value nested this deep.
+/// Returns a value nested `depth` levels deep.
 fn nested(depth: usize) -> Value {
     let inner = (1..depth).fold(json!(1), |inner, _| Value::Array(vec![inner]));
-    // Not by the macro, which would walk it.
+    // Built without the macro, which would walk it by recursion.
     Value::Object([("a".to_owned(), inner)].into_iter().collect())
 }
 
-/// The same as text.
+/// Returns the text of a value nested `depth` levels deep.
 fn text(depth: usize) -> String {
     let depth = depth - 1;
     format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// Drops a value as deep as any, which its own `Drop` cannot.
+/// Drops a value of any depth, without the recursion of its own `Drop`.
 fn dismantle(value: Value) {
     let mut values = vec![value];
     while let Some(value) = values.pop() {

@@ -1,4 +1,4 @@
-//! Arguments, names and rules made to take for ever.
+//! Arguments, names and rules that would take very long without limits.
 
 use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::tool::check_arguments;

@@ -73,11 +73,11 @@ fn message_with_calls_in_parts_and_list_is_read_in_linear_time() {
     assert_eq!(message.tool_calls().count(), 2 * CALLS);
 }
 
-/// Open calls of a session that is resumed.
+/// The number of open calls of a session that is resumed.
 const OPEN_CALLS: usize = 4_000;
 
-/// A session in which `OPEN_CALLS` calls were going on when its run was dropped.
-fn dropped() -> StoredSession {
+/// Returns a session whose run was dropped while `OPEN_CALLS` calls were in progress.
+fn session_with_open_calls() -> StoredSession {
     let calls =
         (0..OPEN_CALLS).map(|number| ToolCall::new(format!("call_{number}"), "f", json!({})));
     let calls: Vec<_> = calls.collect();
@@ -99,7 +99,7 @@ fn session_with_many_open_calls_resumes_in_call_order() {
     let messages = ends_within(60, || {
         let run = async {
             let store = ThreadStore::new();
-            store.create("s", dropped()).await?;
+            store.create("s", session_with_open_calls()).await?;
             let model = ScriptedModel::new().say("Hello");
             let agent = AgentBuilder::new(model).store(store.clone()).build()?;
             agent.session("s").run("go on").finish().await?;
@@ -143,7 +143,7 @@ mod decoders {
         ids
     }
 
-    /// The answer of a server, with no limit on the number of its calls.
+    /// Returns the answer of a server, without a limit on the number of its calls.
     fn served<M: Model>(reply: Reply, model: impl FnOnce(String) -> M) -> ModelResponse {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(async {

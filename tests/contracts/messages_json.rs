@@ -349,7 +349,7 @@ fn annotations_of_another_shape_stay_opaque() {
 }
 
 #[test]
-fn text_behind_annotations_is_a_part_of_its_own() {
+fn text_after_annotations_is_a_separate_part() {
     let mut content = Content::from([
         Part::text("a"),
         Part::Annotations(Annotations::new([Citation::new("u")])),
@@ -359,7 +359,7 @@ fn text_behind_annotations_is_a_part_of_its_own() {
     assert_eq!(content.parts()[2], Part::text("b"));
 }
 
-/// One message of every kind as earlier versions wrote it.
+/// The rows are one message of each kind, as earlier versions wrote it.
 #[test]
 fn old_json_is_unchanged() {
     for json in [

@@ -24,7 +24,7 @@ fn interrupted(id: &str) -> Message {
     ToolResult::failed(&call(id), INTERRUPTED).into()
 }
 
-/// Repairs, checks what must hold of every repair, and returns what was said about it.
+/// Repairs a history, checks the properties of every repair, and returns the text of the repairs.
 fn repair(history: &mut Messages) -> String {
     let before = history.clone();
     let said = history.repair().to_string();
@@ -182,7 +182,7 @@ fn orphan_and_duplicate_results_are_dropped() {
 }
 
 #[test]
-fn misplaced_result_moves_behind_its_call() {
+fn misplaced_result_moves_to_follow_its_call() {
     let expected = Messages::from("Hi")
         .ai_calling("", [call("a"), call("b")])
         .tool("a", "f", "1")
@@ -497,7 +497,7 @@ fn has_content(history: &Messages) -> bool {
     })
 }
 
-/// Whether the results behind each message stand in the order of its calls.
+/// Returns `true` if the results after each message are in the order of its calls.
 fn is_in_call_order(history: &Messages) -> bool {
     let all = history.as_slice();
     all.iter().enumerate().all(|(at, message)| {
@@ -536,7 +536,7 @@ proptest! {
         prop_assert!(second.is_empty(), "{}\n{}", second, history);
         prop_assert!(std::ptr::eq(again.as_slice(), history.as_slice()));
 
-        // What is equal is the very same, up to the first change.
+        // Messages before the first change are identical, not only equal.
         let equal = broken.iter().zip(&history).take_while(|(a, b)| a == b).count();
         prop_assert_eq!(broken.shared_prefix(&history), equal);
 

@@ -25,7 +25,7 @@ fn as_of() -> Date {
 }
 
 #[test]
-fn table_has_the_date_of_the_data_kept_by_hand() {
+fn table_has_the_date_of_the_manual_data() {
     assert_eq!(json(EXTRA)["as_of"], as_of().to_string());
     assert!(
         README.contains(&as_of().to_string()),
@@ -40,9 +40,9 @@ fn table_has_the_date_of_the_data_kept_by_hand() {
     );
 }
 
-/// The dates of `extra.json` and of `models.json`, by `provider:model`.
+/// Returns the dates of `extra.json` and of `models.json`, by `provider:model`.
 fn dates() -> [BTreeMap<String, Value>; 2] {
-    let (mut by_hand, mut of_table) = (BTreeMap::new(), BTreeMap::new());
+    let (mut manual_dates, mut table_dates) = (BTreeMap::new(), BTreeMap::new());
     for (provider, entries) in json(EXTRA)["lifecycle"].as_object().expect("an object") {
         for entry in entries.as_array().expect("a list") {
             for id in entry["ids"].as_array().expect("a list") {
@@ -50,7 +50,11 @@ fn dates() -> [BTreeMap<String, Value>; 2] {
                 dates.as_object_mut().expect("an object").remove("ids");
                 dates.as_object_mut().expect("an object").remove("source");
                 let name = format!("{provider}:{}", id.as_str().expect("a text"));
-                assert_eq!(by_hand.insert(name, dates), None, "{id} is listed twice");
+                assert_eq!(
+                    manual_dates.insert(name, dates),
+                    None,
+                    "{id} is listed twice"
+                );
             }
         }
     }
@@ -58,17 +62,17 @@ fn dates() -> [BTreeMap<String, Value>; 2] {
     for provider in json(MODELS)["providers"].as_array().expect("a list") {
         let name = provider["id"].as_str().expect("a text");
         for (id, dates) in provider["lifecycle"].as_object().into_iter().flatten() {
-            of_table.insert(format!("{name}:{id}"), dates.clone());
+            table_dates.insert(format!("{name}:{id}"), dates.clone());
         }
     }
-    [by_hand, of_table]
+    [manual_dates, table_dates]
 }
 
 #[test]
-fn table_has_the_lifecycle_kept_by_hand() {
-    let [by_hand, of_table] = dates();
-    assert!(by_hand.len() > 50);
-    assert_eq!(by_hand, of_table);
+fn table_has_the_lifecycle_of_the_manual_data() {
+    let [manual_dates, table_dates] = dates();
+    assert!(manual_dates.len() > 50);
+    assert_eq!(manual_dates, table_dates);
 }
 
 #[test]

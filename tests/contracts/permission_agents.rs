@@ -1,12 +1,12 @@
-//! Rules about agents, whichever tool starts them.
+//! Rules about agents, for every tool that starts them.
 
 use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::tool::Access;
 use agentcore::{FuncTool, PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
-/// A tool that starts the agents `who`, whatever its arguments are called.
-fn starting(name: &str) -> FuncTool {
+/// Creates a tool that starts the agents in its argument `who`, which is not a known argument name.
+fn tool_that_starts_agents(name: &str) -> FuncTool {
     let schema = json!({"type": "object"});
     FuncTool::new(name, "Starts agents", schema, |_, _| async { "started" }).accesses(|args| {
         let names = args["who"].as_array().expect("a list").iter();
@@ -17,7 +17,9 @@ fn starting(name: &str) -> FuncTool {
 
 fn decide(rules: &PermissionRules, tool: &str, agents: &[&str]) -> Behavior {
     let call = ToolCall::new("c", tool, json!({"who": agents, "agent": "other"}));
-    rules.explain(&call, &starting(tool)).decision
+    rules
+        .explain(&call, &tool_that_starts_agents(tool))
+        .decision
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The shell analyser against shells: random scripts are run with programs that only note that they
-//! ran, and what ran is compared with what was decided before.
+//! The shell analyser compared with shells: random scripts are run with stub programs that record
+//! that they ran, and the programs that ran are compared with the decisions about the scripts.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,15 +11,17 @@ use std::process::{Command, Stdio};
 use agentcore::backend::Shell;
 use agentcore::permission::{Behavior, PermissionRules};
 
-/// Scripts for each shell. This environment variable sets another number.
+/// The number of scripts for each shell, unless [`NUMBER`] sets another.
 const SCRIPTS: usize = 250;
+/// The environment variable that sets the number of scripts.
 const NUMBER: &str = "AGENTCORE_BASH_DIFF";
 
-/// Shells that run scripts side by side, and the scripts of each process.
+/// The number of shells that run scripts concurrently.
 const SHARDS: usize = 4;
+/// The number of scripts that one process of a shell runs.
 const BATCH: usize = 50;
 
-/// A small generator of pseudo-random numbers: the same scripts on every run.
+/// A generator of pseudo-random numbers, which makes the same scripts in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -35,7 +37,7 @@ impl Dice {
     }
 }
 
-/// Programs that note that they ran.
+/// The stub programs, which record that they ran.
 const STUBS: [&str; 4] = ["ok", "fine", "bad", "other"];
 /// Real programs that scripts may use.
 const TOOLS: [&str; 13] = [
@@ -67,7 +69,7 @@ const HOSTILE: [&str; 14] = [
 /// A program that runs what its option names.
 const RG: &str = "for word; do case $word in --) break;; --pre=*) \"${word#--pre=}\";; esac; done";
 
-/// A script from the grammar below.
+/// Returns a script from the grammar below.
 fn script(dice: &mut Dice, depth: usize) -> String {
     let mut text = String::new();
     for at in 0..=dice.below(3) {
@@ -146,7 +148,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
         16 => format!("echo 'a b' | {}", filter(dice)),
         17 => format!("{}; {}", filter(dice), command(dice, inner)),
         18 => format!("{}; {}", trick(dice), command(dice, inner)),
-        19 => format!("{} {}", taker(dice), files(dice)),
+        19 => format!("{} {}", program_with_files(dice), files(dice)),
         _ => simple(dice, depth),
     }
 }
@@ -189,7 +191,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
     text
 }
 
-/// A program in a language of its own, made of its pieces in any order.
+/// Returns a program of sed or awk, made of its tokens in any order.
 fn filter(dice: &mut Dice) -> String {
     const SED: &str = "p¦d¦s/a/b/¦s/a/bad/e¦1e bad¦e bad¦e¦a x¦i\\\nbad¦c x¦:a¦ba¦ta¦b¦;¦;¦\n¦\n¦}¦\
         {¦$!N¦1¦/a/¦!¦y/a/b/¦s/a/\n1e bad\n/¦q¦n¦ ¦#¦a\\¦\\¦s|a|b|g¦2,3";
@@ -210,8 +212,8 @@ fn filter(dice: &mut Dice) -> String {
     format!("{program} '{text}'")
 }
 
-/// A program that may take the name of a file for an option.
-fn taker<'a>(dice: &mut Dice) -> &'a str {
+/// Returns a program that may read the name of a file as an option.
+fn program_with_files<'a>(dice: &mut Dice) -> &'a str {
     dice.pick(&[
         "tar cf /dev/null",
         "tar -cf /dev/null a",
@@ -249,7 +251,7 @@ fn files<'a>(dice: &mut Dice) -> &'a str {
     ])
 }
 
-/// What once was decided wrongly, or nearly.
+/// Returns a command that an earlier version decided wrongly, or one like it.
 fn trick(dice: &mut Dice) -> String {
     dice.pick(&[
         "[ $? -eq 0 ]",
@@ -333,7 +335,8 @@ fn redirection(dice: &mut Dice, depth: usize) -> String {
     }
 }
 
-/// What stands in a program's place: a stub, disguised or not, perhaps behind a wrapper.
+/// Returns the words that name a program: a stub, perhaps quoted in an unusual way or after a
+/// wrapper.
 fn program(dice: &mut Dice, depth: usize) -> String {
     let stub = dice.pick(&["ok", "ok", "ok", "fine", "fine", "bad", "other"]);
     match dice.below(30) {
@@ -462,7 +465,7 @@ fn line(dice: &mut Dice, depth: usize) -> String {
     }
 }
 
-/// Tokens in any order: most of it is no script at all.
+/// Returns tokens in any order, of which few are a valid script.
 fn soup(dice: &mut Dice) -> String {
     const TOKENS: [&str; 62] = [
         "ok",
@@ -581,8 +584,8 @@ impl Stage {
         Self { root }
     }
 
-    /// Runs every script, each in a subshell of its own of the shell that these words start; which
-    /// stubs ran in each.
+    /// Runs each script in its own subshell of `shell`, which is a command with options. Returns
+    /// the stubs that ran in each.
     fn run(&self, shell: &str, scripts: &[String]) -> Vec<BTreeSet<String>> {
         let numbers: Vec<usize> = (0..scripts.len()).collect();
         let shards = numbers.chunks(scripts.len().div_ceil(SHARDS));
@@ -606,8 +609,8 @@ impl Stage {
         logs.collect()
     }
 
-    /// Runs scripts one after the other in one shell. Those behind one that takes too long, or that
-    /// ends the shell, run in another.
+    /// Runs scripts one after the other in one shell. The scripts after one that takes too long, or
+    /// that ends the shell, run in another shell.
     fn run_batch(&self, shard: usize, shell: &str, scripts: &[String], numbers: &[usize]) {
         let root = self.root.display();
         let mut left = numbers;
@@ -653,25 +656,25 @@ fn find_program(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// A shell that scripts are run in.
-struct Tested {
+/// A shell that runs scripts.
+struct TestedShell {
     name: &'static str,
     options: &'static str,
     shell: Shell,
 }
 
-const TESTED: [Tested; 3] = [
-    Tested {
+const SHELLS: [TestedShell; 3] = [
+    TestedShell {
         name: "bash",
         options: "--norc",
         shell: Shell::Bash,
     },
-    Tested {
+    TestedShell {
         name: "dash",
         options: "",
         shell: Shell::Posix,
     },
-    Tested {
+    TestedShell {
         name: "busybox",
         options: "ash",
         shell: Shell::Posix,
@@ -686,10 +689,10 @@ fn analyser_decides_about_every_program_that_a_shell_runs() {
     };
     let stub_shell = find_program("dash").unwrap_or(bash);
 
-    for tested in TESTED {
-        match find_program(tested.name) {
-            Some(path) => compare(&stub_shell, &path, &tested),
-            None => eprintln!("skipped: there is no {} to compare with", tested.name),
+    for shell in SHELLS {
+        match find_program(shell.name) {
+            Some(path) => compare(&stub_shell, &path, &shell),
+            None => eprintln!("skipped: there is no {} to compare with", shell.name),
         }
     }
 }
@@ -704,7 +707,7 @@ fn scripts(count: usize) -> Vec<String> {
 }
 
 /// Runs scripts in one shell, and compares what ran with the decisions about it.
-fn compare(stub_shell: &Path, path: &Path, tested: &Tested) {
+fn compare(stub_shell: &Path, path: &Path, tested: &TestedShell) {
     let count = std::env::var(NUMBER)
         .ok()
         .and_then(|count| count.parse().ok())

@@ -1,6 +1,5 @@
-//! Rules and commands with what has to be decided, one row each in
-//! `tests/data/permission_cases.tsv`, and in `tests/data/permission_more.tsv` for what no table of
-//! programs has.
+//! Rules, commands and the expected decisions: one row each in `tests/data/permission_cases.tsv`,
+//! and in `tests/data/permission_more.tsv` for programs that no table has.
 
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use agentcore::permission::{Behavior, PermissionRules};
 
 use crate::kit::small_stack::survives;
 
-/// What nests in a command, and what closes it.
+/// The constructs that nest in a command: their beginning and their end.
 const NESTS: [(&str, &str); 32] = [
     ("$(", ")"),
     ("`", "`"),
@@ -52,7 +52,7 @@ fn nested(pairs: &[(&str, &str)], depth: usize) -> String {
     text
 }
 
-/// The decision about a command when one rule denies a program that it does not show.
+/// Returns the decision about a command that does not name the program of the deny rule.
 fn decide(command: &str) -> Behavior {
     let rules = PermissionRules::new().allow("Bash").unwrap();
     let rules = rules.deny("Bash(curl:*)").unwrap();

@@ -204,7 +204,7 @@ fn allowed_domain_covers_web_pages_alone() {
 }
 
 #[test]
-fn encoded_slash_behind_two_dots_is_not_covered() {
+fn encoded_slash_after_two_dots_is_not_covered() {
     assert_all(
         &["allow:WebFetch(https://example.com/docs/*)"],
         &[

@@ -45,7 +45,7 @@ pub(crate) fn result(subtype: &str) -> Value {
     message(fields)
 }
 
-/// An assistant message whose content is `content`.
+/// Returns an assistant message with this content.
 pub(crate) fn assistant(content: Value) -> Value {
     let mut answer = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
         "stop_reason": null, "stop_sequence": null,
@@ -75,7 +75,7 @@ pub(crate) fn read(json: &Value) -> SdkMessage {
     serde_json::from_str(&json.to_string()).unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
-/// Reads, writes, and wants the same; returns what was read.
+/// Reads a message, checks that it is written as the same JSON, and returns it.
 #[track_caller]
 pub(crate) fn round_trip(json: &Value) -> SdkMessage {
     let read = read(json);

@@ -52,7 +52,7 @@ fn end(subtype: ResultSubtype) -> ResultMessage {
     result
 }
 
-/// The events of these messages as JSON.
+/// Returns the events of these messages as JSON.
 fn events(messages: impl IntoIterator<Item = SdkMessage>) -> Value {
     let mut events = StreamEvents::new();
     let all: Vec<StreamEvent> = messages

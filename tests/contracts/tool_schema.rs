@@ -10,8 +10,8 @@ pub(crate) fn lines(schema: &Value, args: &Value) -> Vec<String> {
     }
 }
 
-/// Each row: a schema, arguments, and what is said of them; nothing means that they match.
-fn hold(rows: Vec<(Value, Value, &[&str])>) {
+/// Checks rows of a schema, arguments, and the lines of the expected error; none if they match.
+fn check_rows(rows: Vec<(Value, Value, &[&str])>) {
     for (schema, args, expected) in rows {
         assert_eq!(lines(&schema, &args), expected, "{schema} on {args}");
     }
@@ -19,7 +19,7 @@ fn hold(rows: Vec<(Value, Value, &[&str])>) {
 
 #[test]
 fn type_keyword_is_checked() {
-    hold(vec![
+    check_rows(vec![
         (
             json!({"type": "string"}),
             json!(5),
@@ -74,7 +74,7 @@ fn object_keywords_are_checked() {
     let city =
         json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let closed = json!({"properties": {"a": {}, "b": {}}, "additionalProperties": false});
-    hold(vec![
+    check_rows(vec![
         (city.clone(), json!({}), &["/city: required, but missing"]),
         (
             city.clone(),
@@ -138,7 +138,7 @@ fn object_keywords_are_checked() {
 
 #[test]
 fn array_keywords_are_checked() {
-    hold(vec![
+    check_rows(vec![
         (
             json!({"items": {"type": "string"}}),
             json!(["a", 1, "b", 2]),
@@ -191,7 +191,7 @@ fn array_keywords_are_checked() {
 
 #[test]
 fn string_and_number_keywords_are_checked() {
-    hold(vec![
+    check_rows(vec![
         (json!({"maxLength": 2}), json!("\u{e9}\u{1f600}"), &[]),
         (
             json!({"minLength": 3}),
@@ -242,7 +242,7 @@ fn string_and_number_keywords_are_checked() {
 
 #[test]
 fn const_enum_and_boolean_schemas_are_checked() {
-    hold(vec![
+    check_rows(vec![
         (json!({"const": 1}), json!(1.0), &[]),
         (
             json!({"const": {"a": [1]}}),
@@ -272,7 +272,7 @@ fn failed_alternatives_report_the_closest_one() {
         {"type": "object", "properties": {"op": {"const": "add"}, "text": {"type": "string"}}, "required": ["op", "text"]},
         {"type": "object", "properties": {"op": {"const": "move"}, "to": {"type": "integer"}}, "required": ["op", "to"]},
     ]});
-    hold(vec![
+    check_rows(vec![
         (optional.clone(), json!(null), &[]),
         (optional.clone(), json!({}), &["/a: required, but missing"]),
         (
@@ -327,7 +327,7 @@ fn local_references_are_resolved() {
         "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}, "value": {"type": "integer"}}}},
     });
 
-    hold(vec![
+    check_rows(vec![
         (tree.clone(), json!({"next": {"next": {"value": 1}}}), &[]),
         (
             tree,

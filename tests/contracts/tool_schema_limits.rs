@@ -268,7 +268,7 @@ fn names_of_a_schema_count_toward_the_effort_limit() {
 }
 
 #[test]
-fn many_unexpected_members_beside_many_known_ones_are_counted() {
+fn many_unexpected_members_among_many_known_ones_are_counted() {
     let properties: Map<String, Value> = (0..3_500).map(|n| (format!("p{n}"), json!({}))).collect();
     let schema = json!({"properties": properties, "additionalProperties": false});
     let members: Map<String, Value> = (0..50_000).map(|n| (format!("m{n}"), json!(0))).collect();

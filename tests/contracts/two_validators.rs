@@ -1,5 +1,5 @@
-//! Two implementations of what providers demand, one in the history and one in the strict model,
-//! hold each other to account; and what `repair` makes of any history passes both.
+//! The two implementations of the rules of providers, that of histories and that of the strict
+//! model, agree on every history, and every repaired history passes both.
 
 use agentcore::message::{Annotations, Citation};
 use agentcore::testing::{FunctionModel, StrictModel};
@@ -12,12 +12,12 @@ fn message() -> impl Strategy<Value = Message> {
     let text = || prop_oneof![6 => Just("text"), 1 => Just(""), 1 => Just(" \n")];
     let id = || prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];
     let call = id().prop_map(|id| Part::ToolCall(ToolCall::new(id, "tool", json!({}))));
-    let said = text().prop_map(Part::text);
-    let cited = Just(Part::Annotations(Annotations::new([Citation::new("u")])));
+    let text_part = text().prop_map(Part::text);
+    let citation = Just(Part::Annotations(Annotations::new([Citation::new("u")])));
     prop_oneof![
         1 => text().prop_map(Message::system),
         3 => text().prop_map(Message::human),
-        4 => prop::collection::vec(prop_oneof![4 => said, 6 => call, 1 => cited], 0..3).prop_map(Message::ai),
+        4 => prop::collection::vec(prop_oneof![4 => text_part, 6 => call, 1 => citation], 0..3).prop_map(Message::ai),
         4 => (id(), text()).prop_map(|(id, text)| Message::tool(id, "tool", text)),
     ]
 }
@@ -26,7 +26,7 @@ fn history() -> impl Strategy<Value = Messages> {
     prop::collection::vec(message(), 0..8).prop_map(Messages::from)
 }
 
-/// What the strict model has against `messages`.
+/// Returns the violations that the strict model finds in `messages`.
 fn violations(messages: &Messages) -> Vec<String> {
     let model = StrictModel::new(FunctionModel::text(|_| "ok".into()));
     let outcome = block_on(model.call(ModelRequest::new(messages.clone())));
@@ -63,7 +63,7 @@ proptest! {
     #[test]
     fn repaired_history_passes_both_validators(mut messages in history()) {
         messages.repair();
-        // Nothing to send is for the program to notice, not for a repair.
+        // A repair cannot make a history without messages of the user valid.
         if messages.user_messages().next().is_some() {
             prop_assert!(messages.validate_for_model().is_ok());
             prop_assert_eq!(violations(&messages), Vec::<String>::new());

@@ -52,7 +52,7 @@ const KEYS: Grammar = Grammar {
     ],
 };
 
-/// Mostly keys that exist, sometimes any YAML.
+/// Returns YAML, mostly with keys that exist.
 fn yaml(rng: &mut Rng) -> String {
     match rng.u8(..8) {
         0 => texts::YAML.text(rng, 64 * 1024),

@@ -25,12 +25,12 @@ const ODD: [&str; 16] = [
 /// The tokens of a grammar.
 pub struct Grammar {
     pub tokens: &'static [&'static str],
-    /// What opens, and what closes it.
+    /// The tokens that open and close a level.
     pub pairs: &'static [(&'static str, &'static str)],
 }
 
 impl Grammar {
-    /// A text of at most about `most` bytes; mostly of far fewer.
+    /// Returns a text of at most about `most` bytes, and usually of far fewer.
     pub fn text(&self, rng: &mut Rng, most: usize) -> String {
         let size = self.size(rng, most);
         let mut text = String::new();
@@ -50,7 +50,7 @@ impl Grammar {
         text
     }
 
-    /// Sizes are spread evenly over powers of two, the largest ones less often.
+    /// Returns a size up to `most`, small ones more often than large ones.
     fn size(&self, rng: &mut Rng, most: usize) -> usize {
         let powers = most.ilog2();
         let power = rng.u32(..=powers).min(rng.u32(..=powers));

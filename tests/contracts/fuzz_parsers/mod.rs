@@ -1,4 +1,4 @@
-//! Random hostile input for every parser that reads what others wrote.
+//! Random hostile input for every parser of untrusted text.
 //!
 //! `AGENTCORE_FUZZ_ROUNDS` sets the inputs for each parser, and `AGENTCORE_FUZZ_SEED` the number of
 //! the first. With `--nocapture` each test prints its slowest input.
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-/// Enough to see that a target works.
+/// The default number of inputs: enough to test that a target works.
 const ROUNDS: u64 = 300;
 /// The stack of a runtime's worker.
 const STACK: usize = 2 * 1024 * 1024;
@@ -31,7 +31,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// Runs `round` with many generators, each from its own seed, on a small stack. A round returns the
-/// size of its input. Nothing but a panic, an abort or a round without an end fails.
+/// size of its input. The test fails on a panic, an abort or a round that does not end.
 fn fuzz(parser: &str, mut round: impl FnMut(&mut Rng) -> usize + Send) {
     let rounds = setting("AGENTCORE_FUZZ_ROUNDS", ROUNDS);
     let first = setting("AGENTCORE_FUZZ_SEED", 1);
@@ -60,7 +60,7 @@ fn fuzz(parser: &str, mut round: impl FnMut(&mut Rng) -> usize + Send) {
     );
 }
 
-/// The most memory this process had at once, where the system reports it.
+/// Returns the peak memory of this process, if the system reports it.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

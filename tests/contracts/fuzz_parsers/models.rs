@@ -41,7 +41,7 @@ fn word(rng: &mut Rng) -> &'static str {
     WORDS[rng.usize(..WORDS.len())]
 }
 
-/// A date that mostly exists.
+/// Returns a date, usually one that exists.
 fn date(rng: &mut Rng) -> &'static str {
     let last = if rng.u8(..20) == 0 { DATES.len() } else { 3 };
     DATES[rng.usize(..last)]

@@ -12,7 +12,7 @@ use futures::executor::block_on;
 use super::fuzz;
 use super::texts::{JSON, YAML};
 
-/// A text, or bytes that are none.
+/// Returns a text, or bytes that are not UTF-8.
 fn note(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = YAML.text(rng, 64 * 1024).into_bytes();
     if rng.bool() {

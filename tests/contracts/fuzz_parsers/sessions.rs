@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use super::fuzz;
 use super::texts::JSON;
 
-/// A log with damage: bytes flipped, lines cut, repeated or replaced.
+/// Returns a damaged log: bits flipped, lines cut, repeated or replaced.
 fn damaged(rng: &mut Rng, log: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = log.split_inclusive(|byte| *byte == b'\n').collect();
     let mut bytes = Vec::new();

@@ -287,7 +287,7 @@ fn messages_deserialize_without_panic() {
     });
 }
 
-/// A random value: a schema when `words` are its keywords.
+/// Returns a random value; a schema if `words` are the keywords of schemas.
 fn value(rng: &mut Rng, words: &[&str], depth: usize) -> Value {
     let most = if depth == 0 { 6 } else { 9 };
     match rng.u8(..most) {

@@ -174,7 +174,7 @@ async fn different_request_is_an_error_that_names_the_difference() {
     assert!(replayed.call(request).await.is_err());
 }
 
-/// A recording of a version whose calls, media and parts had fewer fields and kinds.
+/// The recording is of an earlier version, whose calls, media and parts had fewer fields and kinds.
 #[tokio::test]
 async fn old_recordings_are_read() {
     let file = File::new("old");

@@ -96,7 +96,7 @@ fn drop_during_a_panic_does_not_panic_again() {
 }
 
 #[tokio::test]
-async fn a_failed_expectation_fails_the_call_and_the_verification() {
+async fn failed_expectation_fails_the_call_and_the_verification() {
     let model = ScriptedModel::new()
         .say("first")
         .expect(|request| assert!(request.tools.is_empty(), "no tools wanted"))
