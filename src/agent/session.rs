@@ -215,7 +215,7 @@ impl Session {
     /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run has
     /// leased the session; for other errors see [`Run::finish`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
-        self.start(input.into(), None)
+        self.start_run(input.into(), None)
     }
 
     /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
@@ -257,7 +257,7 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
-        self.start(Messages::new(), Some(decisions.into()))
+        self.start_run(Messages::new(), Some(decisions.into()))
     }
 
     /// Runs the session to its end as a child of the run of `cx`, and forwards every message to the
@@ -470,7 +470,7 @@ impl Session {
         &self.agent
     }
 
-    fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
+    fn start_run(self, input: Messages, decisions: Option<Decisions>) -> Run {
         start(RunRequest {
             config: self.agent.config().clone(),
             session_id: self.id,

@@ -172,7 +172,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
 
 /// Stops accepting messages, and takes the messages that no turn has read.
 fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
-    cx.shared().end_steering();
+    cx.shared().close_steering();
     let mut control = lock(&cx.shared().control);
     let late_messages = std::mem::take(&mut control.steering);
     let should_compact = std::mem::take(&mut control.should_compact);

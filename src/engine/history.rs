@@ -230,14 +230,14 @@ impl History {
 
     /// Stores an answer, then emits it.
     ///
-    /// The starts of the calls in `starts` are stored with it. If the last message of the history
-    /// is an answer without calls, the parts of `response` are appended to that answer instead, and
-    /// `starts` is cleared. Returns the answer. If it continues a paused or aborted answer, it has
-    /// the content of both.
+    /// The starts of the calls in `starts` are stored with it. If the history
+    /// [ends with an answer](Self::ends_with_answer), the parts of `response` are appended to that
+    /// answer, and no start is stored. Returns the answer. If it continues a paused or aborted
+    /// answer, it has the content of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
-        starts: &mut Vec<Arc<str>>,
+        starts: &[Arc<str>],
     ) -> Result<Arc<ModelResponse>> {
         self.store(response, false, starts).await
     }
@@ -248,15 +248,14 @@ impl History {
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<()> {
-        let mut starts = Vec::new();
-        self.store(response, true, &mut starts).await.map(drop)
+        self.store(response, true, &[]).await.map(drop)
     }
 
     async fn store(
         &mut self,
         response: Arc<ModelResponse>,
         is_aborted: bool,
-        starts: &mut Vec<Arc<str>>,
+        starts: &[Arc<str>],
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
@@ -271,7 +270,6 @@ impl History {
         }
 
         let full_answer = if self.ends_with_answer() {
-            starts.clear();
             self.join(&response, info.clone()).boxed().await?
         } else {
             self.append_answer(message.clone(), info.clone(), starts)

@@ -253,9 +253,8 @@ impl ActiveRun {
 
         // Set before the next step, so that the output has the answer if that step fails.
         self.outcome.last_answer = Some(response.clone());
-        let mut starts = self.starts_to_store(&calls).await;
-        let history = &mut self.history;
-        let response = history.store_answer(response, &mut starts).await?;
+        let starts = self.starts_to_store(&calls).await;
+        let response = self.history.store_answer(response, &starts).await?;
         self.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
             let note = cut_note.map(|note| format!("Note: {note}."));
@@ -268,7 +267,7 @@ impl ActiveRun {
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
                 Ok(Break(ExitReason::MaxTokens))
             }
-            _ => self.before_end(&response).boxed().await,
+            _ => self.end_or_continue(&response).boxed().await,
         }
     }
 
@@ -353,9 +352,7 @@ impl ActiveRun {
             .add_reason(format!("the model refused: {text}"));
         if self.config.request.keep_refused {
             if !response.content.is_blank() {
-                let mut starts = Vec::new();
-                let history = &mut self.history;
-                history.store_answer(response.clone(), &mut starts).await?;
+                self.history.store_answer(response.clone(), &[]).await?;
             }
         } else {
             self.history.forget_refused();

@@ -22,7 +22,7 @@ const MAX_CONTINUATIONS: u32 = 100;
 impl ActiveRun {
     /// Ends the run, unless steering, the output format or a `before_stop` hook requires another
     /// answer.
-    pub(super) async fn before_end(
+    pub(super) async fn end_or_continue(
         &mut self,
         response: &Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
@@ -45,7 +45,7 @@ impl ActiveRun {
             }
         }
 
-        while !self.cx.shared().close_steering() {
+        while !self.cx.shared().try_close_steering() {
             if self.discard_invalid_steering() {
                 return Ok(Continue(()));
             }

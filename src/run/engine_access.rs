@@ -138,7 +138,7 @@ impl RunContext {
 
     /// Emits `system/init` before all messages emitted so far. Does nothing the second time.
     pub(crate) fn emit_init(&self) {
-        self.shared().open(|envelope: Envelope| {
+        self.shared().push_init(|envelope: Envelope| {
             // A panic here would keep all messages from the reader, because `init` is sent first.
             let model = self.model();
             let id = panic::catch(|| model.id().to_owned()).unwrap_or_default();

@@ -25,8 +25,8 @@ pub(super) struct MessageQueue(Mutex<MessageQueueState>);
 #[derive(Default)]
 struct MessageQueueState {
     messages: VecDeque<SdkMessage>,
-    /// True once `init` was put in front. Messages that are emitted earlier wait behind it.
-    is_open: bool,
+    /// True once `init` was put in front. Messages that are emitted earlier wait until then.
+    has_init: bool,
     /// True once the run has ended: its result is the last message.
     is_closed: bool,
     /// Messages are numbered as they are queued, so that the numbers are the reader's order.
@@ -43,7 +43,7 @@ impl MessageQueueState {
             (former, reader) => *former = reader.cloned(),
         }
 
-        if self.reader.is_some() && self.is_open && self.messages.capacity() > SMALL {
+        if self.reader.is_some() && self.has_init && self.messages.capacity() > SMALL {
             // Frees a large buffer: a run may wait for a long time, and many may wait at once.
             self.messages = VecDeque::new();
         }
@@ -62,8 +62,8 @@ impl Default for MessageQueue {
 
 impl MessageQueue {
     /// Puts `init` before all messages so far. Does nothing the second time.
-    pub(super) fn open(&self, init: impl FnOnce() -> SdkMessage) {
-        if lock(&self.0).is_open {
+    pub(super) fn push_init(&self, init: impl FnOnce() -> SdkMessage) {
+        if lock(&self.0).has_init {
             return;
         }
 
@@ -71,7 +71,7 @@ impl MessageQueue {
         let message = init();
         let reader = {
             let mut state = lock(&self.0);
-            if std::mem::replace(&mut state.is_open, true) {
+            if std::mem::replace(&mut state.has_init, true) {
                 return;
             }
             state.messages.push_front(message);
@@ -95,7 +95,7 @@ impl MessageQueue {
                 state.messages.reserve(BACKLOG.max(len));
             }
             state.messages.push_back(message);
-            if state.is_open {
+            if state.has_init {
                 state.reader.take()
             } else {
                 None
@@ -108,7 +108,7 @@ impl MessageQueue {
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
         let mut state = lock(&self.0);
-        let message = if state.is_open {
+        let message = if state.has_init {
             state.messages.pop_front()
         } else {
             None
@@ -156,7 +156,7 @@ impl MessageQueue {
     /// Returns `true` if a stream should let the reader catch up before it continues.
     pub(super) fn is_backed_up(&self) -> bool {
         let state = lock(&self.0);
-        state.is_open && state.messages.len() >= BACKLOG
+        state.has_init && state.messages.len() >= BACKLOG
     }
 
     /// Accepts no more messages.

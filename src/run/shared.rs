@@ -125,8 +125,8 @@ impl RunShared {
     }
 
     /// Puts `init` before all messages emitted so far. Does nothing the second time.
-    pub(crate) fn open(&self, init: impl FnOnce(Envelope) -> SdkMessage) {
-        self.queue.open(|| init(self.envelope()));
+    pub(crate) fn push_init(&self, init: impl FnOnce(Envelope) -> SdkMessage) {
+        self.queue.push_init(|| init(self.envelope()));
     }
 
     /// Queues a message for the reader.
@@ -185,14 +185,14 @@ impl RunShared {
     }
 
     /// Closes steering; returns `false`, without a change, when there are unread messages.
-    pub(crate) fn close_steering(&self) -> bool {
+    pub(crate) fn try_close_steering(&self) -> bool {
         let mut control = lock(&self.control);
         control.is_closed = control.steering.is_empty();
         control.is_closed
     }
 
     /// Accepts no more steering, even if messages are left.
-    pub(crate) fn end_steering(&self) {
+    pub(crate) fn close_steering(&self) {
         lock(&self.control).is_closed = true;
     }
 
@@ -243,7 +243,7 @@ impl RunShared {
     /// Also called when a run is dropped before its end.
     pub(crate) fn mark_ended(&self) {
         self.queue.close();
-        self.end_steering();
+        self.close_steering();
         self.has_ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();
     }
