@@ -19,7 +19,6 @@ use crate::util::json::text_len;
 use super::call_starts::{CallStart, CallStarts};
 use super::config::{Config, OnUnanswered};
 use super::history_size::HistorySize;
-use super::refusal::Refusal;
 use super::result_context::ResultContext;
 use super::result_limits::limit_result;
 use super::session_writer::SessionWriter;

@@ -47,22 +47,24 @@ pub(super) struct Recoveries {
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
     pub(super) async fn take_turns(&mut self) -> Result<ExitReason> {
+        let cx = self.cx.clone();
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
 
             // The reader receives all messages of a turn before the next one, so that it can stop
             // the run.
-            self.cx.shared().drained().await;
+            cx.shared().drained().await;
             self.apply_requests().await?;
             if let Some(exit) = self.check_limits() {
                 return Ok(exit);
             }
 
-            let flow = match self.call_model().await {
-                Ok(Some(response)) => self.handle_answer(response).boxed().await?,
-                Ok(None) => return Ok(self.end_interrupted().boxed().await),
-                Err(error) => self.handle_error(error).boxed().await?,
+            let answer = cx.shared().unless_stopped(self.request_answer()).await;
+            let flow = match answer {
+                Some(Ok(response)) => self.handle_answer(response).boxed().await?,
+                Some(Err(error)) => self.handle_error(error).boxed().await?,
+                None => return Ok(self.end_interrupted().boxed().await),
             };
 
             if let Break(exit) = flow {
@@ -147,13 +149,6 @@ impl ActiveRun {
         let (exit, reason) = self.cx.budget().exhausted()?;
         self.outcome.add_reason(reason);
         Some(exit)
-    }
-
-    /// Calls the model with its hooks and retries. Returns `None` if the run is stopped meanwhile.
-    async fn call_model(&mut self) -> Result<Option<Arc<ModelResponse>>> {
-        let cx = self.cx.clone();
-        let response = cx.shared().unless_stopped(self.request_answer()).await;
-        response.transpose()
     }
 
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
