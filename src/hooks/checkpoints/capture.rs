@@ -206,7 +206,7 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Records that a turn begins, if a rewind came before it or the history differs from the
+    /// Records that a run begins, if a rewind came before it or the history differs from the
     /// recorded messages. Returns the damage of the records so far.
     pub(super) async fn record_message(
         &self,

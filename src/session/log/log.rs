@@ -329,7 +329,7 @@ pub enum Snapshots {
         after: u64,
     },
     /// With the opening of a log whose snapshot is due: for storage over a network, so that no step
-    /// of a run waits for the transfer. If writing it fails, the log is opened again without it.
+    /// of a run waits for the transfer. If the append fails, the log is opened again without it.
     OnOpen {
         /// The minimum growth since the last snapshot, in bytes.
         after: u64,

@@ -33,11 +33,11 @@ use super::scan::{Scan, scan_stored};
 use super::shared::LogShared;
 use super::snapshot;
 
-/// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
+/// A [`SessionStore`] over a [`Log`]. Clones share one store. The docs of [`Log`] have an example.
 ///
 /// Every record has a checksum. A write that a crash cut off is dropped when the session is next
-/// leased; damaged parts are omitted, given to the log to set aside, and reported, and everything
-/// after them is read. A session of a newer version is not changed.
+/// leased. Damaged parts are omitted, set aside by the log and reported; everything after them is
+/// read. A session of a newer version is not changed.
 ///
 /// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
 /// has begun is finished even if its future is dropped.

@@ -40,7 +40,7 @@ const COLUMN: usize = 18;
 /// The reason why a stream was ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// The server exceeded a limit, and would exceed it again.
+    /// The answer was refused, and another attempt would have the same answer.
     Refused(String),
     /// The connection is used up; another one can be opened.
     Worn(String),

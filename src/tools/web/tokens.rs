@@ -121,7 +121,7 @@ fn trim(tag: &mut Tag) {
 }
 
 /// Cuts a value that is too long. A link with its own content is cut to its scheme, and any other
-/// link is removed, because a part of it would lead elsewhere.
+/// link becomes empty, because a part of it would lead elsewhere.
 fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {
         return;
