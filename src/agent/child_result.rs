@@ -6,8 +6,8 @@ use crate::error::{BoxError, Error, Result};
 use crate::run::{ExitReason, RunOutput};
 use crate::tool::ToolError;
 
-/// The output of a child that ended with an answer. A child that failed or was cut off is an error
-/// with its last text and its calls.
+/// Returns the output of a child that ended with an answer. If it failed or was cut off, returns an
+/// error with its last text and its calls.
 pub(crate) fn answer_of(outcome: Result<RunOutput>) -> Result<RunOutput, BoxError> {
     match outcome {
         Ok(output) if is_whole(output.end) => Ok(output),

@@ -63,7 +63,7 @@ impl Session {
         Ok(removed_ids.contains(&self.id))
     }
 
-    /// The session as its store has it.
+    /// Returns the stored session.
     pub(super) fn stored(&self) -> OwnedSession<'_> {
         OwnedSession {
             store: &**self.agent.store(),

@@ -36,7 +36,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The store that was set.
+    /// Returns the store that was set.
     pub(crate) fn own_store(&self) -> Option<Arc<dyn SessionStore>> {
         self.store.clone()
     }

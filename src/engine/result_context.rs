@@ -8,8 +8,8 @@ use crate::util::sync::lock;
 
 use super::result_limits::limit_content;
 
-/// The additions to a call: the texts for the model that hooks and gates add to the result, the
-/// unanswered question of the tool, and the question that a person approved. Clones share them.
+/// The additions to a call: the texts for the model that hooks and gates add to its result, the
+/// unanswered question of its tool, and the question that a person approved. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct ResultContext(Arc<Mutex<Additions>>);
 
@@ -21,7 +21,7 @@ struct Additions {
 }
 
 impl ResultContext {
-    /// The texts that were stored with a call.
+    /// Creates the additions of a call with the texts that were stored with it.
     pub(super) fn new(texts: Vec<String>) -> Self {
         Self(Arc::new(Mutex::new(Additions {
             texts,
@@ -29,7 +29,7 @@ impl ResultContext {
         })))
     }
 
-    /// Puts the texts of the hooks in the place of all earlier ones: they were asked again.
+    /// Replaces all texts by those of the hooks, which were asked again.
     pub(super) fn replace(&self, texts: Vec<String>) {
         lock(&self.0).texts = texts;
     }
@@ -49,22 +49,22 @@ impl ResultContext {
         lock(&self.0).texts.clone()
     }
 
-    /// Sets the question that the tool could not get an answer to when it was last executed.
+    /// Sets the question that was not answered when the tool was last executed.
     pub(super) fn set_question(&self, question: Option<UnansweredQuestion>) {
         lock(&self.0).question = question;
     }
 
-    /// Sets the question that a person has answered with yes.
+    /// Sets the question that a person has approved.
     pub(super) fn approve(&self, question: String) {
         lock(&self.0).approved_question = Some(question);
     }
 
-    /// The question that a person has answered with yes.
+    /// Returns the question that a person has approved.
     pub(super) fn approved_question(&self) -> Option<String> {
         lock(&self.0).approved_question.clone()
     }
 
-    /// Takes the question that the tool could not get an answer to.
+    /// Takes the question of the tool that was not answered.
     pub(super) fn take_question(&self) -> Option<UnansweredQuestion> {
         lock(&self.0).question.take()
     }

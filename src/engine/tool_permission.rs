@@ -344,7 +344,7 @@ pub(super) fn refusal_by_mode(mode: PermissionMode, tool: &Arc<dyn Tool>) -> Opt
     plan_mode_refusal(mode, tool.side_effect().is_read_only())
 }
 
-/// The reason for denying a call that would need a question in a mode without questions.
+/// Returns the reason for denying a call that needs a question in a mode without questions.
 pub(super) fn not_asked(question: &str) -> String {
     format!("tool not explicitly allowed (dontAsk mode): {question}")
 }

@@ -260,7 +260,7 @@ impl Budget {
         }
     }
 
-    /// The part that is shared with all budgets of the tree.
+    /// Returns the part that is shared with all budgets of the tree.
     pub(super) fn tree(&self) -> &Tree {
         &self.0.tree
     }

@@ -50,7 +50,7 @@ impl RunContext {
         self.0.settings.allowed_tools.contains(tool)
     }
 
-    /// The questions of hooks that were answered for a session.
+    /// Returns the questions of hooks that were answered for a session.
     pub(crate) fn granted_questions(&self) -> &GrantedQuestions {
         &self.0.settings.granted_questions
     }
@@ -64,7 +64,7 @@ impl RunContext {
         GateRequest::new(call.clone(), tool.clone(), mode, session_id, memory_paths)
     }
 
-    /// The gates that calls of this run have to pass.
+    /// Returns the gates that calls of this run have to pass.
     pub(crate) fn gates(&self) -> Gates {
         lock(&self.0.gates).clone()
     }

@@ -74,7 +74,7 @@ impl ForwardedRuns {
         }
     }
 
-    /// The ends of the runs that were passed on without a result, because their futures were
+    /// Takes the end messages of forwarded runs that had no result, because their futures were
     /// dropped.
     pub(crate) fn take_stopped(&self) -> Vec<SdkMessage> {
         self.open_tasks.take_stopped()

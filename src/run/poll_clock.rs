@@ -77,13 +77,14 @@ impl PollClock {
         Pin::new(future).poll(&mut Context::from_waker(waker))
     }
 
-    /// The time since the run was made, without that in which it was woken and not polled.
+    /// Returns the time since the run was created, except the time in which it was woken and not
+    /// polled.
     pub(crate) fn elapsed(&self) -> Duration {
         let unpolled = self.unpolled.load(Ordering::Acquire);
         Duration::from_nanos(self.now().saturating_sub(unpolled))
     }
 
-    /// The time of the first wake that no poll has answered yet; `None` when there is none.
+    /// Returns the time of the first wake after the last poll; `None` if there was none.
     pub(crate) fn unanswered_wake(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.woken.load(Ordering::Acquire))
     }
@@ -110,7 +111,7 @@ impl RunTimer {
         }
     }
 
-    /// Ready when the limit is over.
+    /// Returns `Ready` once the limit is reached.
     pub(crate) fn poll(&mut self, clock: &PollClock, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.sleep.as_mut().poll(cx));

@@ -123,8 +123,8 @@ impl Budget {
     }
 }
 
-/// The reason why a call is refused although a part of the budget is left. `may_wait` is false if
-/// runs that are not polled hold the rest.
+/// Returns the reason why a call is refused although a part of the budget is left. `may_wait` is
+/// false if runs that are not polled hold the rest.
 fn uncovered(may_wait: bool) -> String {
     let text = "the remaining budget does not cover the next model call";
     if may_wait {

@@ -184,14 +184,14 @@ impl RunShared {
         self.steer_notify.notify_one();
     }
 
-    /// Closes steering; returns `false`, without a change, when there are unread messages.
+    /// Accepts no more steering, unless messages are unread. Returns `false` if some are.
     pub(crate) fn try_close_steering(&self) -> bool {
         let mut control = lock(&self.control);
         control.is_closed = control.steering.is_empty();
         control.is_closed
     }
 
-    /// Accepts no more steering, even if messages are left.
+    /// Accepts no more steering, even if messages are unread.
     pub(crate) fn close_steering(&self) {
         lock(&self.control).is_closed = true;
     }
@@ -240,7 +240,8 @@ impl RunShared {
         self.mark_ended();
     }
 
-    /// Also called when a run is dropped before its end.
+    /// Closes the queue and wakes the tasks that wait for the end, also if the run is dropped
+    /// before its end.
     pub(crate) fn mark_ended(&self) {
         self.queue.close();
         self.close_steering();

@@ -31,7 +31,7 @@ impl Gates {
         }
     }
 
-    /// The same gates and, after them, another one.
+    /// Returns these gates and, after them, `gate`.
     pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
         Self {
             gates: self.gates.iter().cloned().chain([gate]).collect(),
@@ -128,7 +128,7 @@ impl PermissionGate for Gates {
     }
 }
 
-/// The texts of all gates as one.
+/// Returns the texts of all gates as one text.
 fn join(contexts: Vec<Option<String>>) -> Option<String> {
     contexts
         .into_iter()
