@@ -77,8 +77,8 @@ fn table_has_the_lifecycle_of_the_manual_data() {
 
 #[test]
 fn dates_are_those_of_a_model_of_the_table() {
-    let [_, of_table] = dates();
-    for (name, dates) in of_table {
+    let [_, table_dates] = dates();
+    for (name, dates) in table_dates {
         let profile = Catalog::builtin().lookup(&name).expect(&name);
         let ends = profile.lifecycle.and_then(|one| one.ends);
         assert_eq!(dates["ends"], ends.expect(&name).to_string(), "{name}");
@@ -89,8 +89,8 @@ fn dates_are_those_of_a_model_of_the_table() {
 
 #[test]
 fn model_to_use_instead_ends_later_than_60_days_after_the_data() {
-    let [_, of_table] = dates();
-    for (name, dates) in of_table {
+    let [_, table_dates] = dates();
+    for (name, dates) in table_dates {
         let Some(replacement) = dates["use"].as_str() else {
             continue;
         };

@@ -65,7 +65,7 @@ fn rule_about_all_agents_covers_every_tool_that_starts_one() {
 fn question_about_an_agent_suggests_a_rule_for_it() {
     let rules = PermissionRules::new();
     let call = ToolCall::new("c", "handoff", json!({"who": ["billing"]}));
-    let suggestions = rules.suggest(&call, &starting("handoff"));
+    let suggestions = rules.suggest(&call, &tool_that_starts_agents("handoff"));
     let texts: Vec<_> = suggestions.iter().map(Rule::to_string).collect();
     assert_eq!(texts, ["allow:Agent(billing)"]);
     assert_eq!(
