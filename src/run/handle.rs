@@ -58,17 +58,17 @@ impl RunHandle {
     /// in progress, before the next model call. Only user and system messages with content are
     /// added; others cause a warning.
     ///
-    /// Returns `false` if the message will not be read: the run has ended, or 256 messages or 24 MiB
-    /// of them wait for the next model call. A message larger than that is accepted if no other
-    /// waits.
+    /// Returns `false` if the message will not be read: the run has ended, or 256 messages or
+    /// 24 MiB of them wait for the next model call. A message larger than that is accepted if no
+    /// other waits.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
         self.try_steer(None, message.into()).is_ok()
     }
 
     /// Like [`steer`](Self::steer), for a message that may be sent more than once. A message whose
     /// `id` the session already has, as a message or as the [input](crate::Session::input_id) of a
-    /// run, is not added again. Returns `false` if the message will not be read, and `true` otherwise,
-    /// even for a message that was sent before.
+    /// run, is not added again. Returns `false` if the message will not be read, and `true`
+    /// otherwise, even for a message that was sent before.
     ///
     /// The message is an input of the session: a later run with the same `input_id` returns the
     /// answer that followed it. If there was none, it continues the conversation.

@@ -65,6 +65,12 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, text)
     }
 
+    /// Creates the error for a file whose text is too large for a reply as JSON.
+    pub(super) fn too_large(file: &str) -> Self {
+        let text = format!("the text of {file:?} is too large as JSON; download the file instead");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    }
+
     /// Creates the error for a request over a limit, for which there may be room later.
     pub(super) fn too_many(text: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(RETRY_AFTER)

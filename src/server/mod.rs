@@ -130,6 +130,7 @@ mod bounded_recorder;
 mod error;
 mod handle;
 mod json;
+mod large_reply;
 mod limits;
 mod openapi;
 mod origin;

@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, EntryKind};
 use crate::error::Error;
+use crate::util::blocking::blocking;
+use crate::util::json_size::escaped_len;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::UploadBody;
+use super::super::large_reply::{MAX_BYTES, ReplySpace};
 use super::super::users::Caller;
 use super::path::Path;
 use super::query::QueryOf;
@@ -158,18 +161,27 @@ async fn read(
     caller: Caller,
     path: Path,
     QueryOf(params): QueryOf<Params>,
-) -> Result<Json<ReadReply>, ApiError> {
+) -> Result<Response, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let file = params.file()?;
+    let space = ReplySpace::acquire(&app, &caller).await?;
     let bytes = backend.read(file).await.map_err(of_files(&*backend))?;
-    let content = match String::from_utf8(bytes.into()) {
-        Ok(text) => text,
-        Err(error) => format!("{BASE64}{}", STANDARD.encode(error.as_bytes())),
-    };
-    Ok(Json(ReadReply {
-        path: file.to_owned(),
-        content,
-    }))
+    let content = blocking(move || Ok(content_of(bytes.into()))).await?;
+    let content = content.ok_or_else(|| ApiError::too_large(file))?;
+    let path = file.to_owned();
+    space.json(ReadReply { path, content }).await
+}
+
+/// Returns the content of a file as text, or `None` if it takes more than [`MAX_BYTES`] of JSON.
+fn content_of(bytes: Vec<u8>) -> Option<String> {
+    match String::from_utf8(bytes) {
+        Ok(text) => (escaped_len(&text) <= MAX_BYTES).then_some(text),
+        Err(error) => {
+            let bytes = error.as_bytes();
+            let is_short = bytes.len() <= MAX_BYTES / 4 * 3;
+            is_short.then(|| format!("{BASE64}{}", STANDARD.encode(bytes)))
+        }
+    }
 }
 
 async fn download(
@@ -179,10 +191,9 @@ async fn download(
 ) -> Result<Response, ApiError> {
     let agent = params.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
     let backend = backend_of(&app, &caller, agent).await?;
-    let bytes = backend
-        .read(params.file()?)
-        .await
-        .map_err(of_files(&*backend))?;
+    let file = params.file()?;
+    let space = ReplySpace::acquire(&app, &caller).await?;
+    let bytes = backend.read(file).await.map_err(of_files(&*backend))?;
     // Never shown as a page of this server, whatever is in it.
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream"),
@@ -192,7 +203,7 @@ async fn download(
             "sandbox; default-src 'none'",
         ),
     ];
-    Ok((headers, bytes).into_response())
+    Ok((headers, space.body(bytes.into())).into_response())
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -242,4 +253,18 @@ async fn upload(
         path: body.path,
         size: content.len(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_grows_beyond_the_limit_as_json_has_no_content() {
+        let zeros = vec![0_u8; MAX_BYTES / 6];
+        assert_eq!(content_of(zeros).unwrap().len(), MAX_BYTES / 6);
+        assert_eq!(content_of(vec![0; MAX_BYTES / 6 + 1]), None);
+        assert_eq!(content_of(b"\xff".to_vec()).unwrap(), "base64:/w==");
+        assert_eq!(content_of(vec![0xff; MAX_BYTES / 4 * 3 + 1]), None);
+    }
 }

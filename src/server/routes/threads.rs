@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
+use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
 use super::super::runs::{RunKey, ServerRun, StoreId};
 use super::super::users::Caller;
@@ -268,11 +270,8 @@ async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedTh
     Ok(OwnedThread { store, key, state })
 }
 
-async fn get(
-    State(app): State<App>,
-    caller: Caller,
-    path: Path,
-) -> Result<Json<ThreadReply>, ApiError> {
+async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Response, ApiError> {
+    let space = ReplySpace::acquire(&app, &caller).await?;
     let OwnedThread {
         store,
         key,
@@ -284,12 +283,13 @@ async fn get(
     let has_no_answer = !running && is_interrupted(&state);
     // A copy of a thread has copies of calls, which wait in the original alone.
     state.pending = own_pending(&state).cloned().collect();
-    Ok(Json(ThreadReply {
+    let reply = ThreadReply {
         running,
         // A run of another process may still answer.
         interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
         state,
-    }))
+    };
+    space.json(reply).await
 }
 
 /// Returns `true` if the last run of a thread ended before its answer was stored.

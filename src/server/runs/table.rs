@@ -18,7 +18,7 @@ use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
-use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
+use super::user_streams::{ReaderPermit, ReaderRefusal, Space, UserStreams};
 
 /// A thread of a user in a store, which has one run at a time, of any agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,6 +171,12 @@ impl RunTable {
     /// Returns an error if the user has too many open streams.
     pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
         ReaderPermit::take(lock(&self.0.inner).streams_of(user, &self.0.limits))
+    }
+
+    /// Waits for the space of a large reply to the user, out of the space of the user's streams.
+    pub(crate) async fn reply_space(&self, user: &Arc<str>, len: usize) -> Space {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.space(len).await
     }
 
     /// Removes the log of a run that never began.

@@ -1,4 +1,4 @@
-//! The open streams of one user, and the bytes that they hold.
+//! The open streams of one user, and the bytes that they and other large replies hold.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +52,24 @@ impl UserStreams {
             max_bytes,
         }
     }
+
+    /// Waits for the space of a piece of `len` bytes, which is taken before the piece is written.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the piece then loses its turn among the waiting pieces.
+    pub(super) async fn space(self: &Arc<Self>, len: usize) -> Space {
+        let mut permit = None;
+        if len > FREE_BYTES {
+            let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_bytes);
+            // The semaphore is never closed.
+            permit = self.bytes.clone().acquire_many_owned(len).await.ok();
+        }
+        Space {
+            permit,
+            _streams: self.clone(),
+        }
+    }
 }
 
 /// The permit of one open stream, out of the streams that a user may have. Dropping it returns the
@@ -73,22 +91,9 @@ impl ReaderPermit {
         }
     }
 
-    /// Waits for the space of a piece of `len` bytes, which is taken before the piece is written.
-    ///
-    /// # Cancel safety
-    ///
-    /// The future may be dropped; the stream then loses its turn among the waiting streams.
+    /// Waits for the space of a piece of the stream, as [`UserStreams::space`].
     pub(crate) async fn space(&self, len: usize) -> Space {
-        let mut permit = None;
-        if len > FREE_BYTES {
-            let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.0.max_bytes);
-            // The semaphore is never closed.
-            permit = self.0.bytes.clone().acquire_many_owned(len).await.ok();
-        }
-        Space {
-            permit,
-            _streams: self.0.clone(),
-        }
+        self.0.space(len).await
     }
 }
 

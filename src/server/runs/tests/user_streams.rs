@@ -1,5 +1,7 @@
 //! The bytes that the streams of a user hold.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::FutureExt;
 
@@ -104,4 +106,29 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     for reader in &mut readers {
         assert!(rest(reader).await.ends_with("\n\n"));
     }
+}
+
+#[tokio::test]
+async fn unsent_replies_hold_bounded_bytes_of_a_user() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let user = Arc::from("a");
+    let piece_len = MAX / 2;
+    let first = table.reply_space(&user, MAX).await.hold(vec![0; piece_len]);
+    let second = table
+        .reply_space(&user, piece_len)
+        .await
+        .hold(vec![0; piece_len]);
+    assert!(table.reply_space(&user, piece_len).now_or_never().is_none());
+    assert!(
+        table
+            .reply_space(&Arc::from("b"), MAX)
+            .now_or_never()
+            .is_some()
+    );
+
+    drop(first);
+    let third = table.reply_space(&user, piece_len).now_or_never();
+    assert!(third.is_some(), "a reply that was sent frees its space");
+    drop(second);
 }

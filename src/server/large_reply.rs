@@ -1,0 +1,60 @@
+//! Replies of files and threads, which are in memory until they are sent.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::util::blocking::blocking;
+
+use super::app::App;
+use super::error::ApiError;
+use super::runs::Space;
+use super::users::Caller;
+
+/// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its size
+/// is unknown. A thread may be larger.
+pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// The time that a reply waits for the space that other replies hold.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// The space of one reply, taken before its content is read, so that the replies that a user does not
+/// read are bounded together.
+pub(super) struct ReplySpace(Space);
+
+impl ReplySpace {
+    /// Waits for the space of a reply to `caller`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 429 if the unread replies and streams of the user hold the space for 30 seconds.
+    pub(super) async fn acquire(app: &App, caller: &Caller) -> Result<Self, ApiError> {
+        let space = app.runs.reply_space(caller.id(), MAX_BYTES);
+        match timeout(MAX_WAIT, space).await {
+            Ok(space) => Ok(Self(space)),
+            Err(_) => Err(ApiError::too_many(
+                "your unread replies and streams hold the memory that you may use; read or close \
+                 them and try again",
+            )),
+        }
+    }
+
+    /// Returns a body that keeps the space of its bytes until it is sent or dropped.
+    pub(super) fn body(self, bytes: Vec<u8>) -> Body {
+        Body::from(self.0.hold(bytes))
+    }
+
+    /// Returns a reply with a value as JSON.
+    pub(super) async fn json<T>(self, value: T) -> Result<Response, ApiError>
+    where
+        T: Serialize + Send + 'static,
+    {
+        let bytes = blocking(move || Ok(serde_json::to_vec(&value)?)).await?;
+        let headers = [(header::CONTENT_TYPE, "application/json")];
+        Ok((StatusCode::OK, headers, self.body(bytes)).into_response())
+    }
+}
