@@ -48,8 +48,9 @@ impl Analysis {
         for part in &word.parts {
             let values = match part {
                 Part::Value {
-                    name: Some(name), ..
-                } => self.values.get(name),
+                    name: Some(name),
+                    quoted,
+                } => self.texts(name, *quoted, word.parts.len() == 1),
                 _ => None,
             };
 
@@ -67,6 +68,25 @@ impl Analysis {
         }
 
         all
+    }
+
+    /// The texts that a variable of known values becomes. One that splits is known if it is all of
+    /// a word.
+    fn texts<'a>(&'a self, name: &str, is_quoted: bool, is_alone: bool) -> Option<Vec<&'a str>> {
+        let values = self.values.get(name)?.iter().map(String::as_str);
+        if is_quoted {
+            return Some(values.collect());
+        }
+        let is_whole = |value: &str| is_alone || !value.contains(char::is_whitespace);
+        let is_known = values.clone().all(is_whole);
+        let split = |value: &'a str| {
+            if value.contains(char::is_whitespace) {
+                value.split_whitespace().collect()
+            } else {
+                vec![value]
+            }
+        };
+        is_known.then(|| values.flat_map(split).collect())
     }
 
     /// The commands that rules to allow have to cover.
@@ -218,7 +238,7 @@ impl SimpleCommand {
     }
 
     /// Returns `true` if the first word is `name`, without a folder.
-    pub(super) fn is(&self, name: &str) -> bool {
+    pub(crate) fn is(&self, name: &str) -> bool {
         let first = self.argv.first().and_then(Word::literal);
         first.is_some_and(|first| first == name)
     }

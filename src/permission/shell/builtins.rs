@@ -64,17 +64,32 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
 }
 
 fn printf(cx: &mut Context, args: &[Word]) {
+    let is_end = |word: &&Word| word.literal().is_some_and(|text| text == "--");
+    let args = &args[usize::from(args.first().is_some_and(|word| is_end(&word)))..];
     let Some(format) = args.first() else {
         return;
     };
 
     let prefix = format.literal_prefix();
-    let is_value = prefix.is_empty() && format.is_dynamic();
+    let texts = cx.guesses(format, false);
+    // A variable that is not set here has its value from the start of the shell.
+    let is_set = |part: &Part| match part {
+        Part::Value {
+            name: Some(name), ..
+        } => cx.any_text || cx.constants.contains_key(name) || cx.unknown.contains(name),
+        part => matches!(part, Part::Value { .. }),
+    };
+    let is_open =
+        prefix.is_empty() || args.len() > 1 && texts.is_empty() && format.parts.iter().any(is_set);
     // `%n` sets the variable that the next word names.
-    let text = prefix.replace("%%", "");
     let is_modifier = |c: char| "-+ #'.*hlLjzt".contains(c) || c.is_ascii_digit();
     let sets = |conversion: &str| conversion.trim_start_matches(is_modifier).starts_with('n');
-    if prefix.starts_with("-v") || is_value || text.split('%').skip(1).any(sets) {
+    let mut texts = texts
+        .iter()
+        .chain([&prefix])
+        .map(|text| text.replace("%%", ""));
+    let has_name = texts.any(|text| text.split('%').skip(1).any(sets));
+    if prefix.starts_with("-v") || format.is_dynamic() && is_open || has_name {
         cx.any_text = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
@@ -184,12 +199,21 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
 
         if let Some(options) = text.strip_prefix('-') {
             match name {
-                "read" => skips_value = read_option(cx, options),
+                "read" => match valued(options, "adinNptu") {
+                    Some(("a", array)) => {
+                        cx.bash_only("`read -a`");
+                        if !array.is_empty() {
+                            cx.assign(array, None, false);
+                        }
+                    }
+                    option => skips_value = option.is_some_and(|(_, value)| value.is_empty()),
+                },
                 "mapfile" | "readarray" if options.contains(['C', 'c']) => {
                     cx.note(Reason::Builtin(format!("{name} -C")));
                 }
                 "mapfile" | "readarray" => {
-                    skips_value = options.ends_with(['d', 'n', 'O', 's', 'u']);
+                    let option = valued(options, "dnOsu");
+                    skips_value = option.is_some_and(|(_, value)| value.is_empty());
                 }
                 "wait" if options.contains('p') => {
                     cx.note(Reason::Builtin(format!("{name} -p")));
@@ -212,26 +236,10 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
     }
 }
 
-/// Looks at the letters of an option of `read`; returns `true` if the next word is a value that
-/// names no variable.
-fn read_option(cx: &mut Context, letters: &str) -> bool {
-    let Some((at, letter)) = letters
-        .match_indices(|c: char| "adinNptu".contains(c))
-        .next()
-    else {
-        return false;
-    };
-
-    let value = &letters[at + 1..];
-    if letter != "a" {
-        return value.is_empty();
-    }
-
-    cx.bash_only("`read -a`");
-    if !value.is_empty() {
-        cx.assign(value, None, false);
-    }
-    false
+/// The first of joined letters of options that has a value, and what follows it in the word.
+fn valued<'a>(options: &'a str, letters: &str) -> Option<(&'a str, &'a str)> {
+    let at = options.find(|c| letters.contains(c))?;
+    Some(options[at..].split_at(1))
 }
 
 /// `test -v 'a[$(..)]'` runs what stands in the subscript, even in quotes.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
-use super::environment::{is_harmless, is_local, is_run};
+use super::environment::{is_harmless, is_local, is_run, is_set_by_shell};
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
@@ -221,7 +221,7 @@ impl Context {
         let unsafe_name = self
             .numbers
             .iter()
-            .any(|name| self.any_text || self.texts.contains(name));
+            .any(|name| self.any_text || self.texts.contains(name) || is_set_by_shell(name));
         if unsafe_name {
             self.note(Reason::Expansion("arithmetic"));
         }

@@ -5,7 +5,7 @@ use super::word::Word;
 /// Variables that change nothing but language, color, logging and the target of a build.
 const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
  RUST_LOG RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM \
- CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED DEBIAN_FRONTEND COLUMNS LINES \
+ CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED COLUMNS LINES \
  VERBOSE V PORT GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION \
  LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME";
 
@@ -15,8 +15,13 @@ const RUN: &str = "PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GI
 
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
-    if matches!(name, "PAGER" | "GIT_PAGER") {
-        return value.and_then(Word::literal).is_some_and(|v| v == "cat");
+    let only_value = match name {
+        "PAGER" | "GIT_PAGER" => Some("cat"),
+        "DEBIAN_FRONTEND" => Some("noninteractive"),
+        _ => None,
+    };
+    if only_value.is_some() {
+        return value.and_then(Word::literal).as_deref() == only_value;
     }
 
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
@@ -37,4 +42,13 @@ pub(super) fn is_local(name: &str) -> bool {
     !name.contains(|c: char| c.is_ascii_uppercase())
         && !name.ends_with("_proxy")
         && !matches!(name, "_" | "histchars" | "auto_resume")
+}
+
+/// Returns `true` if the shell sets the variable to texts of commands and of their input.
+pub(super) fn is_set_by_shell(name: &str) -> bool {
+    const NAMES: &str = "_ REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";
+    NAMES.split(' ').any(|known| known == name)
+        || ["BASH", "COMP_", "READLINE"]
+            .iter()
+            .any(|start| name.starts_with(start))
 }

@@ -1,6 +1,6 @@
 //! `$..` and backticks: substitutions, parameters, arithmetic.
 
-use super::analysis::Reason;
+use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
 use super::parser::Parser;
@@ -82,8 +82,12 @@ impl Parser<'_> {
         }
 
         self.bump_by(2)?;
+        let first = self.cx.found.commands.len();
         self.substitution_body()?;
-        word.push_value(None, quoted);
+        match &self.cx.found.commands[first..] {
+            [command] if is_hash(command) => word.push_value(Some("#".to_owned()), true),
+            _ => word.push_value(None, quoted),
+        }
         Ok(())
     }
 
@@ -465,4 +469,13 @@ struct RedirectTarget {
     name: Option<String>,
     /// True after `++` and `--`.
     is_stepped: bool,
+}
+
+/// Returns `true` if all that the command prints is the hash of a commit.
+fn is_hash(command: &SimpleCommand) -> bool {
+    let words: Option<Vec<String>> = command.argv.iter().map(Word::literal).collect();
+    words.is_some_and(|words| {
+        let is_name = |word: &String| !word.starts_with('-');
+        words.starts_with(&["git".to_owned(), "merge-base".to_owned()]) && words.iter().all(is_name)
+    })
 }

@@ -141,6 +141,9 @@ impl Parser<'_> {
                 .bytes()
                 .all(|b| b.is_ascii_digit())
         {
+            if operator == "<&" {
+                command.input = Some(Word::unknown());
+            }
             return;
         }
 
@@ -182,22 +185,26 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns `true` for `"$d/host/80"` with a variable that may be `/dev/tcp`.
+    /// Returns `true` for `"$d/host/80"` with a variable that may be `/dev/tcp`, or begin so.
     fn may_connect(&self, target: &Word) -> bool {
         let is_unknown = match target.parts.first() {
             Some(Part::Value {
                 name: Some(name), ..
             }) => {
                 let is_folder = matches!(&**name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR");
-                !is_folder && !self.cx.constants.contains_key(name)
+                let is_constant =
+                    self.cx.constants.contains_key(name) && !self.cx.unknown.contains(name);
+                !is_folder && !is_constant
             }
             Some(Part::Value { .. }) => true,
             _ => false,
         };
         let text = target.to_string();
-        let port = text.rsplit('/').next().unwrap_or_default();
-        let is_port = port.bytes().all(|b| b.is_ascii_digit());
-        is_unknown && is_port && text.matches('/').count() == 2
+        let is_number = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+        let has_port = text
+            .rsplit_once('/')
+            .is_some_and(|(_, port)| is_number(port));
+        is_unknown && (has_port || text.contains("tcp/") || text.contains("udp/"))
     }
 
     fn here_document(&mut self, strip_tabs: bool) -> Parse<bool> {

@@ -195,11 +195,17 @@ impl Word {
         });
     }
 
-    /// The word with `text` after it; `*` and `?` in it are patterns.
+    /// The word with `text` after it; `*`, `?`, `[..]` and backslashes in it are patterns.
     pub(crate) fn followed_by(&self, text: &str) -> Self {
         let mut word = self.clone();
-        for c in text.chars() {
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
             match c {
+                '[' => {
+                    word.parts.push(Part::Glob('*'));
+                    chars.find(|next| *next == ']');
+                }
+                '\\' => word.parts.push(Part::Glob('*')),
                 '*' | '?' => word.parts.push(Part::Glob(c)),
                 c => word.push_text(c.encode_utf8(&mut [0; 4]), true),
             }
