@@ -276,7 +276,11 @@ impl Policy<'_> {
         let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| self.protected_paths.contain_or_are(&path.known()))
+            candidates.any(|path| {
+                let path = path.known();
+                let protected_paths = &self.protected_paths;
+                protected_paths.contain_or_are(&path) || protected_paths.contain_made(&path)
+            })
         });
         let mut words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.find(|word| {
@@ -364,19 +368,8 @@ impl Policy<'_> {
             return Err(Some(reason));
         }
 
-        let covers = |rule: &&Rule| {
-            let mut commands = analysis.commands.iter();
-            commands.any(|command| self.matcher(rule, call).allows_command(command))
-        };
-        let is_allowed = |folder: &&PathWord| {
-            let path = folder.word.to_string();
-            let mut rules = self.allowing(call).filter(covers);
-            folder.is_discarded()
-                || self.is_inside(command, folder)
-                || rules.any(|rule| rule.spells(&path))
-        };
         let mut folders = command.paths.projects();
-        if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
+        if let Some(folder) = folders.find(|folder| !self.allows_folder(call, command, folder)) {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
@@ -386,6 +379,24 @@ impl Policy<'_> {
         }
 
         last.ok_or(None)
+    }
+
+    /// Returns `true` if the folder is the workspace's, or if each command that names it is allowed
+    /// by a rule that spells it out.
+    fn allows_folder(&self, call: &CallAccesses<'_>, command: &Command, folder: &PathWord) -> bool {
+        let path = folder.word.to_string();
+        let spells = |command: &SimpleCommand| {
+            let mut rules = self.allowing(call).filter(|rule| rule.spells(&path));
+            rules.any(|rule| self.matcher(rule, call).allows_command(command))
+        };
+        let names = |command: &&SimpleCommand| {
+            let mut words = command.argv.iter();
+            words.any(|word| word.to_string().ends_with(&path))
+        };
+        let analysis = &command.analysis;
+        folder.is_discarded()
+            || self.is_inside(command, folder)
+            || analysis.commands.iter().any(spells) && analysis.covered().filter(names).all(spells)
     }
 
     fn allows_simple(
@@ -479,6 +490,9 @@ impl Policy<'_> {
 /// Returns `true` if the command only sets upper-case variables, and nothing of the whole is
 /// unclear.
 fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
+    if command.argv.len() == 1 && (command.is("break") || command.is("continue")) {
+        return true;
+    }
     let is_upper = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
     command.argv.is_empty()
         && analysis.opaque.is_empty()

@@ -3,7 +3,7 @@
 use crate::backend::DeniedPath;
 
 use super::matching::governs_writes;
-use super::paths::PathContext;
+use super::paths::{PathContext, PathPattern, Segment, text_of};
 use super::rule::{Behavior, Rule, RuleKind};
 
 /// The path that a rule denies to commands. `None` for other rules, and for patterns that are not
@@ -16,9 +16,27 @@ pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPa
     if rule.behavior() != Behavior::Deny || !(read || write) {
         return None;
     }
-    let mut path = DeniedPath::reading(pattern.fixed_path(context)?);
+    let mut path = DeniedPath::reading(fixed_path(pattern, context)?);
     (path.read, path.write) = (read, write);
     Some(path)
+}
+
+/// The path that the pattern matches with all below it, if it is one path.
+fn fixed_path(pattern: &PathPattern, context: &PathContext) -> Option<String> {
+    let text = pattern.text();
+    let is_relative = !text.starts_with(['/', '~']);
+    let is_unknown = is_relative && context.workspace.is_none()
+        || text.starts_with('~') && context.home.is_none();
+    if is_unknown {
+        return None;
+    }
+
+    let mut segments = pattern.segments(context);
+    if segments.last() == Some(&Segment::Deep) {
+        segments.pop();
+    }
+    let names: Option<Vec<String>> = segments.iter().map(text_of).collect();
+    Some(format!("/{}", names?.join("/")))
 }
 
 #[cfg(feature = "sandbox")]

@@ -77,11 +77,20 @@ impl<'a> Links<'a> {
                     .into_iter()
                     .map(move |base| lexical(&join(&base, &place)))
             });
+        // The source of a hard link does not count from the folder of the link.
+        let mut folders = source
+            .as_deref()
+            .map_or_else(Vec::new, |source| self.bases(source));
+        folders.insert(0, String::new());
         places
-            .map(|place| {
-                let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let source = source.as_ref().map(|source| join(folder, source));
-                (place, source)
+            .flat_map(|place| {
+                let own_folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+                folders[0] = own_folder.to_owned();
+                let sources = folders.iter().map(|folder| {
+                    let source = source.as_ref().map(|source| join(folder, source));
+                    (place.clone(), source)
+                });
+                sources.collect::<Vec<_>>()
             })
             .collect()
     }

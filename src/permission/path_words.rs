@@ -104,6 +104,10 @@ fn candidates(word: &Word) -> Vec<Word> {
         }
     }
 
+    // The first and all others of a list.
+    let items = prefix.split([',', ':']).skip(2);
+    words.extend(items.filter(|item| !item.is_empty()).map(Word::from_text));
+
     let mut letters = prefix.chars();
     if letters.next() == Some('-')
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
@@ -172,7 +176,12 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
             prefixes.map(|prefix| url.without_prefix(&prefix)).into()
         }
     };
-    paths.iter().flatten().map(decoded).collect()
+    let paths: Vec<Word> = paths.into_iter().flatten().collect();
+    let texts = paths.iter().filter_map(Word::literal);
+    // Without a query or a fragment.
+    let plain_paths = texts.filter_map(|text| Some(text.split_once(['?', '#'])?.0.to_owned()));
+    let plain_paths: Vec<Word> = plain_paths.map(Word::from_text).collect();
+    paths.iter().chain(&plain_paths).map(decoded).collect()
 }
 
 /// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.

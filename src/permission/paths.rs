@@ -27,7 +27,7 @@ pub(crate) enum Segment {
     Name(Vec<GlobToken>),
     /// `**`: any number of names.
     Deep,
-    /// An unknown remainder from here on: a variable or a substitution.
+    /// Any names from here on, perhaps followed by known ones: a variable or a substitution.
     Unknown,
 }
 
@@ -156,23 +156,6 @@ impl PathPattern {
         let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
         best_match.unwrap_or(Match::No)
     }
-
-    /// The path that the pattern matches with all below it, if it is one path.
-    pub(super) fn fixed_path(&self, context: &PathContext) -> Option<String> {
-        let is_relative = !self.text.starts_with(['/', '~']);
-        let is_unknown = is_relative && context.workspace.is_none()
-            || self.text.starts_with('~') && context.home.is_none();
-        if is_unknown {
-            return None;
-        }
-
-        let mut segments = self.segments(context);
-        if segments.last() == Some(&Segment::Deep) {
-            segments.pop();
-        }
-        let names: Option<Vec<String>> = segments.iter().map(text_of).collect();
-        Some(format!("/{}", names?.join("/")))
-    }
 }
 
 /// Case folded, and without the characters that some file systems leave out of names.
@@ -296,9 +279,16 @@ impl PathOf {
         self
     }
 
-    /// The same path without the alternatives that are unknown.
+    /// The same path without what is unknown and before that: a name may lie in any folder.
     pub(super) fn known(mut self) -> Self {
-        self.0.retain(|path| !path.contains(&Segment::Unknown));
+        for path in &mut self.0 {
+            let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
+            if let Some(at) = path.iter().rposition(is_unknown) {
+                path.drain(..=at);
+                path.retain(is_literal);
+            }
+        }
+        self.0.retain(|path| !path.is_empty());
         self
     }
 
@@ -403,6 +393,8 @@ fn ends_name(next: Option<&Part>) -> bool {
 fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
+    // True within a name of which nothing is known.
+    let mut is_unknown = false;
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => {
@@ -411,10 +403,12 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                 }
 
                 for c in text.chars() {
-                    if c == '/' {
+                    if c == '/' && !std::mem::take(&mut is_unknown) {
                         finish(&mut path, &mut name);
-                    } else {
+                    } else if c != '/' {
                         name.push(GlobToken::Char(c));
+                    } else {
+                        name.clear();
                     }
                 }
             }
@@ -439,13 +433,16 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                     path.clear();
                 }
 
+                name.clear();
                 path.push(Segment::Unknown);
-                return path;
+                is_unknown = true;
             }
         }
     }
 
-    finish(&mut path, &mut name);
+    if !is_unknown {
+        finish(&mut path, &mut name);
+    }
     path
 }
 
@@ -456,7 +453,7 @@ fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
         return;
     }
     if is_text("..") {
-        path.pop();
+        path.pop_if(|folder| *folder != Segment::Unknown);
         return;
     }
     path.push(Segment::Name(name));
@@ -475,9 +472,9 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (None, Some(Segment::Unknown)) => Match::Maybe,
                 (None, Some(_)) => Match::No,
                 (Some(Segment::Deep), None) => next_row[j],
-                (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(_), None) => Match::No,
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
+                (Some(Segment::Deep), Some(_)) => next_row[j].max(row[j + 1]),
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
                     next_row[j + 1].min(segment(wanted, given, j + 1 == path.len()))
                 }

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use super::disk::Disk;
 use super::expansions::expansions;
-use super::glob::Match;
-use super::paths::{PathContext, PathOf, PathPattern};
+use super::glob::{GlobToken, Match};
+use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected whether they exist or not, with all below them, in any case of letters.
 const PROTECTED: [&str; 31] = [
@@ -83,6 +83,22 @@ impl ProtectedPaths<'_> {
             let is_replaced = |pattern: &PathPattern| pattern.is(path, context) >= Match::Maybe;
             self.is_listed(path, context) || REPLACED_PATTERNS.iter().any(is_replaced)
         })
+    }
+
+    /// Returns `true` if a file that is made with a name like the last one of `path` may be
+    /// protected. The shell replaces a name that begins with a wildcard by names of files.
+    pub(super) fn contain_made(&self, path: &PathOf) -> bool {
+        let context = PathContext {
+            folds_case: true,
+            ..self.context.clone()
+        };
+        let has_beginning = |path: &Vec<Segment>| match path.last() {
+            Some(Segment::Name(name)) => matches!(name.first(), Some(GlobToken::Char(_))),
+            _ => false,
+        };
+        path.alternatives().iter().any(has_beginning)
+            && self.is_listed(path, &context)
+            && !self.is_memory(path)
     }
 
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
