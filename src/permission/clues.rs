@@ -254,3 +254,24 @@ fn components_of(parts: &[Part]) -> Vec<Vec<GlobToken>> {
 fn folded(text: impl Iterator<Item = char>) -> Vec<char> {
     text.flat_map(char::to_lowercase).collect()
 }
+
+/// The part after the last slash, as a pattern.
+pub(super) fn program_glob(word: &Word) -> Vec<GlobToken> {
+    let mut tokens = Vec::new();
+    for part in &word.parts {
+        match part {
+            Part::Text { text, .. } => tokens.extend(text.chars().map(GlobToken::Char)),
+            Part::Glob('?') => tokens.push(GlobToken::One),
+            Part::Brace(c) => tokens.push(GlobToken::Char(*c)),
+            _ => tokens.push(GlobToken::Many),
+        }
+    }
+
+    match tokens
+        .iter()
+        .rposition(|token| *token == GlobToken::Char('/'))
+    {
+        Some(slash) => tokens.split_off(slash + 1),
+        None => tokens,
+    }
+}

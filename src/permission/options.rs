@@ -19,17 +19,26 @@ const SAME: &[(&str, &str)] = &[
     ),
     (
         "curl",
-        "o=--output k=--insecure d=--data X=--request T=--upload-file F=--form",
+        "o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form",
     ),
     ("grep", "r=R=--recursive"),
-    ("docker", "f=--force v=--volume"),
-    ("npm", "g=--global f=--force"),
+    (
+        "docker",
+        "f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty e=--env",
+    ),
+    ("npm", "g=--global f=--force D=--save-dev"),
+    ("tar", "x=--extract=--get c=--create t=--list f=--file"),
 ];
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
 pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
-    let groups = SAME.iter().find(|(name, _)| *name == program);
-    let groups = groups.map_or("", |(_, groups)| *groups);
+    let groups = groups_of(program);
+    // Some programs accept long options with one dash.
+    let is_same = |flag: &String| bare(flag) == bare(wanted) && bare(wanted).len() > 1;
+    if !wanted.contains('=') && given.iter().any(is_same) {
+        return true;
+    }
+
     if wanted.starts_with("--") {
         let aliases = group_of(groups, wanted);
         return given.iter().any(|flag| is_long(flag, wanted, &aliases));
@@ -39,6 +48,42 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
             let aliases = group_of(groups, letter.encode_utf8(&mut [0; 4]));
             given.iter().any(|flag| has_letter(flag, letter, &aliases))
         })
+}
+
+/// Returns `true` if an option in `given` may be the other form, short or long, of `wanted`: it
+/// begins with the same letter, and neither is known.
+pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
+    let groups = groups_of(program);
+    let is_known = |option: &str| !group_of(groups, option).is_empty();
+    let is_long = |flag: &str| flag.starts_with("--");
+    let letters = |flag: &str| {
+        let letters = bare(flag).to_ascii_lowercase();
+        let count = if is_long(flag) { 1 } else { letters.len() };
+        letters.chars().take(count).collect::<String>()
+    };
+    let is_other = |flag: &&String| is_long(flag) != is_long(wanted);
+    let is_open = |flag: &str, letter: char| {
+        let letter = letter.to_string();
+        !is_known(if is_long(flag) { flag } else { &letter })
+    };
+    let mut others = given.iter().filter(is_other);
+    others.any(|flag| {
+        letters(wanted).chars().any(|letter| {
+            let is_given = letters(flag).contains(letter);
+            is_given && is_open(flag, letter) && is_open(wanted, letter)
+        })
+    })
+}
+
+fn groups_of(program: &str) -> &'static str {
+    let groups = SAME.iter().find(|(name, _)| *name == program);
+    groups.map_or("", |(_, groups)| *groups)
+}
+
+/// The name of an option without dashes and value.
+fn bare(flag: &str) -> &str {
+    let name = flag.trim_start_matches('-');
+    name.split('=').next().unwrap_or_default()
 }
 
 /// The options that mean the same as `option`, itself among them; none when it stands alone.
@@ -125,12 +170,31 @@ fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
     names.map(rename).collect()
 }
 
+/// Verbs that mean the same as subcommands.
+const VERBS: [&[&str]; 3] = [
+    &["rm", "remove", "delete"],
+    &["create", "new"],
+    &["merge", "accept"],
+];
+
 /// The words with each other name of the subcommand, which may be two words.
 fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
     let mut renamed_argvs = Vec::new();
     let is_run = |word: &Word| word.literal().is_some_and(|text| text.starts_with("run"));
     if matches!(name, "npm" | "pnpm" | "yarn" | "bun") && argv.get(1).is_some_and(is_run) {
         renamed_argvs.push([&argv[..1], &argv[2..]].concat());
+    }
+
+    for at in 1..argv.len().min(3) {
+        let group = argv[at].literal().and_then(|text| {
+            let mut groups = VERBS.iter();
+            groups.find(|group| group.contains(&&*text)).copied()
+        });
+        for verb in group.into_iter().flatten() {
+            let mut renamed_argv = argv.to_vec();
+            renamed_argv[at] = Word::from_text(*verb);
+            renamed_argvs.push(renamed_argv);
+        }
     }
 
     for end in 2..=argv.len().min(3) {
@@ -171,6 +235,13 @@ impl WordsAndFlags {
     pub(super) fn of(argv: &[Word]) -> Option<Self> {
         let mut parts = Self::default();
         parts.words.push(argv[0].basename()?);
+        if parts.words[0].ends_with("tar")
+            && let Some(letters) = argv.get(1).and_then(Word::literal)
+            && !letters.starts_with('-')
+        {
+            parts.flags.push(format!("-{letters}"));
+        }
+
         let mut only_words = false;
         for pair in argv.windows(2) {
             let word = &pair[1];
@@ -210,8 +281,11 @@ impl WordsAndFlags {
         let has = |mark: char| self.words.iter().any(|word| word.starts_with(mark));
         let is_push = begins("push".to_owned());
         let flags = [
-            ("--force", is_push && has('+')),
-            ("--delete", is_push && has(':')),
+            ("--force", is_push && (has('+') || is_given("--mirror"))),
+            (
+                "--delete",
+                is_push && (has(':') || is_given("--prune") || is_given("--mirror")),
+            ),
             (
                 "-D",
                 begins("branch".to_owned()) && is_given("-d") && is_given("-f"),

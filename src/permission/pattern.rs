@@ -1,9 +1,10 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
+use super::clues::program_glob;
 use super::glob::{GlobToken, Match, intersect, matches};
-use super::options::{WordsAndFlags, has_flag, variants};
+use super::options::{WordsAndFlags, has_flag, may_have_flag, variants};
 use super::paths::lexical;
-use super::shell::{Part, SimpleCommand, Word};
+use super::shell::{SimpleCommand, Word};
 
 /// A specifier of `Bash(..)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,11 +281,12 @@ impl CommandPattern {
                 || is_open_flag(flag) && command_parts.flags.iter().any(begins)
         };
         if !pattern_parts.flags.iter().all(is_given) {
-            return if command_parts.is_partial {
-                Match::Maybe
-            } else {
-                Match::No
+            let may_be_given = |flag: &String| {
+                is_given(flag) || may_have_flag(program, &command_parts.flags, flag)
             };
+            let is_possible =
+                command_parts.is_partial || pattern_parts.flags.iter().all(may_be_given);
+            return if is_possible { Match::Maybe } else { Match::No };
         }
 
         // An exact rule does not cover further flags.
@@ -320,6 +322,10 @@ impl CommandPattern {
                 text if !is_open => parts.words.push(text),
                 _ => return None,
             }
+        }
+
+        if parts.words.len() > 1 && parts.words[0].ends_with("tar") && parts.flags.is_empty() {
+            parts.flags.push(format!("-{}", parts.words.remove(1)));
         }
 
         Some(parts)
@@ -374,27 +380,6 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
         Match::Maybe
     } else {
         Match::No
-    }
-}
-
-/// The part after the last slash, as a pattern.
-fn program_glob(word: &Word) -> Vec<GlobToken> {
-    let mut tokens = Vec::new();
-    for part in &word.parts {
-        match part {
-            Part::Text { text, .. } => tokens.extend(text.chars().map(GlobToken::Char)),
-            Part::Glob('?') => tokens.push(GlobToken::One),
-            Part::Brace(c) => tokens.push(GlobToken::Char(*c)),
-            _ => tokens.push(GlobToken::Many),
-        }
-    }
-
-    match tokens
-        .iter()
-        .rposition(|token| *token == GlobToken::Char('/'))
-    {
-        Some(slash) => tokens.split_off(slash + 1),
-        None => tokens,
     }
 }
 

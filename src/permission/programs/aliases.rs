@@ -13,7 +13,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
         "upgrade=up list=ls publish=npm+publish login=npm+login",
     ),
     ("cargo", "build=b check=c test=t run=r doc=d remove=rm"),
-    ("git", "add=stage blame=annotate"),
+    ("git", "add=stage blame=annotate push=lfs+push"),
     (
         "docker podman nerdctl",
         "rm=container+rm=container+remove rmi=image+rm=image+remove run=container+run \
