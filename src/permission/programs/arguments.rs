@@ -40,7 +40,7 @@ impl<'a> Arguments<'a> {
     pub(crate) fn read(program: &'static Program, argv: &'a [Word], from: usize) -> Self {
         let mut arguments = Self::default();
         let leading_words = program.operands.split(' ').count() - 1;
-        let ends_at_script = program.takes_any(&["code", "script", "host", "awk"]);
+        let ends_at_script = program.takes_any(&["code", "script", "host", "awk", "run"]);
         let mut only_operands = false;
         let mut index = from;
         while let Some(word) = argv.get(index) {
@@ -170,6 +170,15 @@ impl<'a> Arguments<'a> {
                 return false;
             };
 
+            if entry.value == Some("number") {
+                let number = attached().or_else(|| next.cloned());
+                if !number.is_some_and(|number| is_number(&number)) {
+                    // Some versions of the program have it without a value.
+                    self.add_unknown(program, prefix.to_owned(), || next.cloned());
+                    return false;
+                }
+            }
+
             if entry.value.is_some() {
                 let attached = attached();
                 self.attached.extend(attached.clone());
@@ -227,6 +236,12 @@ impl<'a> Arguments<'a> {
         self.operands.first().copied()
     }
 
+    /// Returns `true` if the first operand is `text`.
+    pub(crate) fn begins_with(&self, text: &str) -> bool {
+        let first = self.operands.first().and_then(|word| word.literal());
+        first.is_some_and(|first| first == text)
+    }
+
     /// Returns `true` if an option with this mark is given.
     pub(crate) fn has_mark(&self, mark: &str) -> bool {
         self.marks.iter().any(|(known, _)| *known == mark)
@@ -244,12 +259,22 @@ impl<'a> Arguments<'a> {
 /// The number of words after this one if they and this one stand before the command of a builder:
 /// `+nightly` of cargo, `workspace web` of yarn.
 fn words_before(program: &Program, word: &str) -> Option<usize> {
-    let is_toolchain = word.starts_with('+') && !word.contains('/');
+    let is_toolchain = word.strip_prefix('+').is_some_and(|name| {
+        let mut channels = ["nightly", "stable", "beta", "1."].iter();
+        channels.any(|channel| name.starts_with(channel)) && !name.contains('/')
+    });
     match word {
         "workspace" if program.takes("workspace") => Some(1),
         _ if program.takes("command") && program.builds && is_toolchain => Some(0),
         _ => None,
     }
+}
+
+/// Returns `true` for `10`, `+10`, `-10` and `0x10`.
+fn is_number(word: &Word) -> bool {
+    let text = word.literal().unwrap_or_default();
+    text.trim_start_matches(['-', '+'])
+        .starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Returns `true` if the value of an option is a file, or a folder, that is only read, unless the

@@ -5,17 +5,19 @@ use super::model::{has_row, works_inside};
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
 const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn \
- start-stop-daemon numactl prlimit valgrind perf:stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine entr tmux screen \
+ start-stop-daemon numactl prlimit valgrind perf:ftrace,kwork,stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine entr tmux screen \
  expect socat parallel sem watch script proxychains proxychains4 xdotool:exec ip:netns,vrf direnv:exec \
- aws-vault:exec op:run doppler:run dotenv rr:record pee sg run0 machinectl:shell schroot arch softlimit \
+ aws-vault:exec op:run doppler:run dotenv rr pee sg run0 machinectl:shell schroot arch softlimit \
  systemd-inhibit libtool nodemon watchexec watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent \
  dbus-launch rsh xterm gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata \
  cpulimit trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace \
- npm:explore pnpm:explore ld.so launchctl:asuser,bsexec,submit";
+ npm:explore pnpm:explore ld.so launchctl:asuser,bsexec,submit \
+ go:tool+test2json flatpak:build,enter";
 
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.
-const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec podman:run,exec,create,compose+run \
- nerdctl:run,exec,create,compose+run docker-compose:run,exec vagrant:ssh lxc:exec incus:exec \
+const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
+ podman:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
+ nerdctl:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create docker-compose:run,exec vagrant:ssh lxc:exec incus:exec \
  kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh autossh pdsh salt npx uvx uv:tool bunx \
  nix:run,shell,develop nix-shell snap:run flatpak:run gcloud:compute+ssh";
 
@@ -47,10 +49,8 @@ pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
 /// Returns `true` if programs have a subcommand of this name that runs code, in the words after it
 /// or in the input.
 pub(crate) fn is_console(name: &str) -> bool {
-    matches!(
-        name,
-        "shell" | "console" | "repl" | "tinker" | "runner" | "eval" | "dbshell"
-    )
+    let names = ["shell", "repl", "tinker", "runner", "eval", "dbshell"];
+    names.contains(&name) || name.starts_with("console")
 }
 
 /// Returns `true` if `name` runs such programs here.
@@ -74,14 +74,15 @@ fn is_listed(list: &str, name: &str, words: &[String]) -> bool {
         None => entry == name,
         Some((known, subcommands)) => {
             let mut subcommands = subcommands.split(',');
+            // Some are known by their beginning.
+            let is = |known: &str, word: &String| {
+                known == word || word.len() > 1 && known.starts_with(word.as_str())
+            };
             let begins = |subcommand: &str| {
-                let mut pairs = subcommand.split('+').zip(words);
-                let count = subcommand.split('+').count();
-                words.len() >= count
-                    && pairs.all(|(known, word)| {
-                        // Some are known by their beginning.
-                        known == word || word.len() > 3 && known.starts_with(word.as_str())
-                    })
+                let (first, second) = subcommand.split_once('+').unwrap_or((subcommand, ""));
+                let mut other_words = words.iter().skip(1);
+                words.first().is_some_and(|word| is(first, word))
+                    && (second.is_empty() || other_words.any(|word| is(second, word)))
             };
             known == name && subcommands.any(begins)
         }

@@ -30,7 +30,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |
 /// | `parts` | the words contain files among other texts |
 /// | `danger` | any word may run something |
-/// | `stem`, `prefix` | the name without its ending, what begins with it, is written |
+/// | `stem`, `prefix` | the name without its ending or with another, what begins with it, is written |
+/// | `ending` | the name with another ending is read |
+/// | `run` | a script of the project, or a program of a package |
 /// | `/workspace` | `workspace` and a name may stand before the command |
 /// | `single` | letters of options are not joined |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
@@ -48,8 +50,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// in the place of the first operand), `link` (links are made), `here`, `whole` (this folder is
 /// changed, read), `create`, `extract`, `list` (the action on an archive), `shell` (a shell is
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
-/// changed), `parents` (the folders of what is copied are made), `word` (the letters are one
-/// option).
+/// changed), `console` (commands in the input are run), `again` (the input is appended), `parents`
+/// (the folders of what is copied are made), `word` (the letters are one option).
 ///
 /// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
 /// code of the languages examine.
@@ -198,6 +200,12 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
         Some((_, globals)) => globals.command.unwrap_or(argv.len()),
         None => 1,
     };
+    // `docker container exec` is `docker exec`.
+    let is_group = argv
+        .get(index)
+        .and_then(Word::literal)
+        .is_some_and(|word| row_of("compose").is_some() && matches!(&*word, "container" | "image"));
+    let index = index + usize::from(is_group);
     let program = match argv.get(index).map(Word::literal) {
         Some(Some(subcommand)) => row_of(&subcommand),
         Some(None) => None,
@@ -216,7 +224,7 @@ pub(super) fn has_row(name: &str) -> bool {
 }
 
 /// Returns `true` if the program checks, tests or runs files of the project.
-pub(super) fn works_inside(name: &str) -> bool {
+pub(crate) fn works_inside(name: &str) -> bool {
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
     rows.is_some_and(|rows| {
@@ -292,7 +300,7 @@ impl Program {
         kinds.all(|kind| {
             matches!(
                 kind,
-                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin" | "stem"
+                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin" | "stem" | "ending"
             )
         })
     }

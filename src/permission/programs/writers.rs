@@ -7,12 +7,12 @@ ln | H | move link | -t:into!first -S:text --target-directory:into!first --suffi
 install | X | read into | -d!written --directory!written -DvpcbCT -mogS:text -t:into!first --mode:text --owner:text --group:text --target-directory:into!first
 link touch mkdir rmdir truncate tee unlink shred | H | write | -dtsmn:text -r:read --date:text --reference:read --size:text --mode:text
 rm | H | write | -rR!cut --recursive!cut
-chmod chown chgrp | H | text write | -L!follow -R!cut --recursive!cut --reference:read!first
+chmod chown chgrp | H | text write | -rwxXstugoa!first -L!follow -R!cut --recursive!cut --reference:read!first
 dd | H | dd |
 tar gtar bsdtar | X | tar no:@ | -t!list -dvzjJWpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --transform:text --xform:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
 zip | X | write read/links | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
 unzip | X | read unpack | -qnaoCjL -lvtzpZ!list -P:text -d:unpack -x:text
-gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write/stem | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
+gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write/stem | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
 7z 7za 7zz | X | text write/links/unpack=. no:@ | -y -r -mx:text
 patch | W | write/cut=. | -NRbEfstu -pF:text -i:read -d:cd --dry-run --strip:text --input:read --directory:cd --forward --reverse --force --quiet --silent --batch --unified
 rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqRKI -kL!follow -B:text -T:write --delete!effect --del!effect --delete-after!effect --delete-before!effect --delete-excluded!effect --remove-source-files!effect --exclude:pattern --include:pattern --archive --verbose --compress --dry-run --progress --partial --stats --human-readable --checksum --recursive --update --ignore-existing --exclude-from:read --include-from:read --info:text --bwlimit:text --links --copy-links!follow --times --perms --existing --size-only --numeric-ids --no-perms --no-owner --no-group --chmod:text --inplace --log-file:write --write-batch:write
@@ -35,6 +35,7 @@ sqlite3 | X | sql write parts | --header --csv --json --line --readonly --batch 
 psql | X | sql parts no:\\,system | -lAtqxX -dhpUvPRT:text -c:sql -o:write --output:write -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
 mysql mariadb | X | sql parts no:\\,system | -Atqv -udhP:text -e:sql --execute:sql -p?text --host:text --port:text --user:text --database:text --password?text --table --batch --quick --silent --skip-column-names
 ed red dc m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input |
-convert magick identify mogrify composite montage | X | read into plain | --version
+convert identify composite montage | X | read into plain | --version
+magick mogrify | X | write plain | --version
 pandoc | X | read/tree | -s -ft:name --from:name --to:name --standalone --toc -o:write --output:write --wrap:text --number-sections
 ";

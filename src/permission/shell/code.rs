@@ -154,7 +154,7 @@ fn is_plain_setting(word: &Word) -> bool {
     word.literal().is_some()
         && !variable.ends_with('!')
         && (is_switch(value) && !variable.contains("PATH")
-            || is_known && value.chars().all(is_plain)
+            || is_known && value.chars().all(is_plain) && !value.starts_with('-')
             || matches!(variable, "CFLAGS" | "CXXFLAGS" | "CPPFLAGS")
                 && value.split(' ').all(is_flag))
 }
@@ -221,7 +221,14 @@ pub(super) fn inputs(
         addresses(cx, arguments);
     }
 
-    if program.takes("stdin") && (command.input.is_some() || command.piped.is_some()) {
+    let is = |test: fn(&str) -> bool| {
+        let mut texts = words.iter().filter_map(|word| word.literal());
+        texts.any(|text| test(&text))
+    };
+    let is_console = program.builds && is(is_console) || arguments.has_mark("console");
+    let is_fed = command.input.is_some() || command.piped.is_some();
+    let reads_code = program.builds && !program.takes_any(&["inside", "remote"]);
+    if is_fed && (program.takes("stdin") || is_console || reads_code && is(|word| word == "-")) {
         shells::input(cx, name, command, false);
     }
 }

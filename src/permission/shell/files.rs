@@ -59,8 +59,7 @@ pub(super) fn describe_words(
             let text = argv[**index].literal();
             text.is_some_and(|text| !text.contains(['/', ':', '@']) && !text.starts_with('.'))
         };
-        // `cp web:/x y` is about files.
-        let copies = argv.iter().any(|word| word.literal_prefix().contains(":/"));
+        let copies = arguments.begins_with("cp");
         own.texts
             .extend(indices.iter().filter(|index| !copies && is_name(index)));
     }
@@ -70,7 +69,7 @@ pub(super) fn describe_words(
         && !arguments.has_mark("effect")
         && !arguments.has_mark("written")
         && !argv.iter().any(Word::is_dynamic);
-    if !is_clear || is_edit {
+    if !is_clear || is_edit || arguments.has_mark("cut") || moves(program, arguments) {
         return;
     }
 
@@ -86,6 +85,11 @@ pub(super) fn describe_words(
     }
     own.kept.extend(values);
     own.kept.sort_unstable();
+}
+
+/// Returns `true` if a client of a store moves the files that it is given.
+pub(super) fn moves(program: &Program, arguments: &Arguments<'_>) -> bool {
+    program.builds && program.takes("into") && arguments.begins_with("mv")
 }
 
 /// The indices of values that are files which are only read.

@@ -27,7 +27,7 @@ pub(super) fn git(
         .map(|word| word.literal_prefix())
         .unwrap_or_default();
     let runs = match subcommand.as_str() {
-        "bisect" => matches!(&*first, "run" | "visualize" | "view"),
+        "bisect" => matches!(&*first, "run" | "replay" | "visualize" | "view"),
         "submodule" => matches!(&*first, "foreach" | "update" | "add"),
         _ => program.takes("danger"),
     };
@@ -39,7 +39,8 @@ pub(super) fn git(
     copies(cx, &subcommand, &first, arguments);
 
     let is_any = finds_any(program, &words, arguments);
-    if is_any || subcommand == "grep" && !words.iter().any(|word| word == "--") {
+    let mut paths = words.iter().skip_while(|word| *word != "--");
+    if is_any || subcommand == "grep" && paths.nth(1).is_none() {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
@@ -104,6 +105,7 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     let has_files = matches!(subcommand, "bundle" | "diff");
     if has_files || words.iter().any(|word| word == "--no-index") {
         let files = arguments.operands.iter();
+        let files = files.filter(|word| !word.is_number());
         files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
     }
 
@@ -118,12 +120,16 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
         is_path(&prefix) && prefix.contains(['/', '.', ':'])
     });
 
-    // `git-remote-x` is run for the address `x::y`.
+    // `git-remote-x` is run for the addresses `x::y` and `x://y`.
+    const SCHEMES: [&str; 9] = [
+        "http", "https", "git", "ssh", "file", "ftp", "ftps", "git+ssh", "ssh+git",
+    ];
     let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
     let is_helper = |word: &&Word| {
         let prefix = word.literal_prefix();
-        let name = prefix.split_once("::").map(|(name, _)| name);
-        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
+        let end = prefix.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
+        let (scheme, address) = prefix.split_at(end.unwrap_or(prefix.len()));
+        address.starts_with("::") || address.starts_with("://") && !SCHEMES.contains(&scheme)
     };
     if has_folder || remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
         cx.note(Reason::Option("git".to_owned(), subcommand.to_owned()));

@@ -88,7 +88,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     let words: Vec<String> = command.argv[start..]
         .iter()
         .filter(|word| !word.starts_with_dash())
-        .take(2)
+        .take(8)
         .map(ToString::to_string)
         .collect();
     if is_launcher(name, &words) {

@@ -32,6 +32,7 @@ mod sed;
 mod shells;
 mod simple;
 mod sql;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod word;

@@ -1,12 +1,15 @@
 //! The use that programs make of their operands, by their rows.
 
-use crate::permission::programs::{Arguments, Model, Program, model, runs_elsewhere, runs_here};
+use crate::permission::programs::{
+    Arguments, Model, Program, model, runs_elsewhere, runs_here, works_inside,
+};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
-use super::files::{Place, describe, describe_words, places};
+use super::files::{Place, describe, describe_words, moves, places};
 use super::options::{options, uncertain_words};
+use super::targets::{derived, named, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -84,7 +87,7 @@ fn is_elsewhere(name: &str, words: &[Word]) -> bool {
     let words = words
         .iter()
         .filter(|word| !word.starts_with_dash())
-        .take(2)
+        .take(8)
         .map(ToString::to_string);
     runs_elsewhere(name, &words.collect::<Vec<_>>())
 }
@@ -180,7 +183,8 @@ fn trees(
 ) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
-    let writes = (program.takes("cut") || program.takes("move")) && !arguments.has_mark("list");
+    let writes = (program.takes_any(&["cut", "move"]) || moves(program, arguments))
+        && !arguments.has_mark("list");
     if formats(command, program, start) && !arguments.has_mark("list") {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
@@ -207,9 +211,35 @@ fn trees(
         return;
     }
 
+    let mut words = tree_words(program, arguments);
+    // Behind the command and the archive of `7z`.
+    let is_missing = words.len() <= usize::from(spec.starts_with("text write/"));
+    // A search reads its input if that is certainly a pipe.
+    let is_piped = program.takes("visible")
+        && command.piped.is_some()
+        && command.input.is_none()
+        && cx.found.functions.is_empty()
+        && !command.via.iter().any(|name| name.ends_with("xargs"));
+    if is_missing && spec.contains("=.") && !is_piped {
+        words.push(Word::from_text("."));
+    }
+
+    for (_, tree) in [(reads, read_tree), (cuts, changed_tree)]
+        .iter()
+        .filter(|(applies, _)| *applies)
+    {
+        for word in &words {
+            cx.add_path(Use::Tree(*tree), word.clone());
+        }
+    }
+}
+
+/// The words that name folders which a program reads or changes.
+fn tree_words(program: &Program, arguments: &Arguments<'_>) -> Vec<Word> {
     let is_given = arguments.has_mark("first");
-    let has_pattern =
-        spec.starts_with("text ") || program.takes("filter") || program.takes("pattern");
+    let has_pattern = program.operands.starts_with("text ")
+        || program.takes("filter")
+        || program.takes("pattern");
     let leading = usize::from(has_pattern && !is_given);
     let mut words = arguments.operands.iter().skip(leading).collect::<Vec<_>>();
     if (program.takes("into") || program.takes("move")) && !is_given && words.len() > 1 {
@@ -221,23 +251,21 @@ fn trees(
         let prefix = word.literal_prefix();
         !prefix.starts_with(":!") && !prefix.starts_with(":^")
     });
+    words
+        .into_iter()
+        .map(|word| folder_of_pattern(word))
+        .collect()
+}
 
-    let trees = [(reads, read_tree), (cuts, changed_tree)];
-    let mut add = |word: &Word| {
-        for (_, tree) in trees.iter().filter(|(applies, _)| *applies) {
-            cx.add_path(Use::Tree(*tree), word.clone());
-        }
-    };
-    for word in &words {
-        add(word);
-    }
-
-    // With piped input, a search reads that.
-    // Behind the command and the archive of `7z`.
-    let is_missing = words.len() <= usize::from(spec.starts_with("text write/"));
-    let is_piped = program.takes("visible") && command.piped.is_some();
-    if is_missing && spec.contains("=.") && !is_piped {
-        add(&Word::from_text("."));
+/// The folder before a pattern that the program expands itself; the word if it is none.
+fn folder_of_pattern(word: &Word) -> Word {
+    let text = word.literal().unwrap_or_default();
+    match text.find(['*', '?', '[', '{']) {
+        None => word.clone(),
+        Some(at) => Word::from_text(match text[..at].rsplit_once('/') {
+            None => ".".to_owned(),
+            Some((folder, _)) => format!("{folder}/"),
+        }),
     }
 }
 
@@ -258,7 +286,11 @@ fn formats(command: &SimpleCommand, program: &Program, start: usize) -> bool {
     let verb = command.argv.get(start.max(2) - 1);
     let verb = verb.map(Word::literal_prefix).unwrap_or_default();
     let verb = verb.split(':').next().unwrap_or_default();
-    program.builds && !program.takes("make") && matches!(verb, "fmt" | "format" | "fix")
+    let is_check = |word: &Word| word.literal().is_some_and(|word| word == "--check");
+    program.builds
+        && !program.takes("make")
+        && matches!(verb, "fmt" | "format" | "fix")
+        && !command.argv.iter().any(is_check)
 }
 
 /// The parts of folders that a program reads, and changes.
@@ -312,8 +344,18 @@ fn is_refused(program: &Program, word: &Word) -> bool {
     is_list
         || is_local && prefix.contains("://")
         || program.takes("none")
+        || program.takes("make") && prefix.contains(|c| "$`;&|<>\n".contains(c))
         || program.takes("plain") && !is_name()
-        || marks.into_iter().any(|mark| prefix.starts_with(mark))
+        || marks.into_iter().any(|mark| {
+            prefix.starts_with(mark)
+                || prefix.to_ascii_lowercase().starts_with(mark)
+                || mark == "/" && prefix.contains('/')
+        })
+}
+
+/// Returns `true` if the word is the name of a program that checks or tests the project.
+fn is_tool(word: &Word) -> bool {
+    word.literal().is_some_and(|name| works_inside(&name))
 }
 
 /// Notes the use of the operands.
@@ -350,6 +392,9 @@ fn operands(
             cx.add_path(Use::Read, Word::from_text("/proc/self/environ"));
         }
         "host" => packaged(cx, index, name, command, words),
+        "run" if words.first().is_some_and(|word| is_tool(word)) => {
+            packaged(cx, index, name, command, words);
+        }
         "inside" => words
             .iter()
             .for_each(|word| cx.add_path(Use::Project, (*word).clone())),
@@ -362,96 +407,7 @@ fn operands(
         targets(cx, program, arguments);
     }
 
-    if program.takes("named") || program.takes("globs") && arguments.has_mark("effect") {
-        for word in words
-            .iter()
-            .filter(|word| word.literal_prefix().contains('/'))
-        {
-            let text = word.literal_prefix();
-            let text = text.split(['?', '#']).next().unwrap_or_default();
-            let last = text.rsplit('/').next().unwrap_or_default();
-            for file in [last.trim_end_matches(".git"), "index.html"] {
-                cx.add_path(Use::Target, Word::from_text(file));
-            }
-        }
-    }
-}
-
-/// Notes files that are written under names that the operands begin or end with.
-fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
-    if program.operands.starts_with("read write")
-        && let Some(file) = words.get(1)
-    {
-        cx.add_path(Use::Write, (*file).clone());
-        if program.takes("prefix") {
-            cx.add_path(Use::Target, file.followed_by("*"));
-        }
-    }
-
-    if program.takes("stem") {
-        let texts = words.iter().filter_map(|word| word.literal());
-        let stems = texts.filter_map(|text| Some(text.rsplit_once('.')?.0.to_owned()));
-        stems.for_each(|stem| cx.add_path(Use::Target, Word::from_text(stem)));
-    }
-}
-
-/// Notes the targets of a program that copies, moves or links, and the links that it makes.
-fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
-    let folder = arguments.values_of("into").next();
-    let words = &arguments.operands;
-    let Some(target) = folder.or(words.last().copied()) else {
-        return;
-    };
-
-    if folder.is_none() {
-        cx.add_path(Use::Target, target.clone());
-    }
-
-    let has_parents = arguments.has_mark("parents");
-    let is_certain = folder.is_some()
-        || has_parents
-        || words.len() > 2
-        || target
-            .basename()
-            .is_none_or(|name| matches!(name.as_str(), "" | "." | ".."));
-    let target_use = if is_certain {
-        Use::Target
-    } else {
-        Use::TargetInFolder
-    };
-    for source in words
-        .iter()
-        .filter(|source| !std::ptr::eq(**source, target))
-    {
-        let name = if has_parents {
-            (*source).clone()
-        } else {
-            source.last_name()
-        };
-        let mut file = target.clone();
-        file.push_text("/", true);
-        file.parts.extend(name.parts);
-        // A name that is not known is that of a file in the folder.
-        if !file.is_dynamic() {
-            cx.add_path(target_use, file);
-        }
-    }
-
-    if program.takes("into") && (program.takes("tree") || arguments.has_mark("tree")) {
-        cx.add_path(Use::Tree(Tree::CHANGE), target.clone());
-    }
-
-    if program.takes("link") || arguments.has_mark("link") {
-        let here = Word::from_text(".");
-        let (folder, sources) = match (folder, words.split_last()) {
-            (None, Some((target, sources))) if !sources.is_empty() => (*target, sources),
-            _ => (folder.unwrap_or(&here), &words[..]),
-        };
-        let links = sources
-            .iter()
-            .map(|source| (folder.clone(), (*source).clone()));
-        cx.found.links.extend(links);
-    }
+    named(cx, program, arguments);
 }
 
 /// An archive elsewhere starts a shell there; extracting writes below a folder.

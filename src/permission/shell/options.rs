@@ -24,11 +24,10 @@ pub(super) fn options(
 
         match program.dash {
             Dash::Harmless => {}
-            Dash::Writes => cx.note(Reason::Effect(name.to_owned(), option.name.clone())),
             Dash::Runs if program.runs_code() => {
                 cx.note(Reason::InlineCode(name.to_owned()));
             }
-            Dash::Runs => {
+            Dash::Writes | Dash::Runs => {
                 cx.note(Reason::Option(name.to_owned(), option.name.clone()));
                 if let Some(value) = &option.value {
                     runs(cx, name, &option.name, command, value);
@@ -98,6 +97,9 @@ fn option_value(
         "file" if value.literal_prefix().contains("://") => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
+        "file" if program.builds && value.literal().is_some_and(|text| text == "-") => {
+            shells::input(cx, name, command, false);
+        }
         "setting" => git::setting(cx, command, value),
         "run" => runs(cx, name, kind, command, value),
         "write" if value.literal_prefix().starts_with(['|', '!']) => {
@@ -111,7 +113,7 @@ fn option_value(
             }
             runs(cx, name, kind, command, value);
         }
-        "sql" | "flag" | "name" | "format" | "plugin" | "linker" | "strategy" | "mode"
+        "sql" | "flag" | "name" | "rev" | "format" | "plugin" | "linker" | "strategy" | "mode"
         | "write-out"
             if value
                 .literal()
@@ -142,6 +144,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
                     .chars()
                     .all(|c| c.is_ascii_digit() || is_known && (is_plain(c) || c == ','))
         }
+        "rev" => !text.starts_with('-'),
         "plugin" => text.starts_with("no:"),
         // `-s -w -X main.version=1`, `all=-N -l`
         "linker" => text.split_ascii_whitespace().all(|word| {
@@ -149,8 +152,8 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
             let is_value = !word.starts_with('-') && !word.contains("=-");
             is_value || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
         }),
-        "name" => !text.contains(['/', '.', '=']),
-        "format" => !text.contains("-file"),
+        "name" => !text.replace(";verbosity=", "").contains(['/', '.', '=']),
+        "format" => !text.contains("file"),
         "strategy" => STRATEGIES.contains(&text),
         "mode" => text == "readonly" || text == "vendor" || text == "mod",
         "write-out" => {
@@ -165,7 +168,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
 fn is_plain_property(value: &Word) -> bool {
     const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
          spring.profiles.active Configuration Version revision groups includes excludes \
-         optimize target";
+         optimize target expression";
     let Some(text) = value.literal() else {
         return false;
     };
@@ -190,9 +193,7 @@ pub(super) fn is_switch(value: &str) -> bool {
 
 /// Notes words of a program that are only known when the shell runs, and that may be options.
 pub(super) fn uncertain_words(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let words = command.argv[1..].iter();
-    let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
-    for word in words.take_while(|word| !is_end(word)) {
+    for word in &command.argv[1..] {
         if is_uncertain(word) && may_be_option(cx, name, command, word) {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }

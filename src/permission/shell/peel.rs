@@ -280,20 +280,26 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     }
 }
 
-/// The words of a command that `xargs` runs, with its input as further words.
+/// The words of a command that `xargs` runs, with its input as further words. The last of several
+/// options decides whether the input replaces a marker.
 fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
-    let mut markers = arguments.values_of("marker").map(Word::literal);
-    let marker = match markers.next() {
-        Some(marker) => marker,
-        None => arguments.has_mark("braces").then(|| "{}".to_owned()),
-    };
-    match marker.filter(|marker| !marker.is_empty()) {
-        Some(marker) => words
+    let values = arguments.values_of("marker").map(Word::literal);
+    let braces = arguments.has_mark("braces").then(|| Some("{}".to_owned()));
+    let markers: Vec<_> = values.chain(braces).collect();
+    let mut words = words.to_vec();
+    for marker in markers.iter().flatten().filter(|marker| !marker.is_empty()) {
+        words = words
             .iter()
-            .map(|word| with_unknown(word, &marker, None))
-            .collect(),
-        None => [words, &[Word::unknown()]].concat(),
+            .map(|word| with_unknown(word, marker, None))
+            .collect();
     }
+
+    let is_known = |marker: &Option<String>| marker.as_ref().is_some_and(|text| !text.is_empty());
+    let is_replaced = !markers.is_empty() && markers.iter().all(is_known);
+    if !is_replaced || arguments.has_mark("again") {
+        words.push(Word::unknown());
+    }
+    words
 }
 
 /// The word with something unknown in the places of `marker`.

@@ -28,12 +28,15 @@ fn is_plain_statement(words: &[String]) -> bool {
          show use create drop alter";
     // What may be made, changed and dropped.
     const OBJECTS: &str = "table index view unique temp temporary";
+    const PRAGMAS: &str = "table_info table_xinfo table_list index_info index_list \
+         foreign_key_list integrity_check quick_check";
     let is = |word: &str, list: &str| list.split_ascii_whitespace().any(|known| known == word);
     let Some(verb) = words.first().map(String::as_str) else {
         return true;
     };
 
     let second = words.get(1).map_or("", String::as_str);
+    let is_pragma = verb == "pragma" && is(second, PRAGMAS);
     let has_object = !is(verb, "create drop alter") || is(second, OBJECTS);
     // `select .. into outfile`, `create virtual table`, `vacuum into`.
     let writes_rows = verb == "insert" || verb == "with";
@@ -51,9 +54,9 @@ fn is_plain_statement(words: &[String]) -> bool {
             "with" => verb == "with",
             _ => false,
         };
-        is_table || is_plain_call(word)
+        is_table || is_pragma || is_plain_call(word)
     };
-    is(verb, VERBS) && has_object && !has_file && calls(words).all(is_plain)
+    (is(verb, VERBS) || is_pragma) && has_object && !has_file && calls(words).all(is_plain)
 }
 
 /// The words before an opening parenthesis, with the word before each.

@@ -1,0 +1,133 @@
+//! The files that programs make under names derived from their words.
+
+use crate::permission::programs::{Arguments, Program};
+
+use super::analysis::{Tree, Use};
+use super::context::Context;
+use super::word::Word;
+
+/// Notes files that are written under names that the operands begin or end with.
+pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
+    if program.operands.starts_with("read write")
+        && let Some(file) = words.get(1)
+    {
+        cx.add_path(Use::Write, (*file).clone());
+        if program.takes("prefix") {
+            cx.add_path(Use::Target, file.followed_by("*"));
+        }
+    }
+
+    // Programs add these to names, or replace what stands there.
+    const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
+    for text in words.iter().filter_map(|word| word.literal()) {
+        let names = ENDINGS.map(|ending| Word::from_text(format!("{text}.{ending}")));
+        if program.takes_any(&["stem", "ending"]) {
+            names
+                .iter()
+                .for_each(|name| cx.add_path(Use::Read, name.clone()));
+        }
+        if program.takes("stem") {
+            names
+                .into_iter()
+                .for_each(|name| cx.add_path(Use::Target, name));
+            let stem = text.rsplit_once('.').map_or(&*text, |(stem, _)| stem);
+            cx.add_path(Use::Target, Word::from_text(stem));
+            cx.add_path(Use::Target, Word::from_text(format!("{stem}.tar")));
+        }
+    }
+}
+
+/// Notes the files and folders that are made here under the names of what is elsewhere.
+pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
+    let words = &arguments.operands;
+    let is_remote = program.takes("remote");
+    if is_remote && arguments.begins_with("download") {
+        cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
+    }
+
+    let is_named = program.takes("named")
+        || program.takes("globs") && arguments.has_mark("effect")
+        || is_remote
+            && ["clone", "fork"]
+                .iter()
+                .any(|verb| arguments.begins_with(verb));
+    for word in words.iter().filter(|_| is_named) {
+        let text = word.literal_prefix();
+        let text = text.split(['?', '#']).next().unwrap_or_default();
+        let text = text.trim_end_matches('/').trim_end_matches("/.git");
+        for file in [local_name(text), "index.html"] {
+            let file = file.trim_end_matches(".git").trim_end_matches(".bundle");
+            cx.add_path(Use::Target, Word::default().followed_by(file));
+        }
+    }
+}
+
+/// The name that a file or folder elsewhere gets here.
+fn local_name(address: &str) -> &str {
+    address.rsplit(['/', ':']).next().unwrap_or_default()
+}
+
+/// Notes the targets of a program that copies, moves or links, and the links that it makes.
+pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
+    let here = Word::from_text(".");
+    let words = &arguments.operands;
+    let is_alone = words.len() == 1;
+    let folder = arguments.values_of("into").next();
+    let folder = folder.or(is_alone.then_some(&here));
+    let Some(target) = folder.or(words.last().copied()) else {
+        return;
+    };
+
+    if folder.is_none() {
+        cx.add_path(Use::Target, target.clone());
+    }
+
+    let has_parents = arguments.has_mark("parents");
+    let is_certain = folder.is_some()
+        || has_parents
+        || words.len() > 2
+        || target
+            .basename()
+            .is_none_or(|name| matches!(name.as_str(), "" | "." | ".."));
+    let target_use = if is_certain {
+        Use::Target
+    } else {
+        Use::TargetInFolder
+    };
+    for source in words
+        .iter()
+        .filter(|source| !std::ptr::eq(**source, target))
+    {
+        let name = if has_parents {
+            (*source).clone()
+        } else {
+            source.last_name()
+        };
+        let mut file = target.clone();
+        file.push_text("/", true);
+        let remote_name = source.literal().filter(|source| source.contains(':'));
+        let remote_file = remote_name.map(|source| file.followed_by(local_name(&source)));
+        file.parts.extend(name.parts);
+        // A name that is not known is that of a file in the folder.
+        for file in [Some(file), remote_file].into_iter().flatten() {
+            if !file.is_dynamic() {
+                cx.add_path(target_use, file);
+            }
+        }
+    }
+
+    if program.takes("into") && (program.takes("tree") || arguments.has_mark("tree")) {
+        cx.add_path(Use::Tree(Tree::CHANGE), target.clone());
+    }
+
+    if program.takes("link") || arguments.has_mark("link") {
+        let (folder, sources) = match (folder, words.split_last()) {
+            (None, Some((target, sources))) => (*target, sources),
+            _ => (folder.unwrap_or(&here), &words[..]),
+        };
+        let links = sources
+            .iter()
+            .map(|source| (folder.clone(), (*source).clone()));
+        cx.found.links.extend(links);
+    }
+}
