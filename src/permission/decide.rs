@@ -341,11 +341,10 @@ impl Policy<'_> {
 
         let mut last = None;
         for simple_command in analysis.covered() {
-            if is_harmless(simple_command, analysis) {
-                continue;
-            }
-
             let Some(rule) = self.allows_simple(call, simple_command, analysis) else {
+                if is_harmless(simple_command, analysis) {
+                    continue;
+                }
                 return Err(Some(format!("no rule allows `{simple_command}`")));
             };
 

@@ -67,7 +67,7 @@ impl<'a> Arguments<'a> {
 
                 // Another version of the program may have the option without a value: what looks
                 // like an option is read as one as well.
-                let is_option = program.dash != Dash::Harmless && next.is_some_and(is_like_option);
+                let is_option = next.is_some_and(is_like_option);
                 let skips_next = takes_next && !is_option;
                 let last_value = arguments.values[value_count..].last();
                 if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
