@@ -15,15 +15,15 @@ use super::error::ApiError;
 use super::runs::Space;
 use super::users::Caller;
 
-/// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its size
-/// is unknown. A thread may be larger.
+/// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its
+/// size is unknown. A thread may be larger.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The time that a reply waits for the space that other replies hold.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The space of one reply, taken before its content is read, so that the replies that a user does not
-/// read are bounded together.
+/// The space of one reply, taken before its content is read, so that the replies that a user does
+/// not read are bounded together.
 pub(super) struct ReplySpace(Space);
 
 impl ReplySpace {

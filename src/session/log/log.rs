@@ -193,7 +193,8 @@ pub trait Log: Send + Sync + 'static {
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
-    /// the same order. No writer occurs twice. An append that fails must not fail the other appends.
+    /// the same order. No writer occurs twice. An append that fails must not fail the other
+    /// appends.
     ///
     /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
     /// with one flush returns `true` from [`appends_together`](Self::appends_together).
@@ -205,9 +206,9 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Returns `true` if [`append_all`](Self::append_all) costs little more than one
-    /// [`append`](Self::append). The store then uses one thread for all writes, and appends together
-    /// what several sessions have written while the previous appends were stored. The provided
-    /// method returns `false`.
+    /// [`append`](Self::append). The store then uses one thread for all writes, and appends
+    /// together what several sessions have written while the previous appends were stored. The
+    /// provided method returns `false`.
     fn appends_together(&self) -> bool {
         false
     }
@@ -245,8 +246,8 @@ pub trait Log: Send + Sync + 'static {
     /// Passes a whole log to `each`, piece by piece and in order. Returns `false` for a log without
     /// bytes.
     ///
-    /// The provided method reads the log with [`tail`](Self::tail) and passes it as one piece. A log
-    /// that is read piece by piece bounds the memory that opening a long session takes.
+    /// The provided method reads the log with [`tail`](Self::tail) and passes it as one piece. A
+    /// log that is read piece by piece bounds the memory that opening a long session takes.
     ///
     /// # Errors
     ///

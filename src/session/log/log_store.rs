@@ -58,9 +58,9 @@ impl<L: Log> LogStore<L> {
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable. To continue it, copy it to a new id with [`fork`](SessionStore::fork), or with
-    /// [`export`](SessionStore::export) and [`import`](SessionStore::import): the new log has only
-    /// the present state.
+    /// stays readable. To continue it, copy it to a new id with [`fork`](SessionStore::fork), or
+    /// with [`export`](SessionStore::export) and [`import`](SessionStore::import): the new log has
+    /// only the present state.
     ///
     /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
     /// is estimated from the text of each record before it is parsed: a text takes up to four times

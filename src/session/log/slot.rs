@@ -141,8 +141,8 @@ impl<L: Log> SlotUser<L> {
         Leaving::Done
     }
 
-    /// Returns the runtime on whose threads the session is closed; `None` if it may be closed on this
-    /// thread.
+    /// Returns the runtime on whose threads the session is closed; `None` if it may be closed on
+    /// this thread.
     fn runtime(&self) -> Option<Handle> {
         if self.is_async {
             Handle::try_current().ok()
@@ -185,8 +185,8 @@ mod tests {
     use crate::session::log::log_store::LogStore;
     use crate::session::log::memory_log::{Gate, LogStep, MemoryLog};
 
-    /// Creates a store whose logs wait for a permit before they close. Returns it, the sender of the
-    /// permits, and the receiver of the threads that closed logs.
+    /// Creates a store whose logs wait for a permit before they close. Returns it, the sender of
+    /// the permits, and the receiver of the threads that closed logs.
     fn store_with_gate() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
         let (gate, permits, _) = Gate::new();
         let (closes, closed) = channel();

@@ -134,8 +134,8 @@ impl Reader {
         })
     }
 
-    /// Reads the maps. The metadata of answers is read after the messages, because it is assigned to
-    /// them by position.
+    /// Reads the maps. The metadata of answers is read after the messages, because it is assigned
+    /// to them by position.
     fn read_maps(&mut self, fields: &Fields<'_>) -> serde_json::Result<()> {
         for_each_entry(fields.infos, |name, json| {
             let index: Result<usize, _> = name.get().trim_matches('"').parse();
