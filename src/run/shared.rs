@@ -149,8 +149,8 @@ impl RunShared {
         self.queue.is_backed_up()
     }
 
-    /// Queues a message of the crate itself to the model, which counts toward no limit. Does
-    /// nothing if no turn follows.
+    /// Queues the report of a background task to the model. It is accepted over the limits of
+    /// [`steer`](Self::steer) too. Does nothing if no turn follows.
     pub(crate) fn announce(&self, message: Message) {
         let mut control = lock(&self.control);
         if !control.is_closed {

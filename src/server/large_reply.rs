@@ -22,8 +22,8 @@ pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// The time that a reply waits for the space that other replies hold.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The space of one reply, taken before its content is read, so that the replies that a user does
-/// not read are bounded together.
+/// The space of one reply. It is acquired before the content is read, so the unread replies of a
+/// user are bounded together.
 pub(super) struct ReplySpace(Space);
 
 impl ReplySpace {

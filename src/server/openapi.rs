@@ -24,7 +24,7 @@ const TOKEN_ERRORS: &[(u16, &str)] = &[
     ),
     (
         429,
-        "too many runs, streams or uploads; `Retry-After` has the seconds to wait",
+        "too many runs, streams, uploads or unread replies; `Retry-After` has the seconds to wait",
     ),
 ];
 

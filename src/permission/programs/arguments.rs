@@ -173,7 +173,7 @@ impl<'a> Arguments<'a> {
             if entry.value == Some("number") {
                 let number = attached().or_else(|| next.cloned());
                 if !number.is_some_and(|number| is_number(&number)) {
-                    // Some versions of the program have it without a value.
+                    // Some versions of the program take no value for this option.
                     self.add_unknown(program, prefix.to_owned(), || next.cloned());
                     return false;
                 }

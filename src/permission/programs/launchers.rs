@@ -74,7 +74,7 @@ fn is_listed(list: &str, name: &str, words: &[String]) -> bool {
         None => entry == name,
         Some((known, subcommands)) => {
             let mut subcommands = subcommands.split(',');
-            // Some are known by their beginning.
+            // A subcommand may be given by its first letters.
             let is = |known: &str, word: &String| {
                 known == word || word.len() > 1 && known.starts_with(word.as_str())
             };

@@ -236,7 +236,7 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
     }
 }
 
-/// The first of joined letters of options that has a value, and what follows it in the word.
+/// The first letter of joined options that takes a value, and the text that follows it in the word.
 fn valued<'a>(options: &'a str, letters: &str) -> Option<(&'a str, &'a str)> {
     let at = options.find(|c| letters.contains(c))?;
     Some(options[at..].split_at(1))

@@ -212,7 +212,7 @@ fn trees(
     }
 
     let mut words = tree_words(program, arguments);
-    // Behind the command and the archive of `7z`.
+    // The operands of `7z` after its command and its archive.
     let is_missing = words.len() <= usize::from(spec.starts_with("text write/"));
     // A search reads its input if that is certainly a pipe.
     let is_piped = program.takes("visible")

@@ -46,9 +46,10 @@ pub struct RunLimits {
     /// The maximum number of open streams of one user; a further stream gets a 429. Defaults to
     /// 1,024.
     pub readers_per_user: usize,
-    /// The maximum size of the bytes that the open streams of one user have written and not sent,
-    /// in addition to 64 KiB of each stream. A stream waits for space; a message that is longer, or
-    /// the state of a thread, takes all of it. Defaults to 64 MiB.
+    /// The maximum size of the bytes that the open streams of one user, and the replies with files
+    /// and threads, have written and not sent, in addition to 64 KiB of each stream. A stream waits
+    /// for space; a message that is longer, or the state of a thread, takes all of it. Such a reply
+    /// waits for at most 30 seconds and is a 429 then. Defaults to 64 MiB.
     pub reader_bytes_per_user: usize,
     /// The maximum number of messages in the log of a run; beyond it, the oldest messages are
     /// removed. Defaults to 10,000.
@@ -91,7 +92,8 @@ impl RunLimits {
         self
     }
 
-    /// Sets the maximum size of the bytes that the streams of one user have written and not sent.
+    /// Sets the maximum size of the bytes that the streams and large replies of one user have
+    /// written and not sent.
     #[must_use]
     pub fn with_reader_bytes_per_user(mut self, bytes: usize) -> Self {
         self.reader_bytes_per_user = bytes;
