@@ -22,9 +22,8 @@ async fn background_command_ends_with_its_run() {
     for is_dropped in [true, false] {
         let workspace = Workspace::new();
         let model = ScriptedModel::new().call("Bash", in_background(FAMILY));
-        let model = model
-            .call("Bash", json!({"command": "cat one"}))
-            .say("Done.");
+        let wait = json!({"command": "until [ -e ended ]; do sleep 0.01; done"});
+        let model = model.call("Bash", wait).say("Done.");
         if is_dropped {
             model.allow_unused();
         }
@@ -39,7 +38,7 @@ async fn background_command_ends_with_its_run() {
                 tokio::select! {
                     biased;
                     pids = &mut pids => break pids,
-                    message = run.next() => assert!(message.is_some() || !is_dropped),
+                    message = run.next() => assert!(message.is_some()),
                 }
             }
         };
@@ -47,6 +46,7 @@ async fn background_command_ends_with_its_run() {
         if is_dropped {
             drop(run);
         } else {
+            std::fs::write(workspace.root.join("ended"), "").unwrap();
             run.await.unwrap();
         }
 
