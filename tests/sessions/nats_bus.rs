@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use agentcore::ErrorKind;
 use agentcore::gateway::{InboundMessage, MessageBus, NatsBus, NatsOptions, OutboundMessage};
 use agentcore::testing::conformance;
+use agentcore::{ErrorKind, Secret};
 use tokio::time::timeout;
 
 /// The URL of the server; `None`, with a line about it, if none is named.
@@ -242,4 +242,52 @@ async fn length_that_overflows_is_an_error_of_the_connection() {
         assert_eq!(error.kind(), ErrorKind::Connect, "{first:?}: {error}");
         assert!(error.text().starts_with("NATS: "), "{error}");
     }
+}
+
+/// The line with which a client logs in at a server, which repeats the line in an error.
+async fn login_line(
+    url: impl FnOnce(std::net::SocketAddr) -> String,
+    options: NatsOptions,
+) -> String {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = url(listener.local_addr().unwrap());
+    let server = async {
+        let (mut client, _) = listener.accept().await.unwrap();
+        client.write_all(INFO.as_bytes()).await.unwrap();
+        let mut line = String::new();
+        let mut reader = BufReader::new(client);
+        reader.read_line(&mut line).await.unwrap();
+        let reply = format!("-ERR 'not valid: {}'\r\n", line.trim());
+        reader.write_all(reply.as_bytes()).await.unwrap();
+        line
+    };
+    let (line, outcome) = tokio::join!(server, NatsBus::with_options(url, options));
+    let error = outcome.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
+    assert!(
+        !format!("{error:?} {error}").contains("canary"),
+        "{error:?}"
+    );
+    line
+}
+
+#[tokio::test]
+async fn credentials_reach_the_server_and_no_error() {
+    let user = |address| format!("nats://u%40x:canary%21@{address}");
+    let line = login_line(user, NatsOptions::default()).await;
+    assert!(line.contains(r#""user":"u@x","pass":"canary!""#), "{line}");
+
+    let token = |address| format!("nats://canary-token@{address}");
+    let line = login_line(token, NatsOptions::default()).await;
+    assert!(line.contains(r#""auth_token":"canary-token""#), "{line}");
+
+    let file = "-----BEGIN NATS USER JWT-----\ncanary.jwt.text\n------END NATS USER JWT------\n\n\
+        -----BEGIN USER NKEY SEED-----\n\
+        SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y\n\
+        ------END USER NKEY SEED------\n";
+    let options = NatsOptions::default().credentials(Secret::new(file));
+    let line = login_line(|address| format!("nats://{address}"), options).await;
+    assert!(line.contains(r#""jwt":"canary.jwt.text""#), "{line}");
 }

@@ -73,9 +73,10 @@ const GATEWAY: &str = "gateway";
 /// that it has received only once it is connected, so that this crate cannot limit them. Connect
 /// only to servers of your own, with `tls://` where another machine could answer instead.
 ///
-/// `nats://USER:PASSWORD@HOST:PORT` names a user, and `tls://` requires TLS; a server is trusted by
-/// the certificates of the system. No password is part of an error or of `Debug`. Clones share the
-/// connection, which ends with the runtime that it was made in.
+/// `nats://USER:PASSWORD@HOST:PORT` logs in as a user, `nats://TOKEN@HOST:PORT` with a token, and
+/// `tls://` requires TLS; a server is trusted by the certificates of the system. No password or
+/// token is part of an error, of an event of the log or of `Debug`. Clones share the connection,
+/// which ends with the runtime that it was made in.
 #[derive(Clone)]
 pub struct NatsBus(Arc<Inner>);
 

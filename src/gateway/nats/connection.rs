@@ -10,14 +10,15 @@ use async_nats::jetstream::stream::{
     Config, DirectGetErrorKind, DiscardPolicy, RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectOptions, ServerAddr};
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
 use crate::error::Result;
 use crate::util::panic;
+use crate::util::secret::Redactor;
 
-use super::failure::{closed, failed, invalid, refused};
+use super::failure::{closed, failed, refused};
+use super::login::Login;
 use super::options::NatsOptions;
 
 /// The time for which the server keeps the ids of messages.
@@ -34,6 +35,8 @@ pub(super) struct Connection(Arc<Inner>);
 struct Inner {
     jetstream: Context,
     options: NatsOptions,
+    /// Secrets are removed from errors for as long as they are alive.
+    _redactor: Redactor,
     is_closed: AtomicBool,
 }
 
@@ -58,29 +61,19 @@ impl Connection {
     /// Connects, and creates the streams that are missing.
     pub(super) async fn open(url: &str, options: NatsOptions) -> Result<Self> {
         options.check()?;
-        let address: ServerAddr = url.parse().map_err(|_| {
-            // The text may have a password.
-            invalid(
-                "the URL of the NATS server cannot be read; it has the form nats://HOST:PORT"
-                    .to_owned(),
-            )
-        })?;
-        let connect_options = match &options.credentials {
-            Some(credentials) => {
-                ConnectOptions::with_credentials(credentials.expose()).map_err(|_| {
-                    invalid(
-                        "the NATS credentials cannot be read; use the content of a `.creds` file"
-                            .to_owned(),
-                    )
-                })?
-            }
-            None => ConnectOptions::new(),
-        };
-        let connecting = connect_options
+        let login = Login::new(url, &options)?;
+        let redactor = login.redactor();
+        let event_redactor = redactor.clone();
+        let address = &login.address;
+        let connecting = login
+            .connect_options()?
             .name(env!("CARGO_PKG_NAME"))
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
-            .event_callback(|event| async move { tracing::debug!("NATS: {event}") })
+            .event_callback(move |event| {
+                tracing::debug!("NATS: {}", event_redactor.text(&event.to_string()));
+                async {}
+            })
             .connect(address.clone());
         // Lengths that a server sends can make the client panic: while it connects here, and later
         // in its own task, which then ends, so that every request fails.
@@ -91,11 +84,12 @@ impl Connection {
                 let text = format!("the client panicked over what the server sent: {text}");
                 failed(&action, text)
             })?
-            .map_err(|error| failed(&action, error))?;
+            .map_err(|error| failed(&action, redactor.text(&error.to_string())))?;
 
         let connection = Self(Arc::new(Inner {
             jetstream: jetstream::new(client),
             options,
+            _redactor: redactor,
             is_closed: AtomicBool::new(false),
         }));
         connection.add_stream(Direction::In).await?;

@@ -3,6 +3,7 @@
 mod bus;
 mod connection;
 mod failure;
+mod login;
 mod names;
 mod options;
 mod order;

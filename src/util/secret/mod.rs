@@ -15,9 +15,14 @@ mod secret;
 mod spelling;
 
 pub(crate) use pieces::{Exact, Pieces};
-#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(crate) use redact::Redactor;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) use redact::percent_decoded;
 pub(crate) use redact::{Cut, redact, redact_cut, redact_text, redacted};
 pub use secret::Secret;

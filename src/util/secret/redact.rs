@@ -34,7 +34,7 @@ pub(super) fn changed(text: &str) -> Option<String> {
 }
 
 /// `text` with its `%XX` undone, as far as that is UTF-8.
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) fn percent_decoded(text: &str) -> String {
     match Escape::Percent.undo(text.as_bytes()) {
         Some(undone) => String::from_utf8_lossy(&undone).into_owned(),
@@ -220,11 +220,21 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
 
 /// The secrets of one peer. Texts of that peer are also searched for secrets that are too short to
 /// be searched for everywhere.
-#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactor(std::sync::Arc<[super::Secret]>);
 
-#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 impl Redactor {
     /// Shorter secrets are not searched for.
     const MIN_LEN: usize = 4;
@@ -248,7 +258,12 @@ impl Redactor {
     }
 }
 
-#[cfg(any(feature = "http", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 impl FromIterator<super::Secret> for Redactor {
     fn from_iter<I: IntoIterator<Item = super::Secret>>(secrets: I) -> Self {
         Self(secrets.into_iter().collect())
