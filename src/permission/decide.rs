@@ -19,6 +19,9 @@ use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
 /// The maximum number of comparisons of a simple command with a rule in one decision.
 const MAX_COMPARISONS: usize = 200_000;
 
+/// The maximum number of comparisons of a word with a rule in one decision.
+const MAX_WORD_COMPARISONS: usize = 1_000_000;
+
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
@@ -111,19 +114,21 @@ impl Policy<'_> {
     /// The question about a call with too many simple commands to compare each with every rule: no
     /// rule is then known not to match, so bypassing permissions does not answer it.
     fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
-        let commands: usize = call
-            .commands()
-            .map(|command| command.analysis.commands.len())
-            .sum();
-        let comparisons = commands.saturating_mul(self.rules.len());
-        if comparisons <= MAX_COMPARISONS {
+        let analyses = call.commands().map(|command| &command.analysis);
+        let commands = analyses.flat_map(|analysis| &analysis.commands);
+        let (commands, words) = commands.fold((0, 0), |(commands, words), command| {
+            (commands + 1, words + command.argv.len())
+        });
+        let rules = self.rules.len();
+        let count = if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
+            format!("{commands} commands")
+        } else if words.saturating_mul(rules) > MAX_WORD_COMPARISONS {
+            format!("{words} words")
+        } else {
             return None;
-        }
+        };
 
-        let text = format!(
-            "it has {commands} commands, too many to compare each with {} rules",
-            self.rules.len()
-        );
+        let text = format!("it has {count}, too many to compare each with {rules} rules");
         let question = self.unanswerable(text);
         Some(match self.mode {
             PermissionMode::DontAsk => deny_instead(question),

@@ -581,6 +581,7 @@ fn command_with_too_many_parts_for_the_number_of_rules_is_a_question() {
                 .unwrap()
         })
     };
+    let long = format!("a {}", "x ".repeat(10_000));
     let decision = |count, mode| rules(count, mode).explain_command(&command);
     let few = decision(10, PermissionMode::Default);
     assert_eq!(few.decision, Behavior::Allow, "{few}");
@@ -594,6 +595,12 @@ fn command_with_too_many_parts_for_the_number_of_rules_is_a_question() {
         assert_eq!(explanation.decision, behavior, "{explanation}");
         assert!(
             explanation.why.contains("has 5000 commands, too many"),
+            "{explanation}"
+        );
+        let explanation = rules(200, mode).explain_command(&long);
+        assert_eq!(explanation.decision, behavior, "{explanation}");
+        assert!(
+            explanation.why.contains("has 10001 words, too many"),
             "{explanation}"
         );
     }
