@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The time limit of a command that [`timed_out`] ends: longer than any test waits.
+pub const LIMIT: Duration = Duration::from_secs(300);
+
 /// A shell, its child and a grandchild that ignores `SIGTERM`, each of which writes its id.
 pub const FAMILY: &str = "echo $$ > one; sleep 300 & echo $! > two; \
     sh -c 'trap \"\" TERM; echo $$ > three; while true; do sleep 300; done' & wait";
@@ -40,9 +43,32 @@ pub async fn dies(pid: u32) {
     until(&format!("process {pid} is still alive"), || !is_alive(pid)).await;
 }
 
+/// Runs `work`, and lets its time limit pass at once on tokio's clock when `begun` is done. Returns
+/// the outputs of both. What `begun` waits for thus precedes the end of the time limit on a machine
+/// of any speed.
+pub async fn timed_out<T, B>(
+    work: impl Future<Output = T>,
+    begun: impl Future<Output = B>,
+    limit: Duration,
+) -> (T, B) {
+    let begun = async {
+        let output = begun.await;
+        tokio::time::pause();
+        tokio::time::advance(limit).await;
+        tokio::time::resume();
+        output
+    };
+    tokio::join!(work, begun)
+}
+
+/// Waits until there is a file.
+pub async fn written(path: &Path) {
+    until(&format!("{path:?} was not written"), || path.exists()).await;
+}
+
 /// Waits for something that is about to happen.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, LocalBackend, Shell};
 
-use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in};
+use crate::kit::processes::{FAMILY, LIMIT, dies, family, is_alive, pid_in, timed_out, written};
 use crate::kit::workspace::Workspace;
 
 fn secs(seconds: u64) -> Duration {
@@ -17,11 +17,13 @@ fn secs(seconds: u64) -> Duration {
 #[tokio::test]
 async fn timeout_kills_all_processes_of_a_command() {
     let workspace = Workspace::new();
-    let command = Command::new(FAMILY).with_timeout(Duration::from_millis(500));
-    let output = workspace.backend.execute(command).await.unwrap();
+    let command = Command::new(FAMILY).with_timeout(LIMIT);
+    let running = workspace.backend.execute(command);
+    let (output, pids) = timed_out(running, family(&workspace.root), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.exit_code, None);
-    for pid in family(&workspace.root).await {
+    for pid in pids {
         dies(pid).await;
     }
 }
@@ -90,9 +92,11 @@ async fn processes_that_left_the_group_are_killed() {
     die(&ended).await;
 
     let late = Workspace::new();
-    let command = Command::new(format!("{STRAYS}; sleep 300"));
-    let running = late.backend.execute(command.clone().with_timeout(secs(1)));
-    running.await.unwrap();
+    let command = Command::new(format!("{STRAYS}; : > up; sleep 600"));
+    let running = late.backend.execute(command.clone().with_timeout(LIMIT));
+    let up = late.root.join("up");
+    let (output, ()) = timed_out(running, written(&up), LIMIT).await;
+    assert!(output.unwrap().timed_out);
     die(&late).await;
 
     let dropped = Workspace::new();
@@ -195,19 +199,23 @@ fn command_without_file_handles_is_an_error() {
 async fn command_that_ignores_sigterm_is_killed() {
     let workspace = Workspace::new();
     let command = Command::new("trap '' TERM; echo $$ > one; while true; do sleep 1; done");
-    let command = command.with_timeout(Duration::from_millis(300));
-    let output = workspace.backend.execute(command).await.unwrap();
+    let running = workspace.backend.execute(command.with_timeout(LIMIT));
+    let one = workspace.root.join("one");
+    let (output, pid) = timed_out(running, pid_in(&one), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.signal, Some(9));
-    dies(pid_in(&workspace.root.join("one")).await).await;
+    dies(pid).await;
 }
 
 #[tokio::test]
 async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let workspace = Workspace::new();
-    let command = Command::new("trap 'echo bye; exit 7' TERM; sleep 300 & wait");
-    let command = command.with_timeout(Duration::from_millis(300));
-    let output = workspace.backend.execute(command).await.unwrap();
+    let command = Command::new("trap 'echo bye; exit 7' TERM; : > up; sleep 600 & wait");
+    let running = workspace.backend.execute(command.with_timeout(LIMIT));
+    let up = workspace.root.join("up");
+    let (output, ()) = timed_out(running, written(&up), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.stdout.text(), "bye\n");
 }
@@ -224,8 +232,10 @@ async fn large_output_keeps_its_head_and_tail() {
     assert_eq!(stdout.total(), 50_000_000 + 6 + 5);
     assert!(stdout.head.starts_with(b"first\ny\n"));
     assert!(stdout.tail.ends_with(b"y\nlast\n"));
-    let endless = Command::new("yes").with_timeout(Duration::from_millis(300));
-    let output = backend.execute(endless).await.unwrap();
+    let endless = Command::new("yes | head -c 1000000; : > up; exec yes").with_timeout(LIMIT);
+    let up = workspace.root.join("up");
+    let (output, ()) = timed_out(backend.execute(endless), written(&up), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out && output.stdout.omitted > 0);
 }
 

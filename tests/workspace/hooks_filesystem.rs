@@ -310,23 +310,28 @@ async fn limits_of_commands_replace_those_of_the_backend() {
 
     use agentcore::backend::LocalBackend;
 
+    use crate::kit::processes::{timed_out, written};
+
+    let limit = Duration::from_millis(60_300);
     let folder = tempfile::tempdir().unwrap();
     let backend = LocalBackend::new(folder.path()).unwrap();
     let backend = backend
-        .with_timeout(Duration::from_secs(60))
+        .with_timeout(Duration::from_secs(600))
         .with_max_output(50_000);
     let hook = FilesystemHook::new(backend)
-        .command_timeout(Duration::from_millis(300))
+        .command_timeout(limit)
         .max_command_output(1_000);
     let model = ScriptedModel::new()
-        .call("execute", json!({"command": "sleep 30"}))
+        .call("execute", json!({"command": ": > up; sleep 600"}))
         .call(
             "execute",
             json!({"command": "head -c 20000 /dev/zero | tr '\\0' x"}),
         )
         .say("done");
     let agent = agent(model).hook(hook).build().unwrap();
-    let output = agent.run("Go").await.unwrap();
+    let up = folder.path().join("up");
+    let run = async { agent.run("Go").await.unwrap() };
+    let (output, ()) = timed_out(run, written(&up), limit).await;
     let results = output
         .messages
         .iter()
@@ -335,7 +340,7 @@ async fn limits_of_commands_replace_those_of_the_backend() {
         .map(|result| result.content.text().into_owned())
         .collect();
     assert!(
-        texts[0].contains("timed out after 0.3 seconds"),
+        texts[0].contains("timed out after 60.3 seconds"),
         "{}",
         texts[0]
     );

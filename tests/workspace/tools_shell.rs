@@ -1,7 +1,7 @@
 //! The tools that run commands.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agentcore::backend::{Backend, MemoryBackend, Shell};
 use agentcore::permission::{Behavior, PermissionRules};
@@ -10,7 +10,13 @@ use agentcore::tools::{coding, picoclaw, wick};
 use agentcore::{BoxError, FuncTool, Tool, ToolCall, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
+use crate::kit::processes::{timed_out, written};
 use crate::kit::workspace::Workspace;
+
+/// A time limit, which `Bash` is given in milliseconds, and a command that reaches it.
+const LIMIT: Duration = Duration::from_millis(300_300);
+const SLOW: &str = "echo before; : > up; sleep 600";
+const SLOW_TEXT: &str = "Command timed out after 300.3 seconds.\n\nbefore";
 
 async fn call(tool: &impl Tool, args: Value) -> Result<ToolOutput, BoxError> {
     check_arguments(tool.parameters(), &args)?;
@@ -106,14 +112,14 @@ async fn bash_marks_output_that_is_not_utf8() {
 async fn bash_ends_a_command_at_its_timeout() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
-    let begun = Instant::now();
-    let args = json!({"command": "echo before; sleep 300", "timeout": 300});
-    let output = call(&tool, args).await.unwrap();
+    let args = json!({"command": SLOW, "timeout": 300_300});
+    let up = workspace.root.join("up");
+    let (output, ()) = timed_out(call(&tool, args), written(&up), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.is_error);
     let shown = output.content.text().into_owned();
-    assert_eq!(shown, "Command timed out after 0.3 seconds.\n\nbefore");
+    assert_eq!(shown, SLOW_TEXT);
     assert_eq!(output.details.unwrap()["timed_out"], true);
-    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]
@@ -186,21 +192,23 @@ async fn execute_output_matches_the_specified_text() {
 async fn shell_tools_use_the_timeout_of_the_backend() {
     let workspace = Workspace::new();
     let plain = workspace.backend.clone();
-    let brief = plain.clone().with_timeout(Duration::from_millis(300));
+    let brief = plain.clone().with_timeout(LIMIT);
     let shared: Arc<dyn Backend> = Arc::new(brief.clone());
-    let slow = "echo before; sleep 300";
-    let expected = "Command timed out after 0.3 seconds.\n\nbefore";
     for tool in [
         wick::execute(brief.clone()),
         wick::execute(shared),
         picoclaw::exec(brief.clone()),
         coding::bash(brief.clone()),
     ] {
-        assert_eq!(text(&tool, slow).await, expected, "{}", tool.name());
+        let up = workspace.root.join("up");
+        let (shown, ()) = timed_out(text(&tool, SLOW), written(&up), LIMIT).await;
+        assert_eq!(shown, SLOW_TEXT, "{}", tool.name());
+        std::fs::remove_file(up).unwrap();
     }
 
     // A call of `Bash` that names its own limit has that one.
     let args = json!({"command": "sleep 0.5; echo after", "timeout": 60_000});
+    let brief = plain.clone().with_timeout(Duration::from_millis(300));
     let output = call(&coding::bash(brief), args).await.unwrap();
     assert_eq!(output.content.text(), "after");
 

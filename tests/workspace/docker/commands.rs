@@ -1,13 +1,14 @@
 //! Commands in a container.
 
 use std::path::Path;
-use std::time::Duration;
 
 use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, DockerBackend, Shell};
 
 use super::Engine;
-use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in, until};
+use crate::kit::processes::{
+    FAMILY, LIMIT, dies, family, is_alive, pid_in, timed_out, until, written,
+};
 
 async fn die(pids: [u32; 3]) {
     for pid in pids {
@@ -19,11 +20,12 @@ async fn die(pids: [u32; 3]) {
 async fn timeout_kills_processes_in_the_container() {
     let engine = Engine::new();
     let backend = engine.start().await;
-    let command = Command::new(FAMILY).with_timeout(Duration::from_secs(1));
-    let output = backend.execute(command).await.unwrap();
+    let running = backend.execute(Command::new(FAMILY).with_timeout(LIMIT));
+    let (output, pids) = timed_out(running, family(&engine.workdir()), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.exit_code, None);
-    die(family(&engine.workdir()).await).await;
+    die(pids).await;
 }
 
 #[tokio::test]
@@ -88,9 +90,11 @@ async fn finished_command_leaves_no_process_of_its_group() {
 async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let engine = Engine::new();
     let backend = engine.start().await;
-    let command = Command::new("trap 'echo bye; exit 7' TERM; echo > up; sleep 300 & wait");
-    let command = command.with_timeout(Duration::from_secs(1));
-    let output = backend.execute(command).await.unwrap();
+    let command = Command::new("trap 'echo bye; exit 7' TERM; echo > up; sleep 600 & wait");
+    let running = backend.execute(command.with_timeout(LIMIT));
+    let up = engine.workdir().join("up");
+    let (output, ()) = timed_out(running, written(&up), LIMIT).await;
+    let output = output.unwrap();
     assert!(output.timed_out);
     assert_eq!(output.stdout.text(), "bye\n");
 }
