@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentcore::backend::{Backend, Command, LocalBackend};
 
-use crate::kit::processes::{dies, is_alive, pid_in, until};
+use crate::kit::processes::{LIMIT, dies, is_alive, pid_in, timed_out, until};
 use crate::kit::workspace::Workspace;
 
 /// Each generation starts the next one in a session of its own 2 ms later, 2,000 times at most.
@@ -111,11 +111,12 @@ async fn process_identified_by_its_parent_only_ends_with_its_command() {
     // Its parent ends before it, by the signal that ends the group.
     for with in 0..2 {
         let workspace = Workspace::new();
-        let command = Command::new(format!("({stray} & wait)"));
-        let command = command.with_timeout(Duration::from_secs(2));
-        let output = backends(&workspace)[with].execute(command).await.unwrap();
-        assert!(output.timed_out);
-        dies(pid_in(&workspace.root.join("one")).await).await;
+        let command = Command::new(format!("({stray} & wait)")).with_timeout(LIMIT);
+        let backend = backends(&workspace)[with].clone();
+        let one = workspace.root.join("one");
+        let (output, pid) = timed_out(backend.execute(command), pid_in(&one), LIMIT).await;
+        assert!(output.unwrap().timed_out);
+        dies(pid).await;
     }
 }
 
@@ -169,12 +170,14 @@ async fn host_and_its_own_children_are_not_killed() {
     let cgroup = || std::fs::read_to_string("/proc/self/cgroup").unwrap();
     let before = cgroup();
     let is_over = Arc::new(AtomicBool::new(false));
+    let started = Arc::<AtomicUsize>::default();
     let others = std::thread::spawn({
-        let is_over = is_over.clone();
+        let (is_over, started) = (is_over.clone(), started.clone());
         move || {
             let mut children = Vec::new();
             while !is_over.load(Ordering::Relaxed) && children.len() < 200 {
                 children.push(bystander(children.len()));
+                started.store(children.len(), Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
             }
 
@@ -182,8 +185,10 @@ async fn host_and_its_own_children_are_not_killed() {
         }
     });
 
-    for _ in 0..8 {
+    let mut rounds = 0;
+    while rounds < 8 || started.load(Ordering::Relaxed) <= 8 {
         ends("env -i setsid sh -c 'echo $$ > one; exec sleep 60' &").await;
+        rounds += 1;
     }
 
     is_over.store(true, Ordering::Relaxed);

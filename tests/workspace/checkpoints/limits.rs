@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{Place, rewind};
 use crate::kit::any_object;
+use crate::kit::processes::until;
 
 const KIB: usize = 1024;
 
@@ -57,6 +58,9 @@ impl Backend for Counting {
         }
         let reads = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_reads.fetch_max(reads, Ordering::Relaxed);
+        // The first one goes on when there is a second; a third would begin meanwhile.
+        let is_shared = || self.most_reads.load(Ordering::Relaxed) > 1;
+        until("no other read begins", is_shared).await;
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

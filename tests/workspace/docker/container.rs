@@ -6,7 +6,7 @@ use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, ContainerStatus, DockerBackend};
 
 use super::Engine;
-use crate::kit::processes::until;
+use crate::kit::processes::{until, written};
 
 #[tokio::test]
 async fn new_container_has_no_network_or_capabilities() {
@@ -216,7 +216,9 @@ async fn container_can_be_stopped_and_restarted() {
     let engine = Engine::new();
     let backend = engine.builder().name("box").start().await.unwrap();
     backend.write("x", b"1").await.unwrap();
-    let id = backend.start(Command::new("sleep 600")).await.unwrap();
+    let command = Command::new("sleep 600 & echo > up; wait");
+    let id = backend.start(command).await.unwrap();
+    written(&engine.workdir().join("up")).await;
     backend.stop_container().await.unwrap();
     let status = backend.container_status().await.unwrap();
     assert_eq!(status, ContainerStatus::Stopped("exited".to_owned()));
@@ -229,7 +231,7 @@ async fn container_can_be_stopped_and_restarted() {
         }
     };
 
-    tokio::time::timeout(Duration::from_secs(30), ended)
+    tokio::time::timeout(Duration::from_secs(60), ended)
         .await
         .unwrap();
     backend.restart_container().await.unwrap();
