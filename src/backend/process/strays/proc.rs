@@ -118,14 +118,13 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
 pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
     HANDLES.iter().any(|handle| {
         let path = format!("/proc/{id}/fd/{handle}");
-        let Ok(link) = fs::read_link(&path) else {
-            return false;
+        let read_inode = || {
+            let link = fs::read_link(&path).ok()?;
+            let inode = link.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?;
+            inode.parse::<u64>().ok()
         };
 
-        let inode = link
-            .to_str()
-            .and_then(|link| link.strip_prefix("pipe:[")?.strip_suffix(']'))
-            .and_then(|inode| inode.parse::<u64>().ok());
+        let inode = read_inode();
         let Some(pipe) = pipes.iter().find(|pipe| Some(pipe.inode) == inode) else {
             return false;
         };
@@ -133,7 +132,11 @@ pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
         // The mode of the link is how the handle was opened. The other end belongs to this process,
         // and to its children until they execute another program.
         let open_for = if pipe.is_written { 0o200 } else { 0o400 };
-        fs::symlink_metadata(&path).is_ok_and(|link| link.mode() & 0o600 == open_for)
+        let mode = fs::symlink_metadata(&path).map(|link| link.mode() & 0o600);
+
+        // Such a child replaces the handle by the end of its own command's pipe. Between the two
+        // looks at the handle, its mode could be that of the one and its pipe that of the other.
+        mode.is_ok_and(|mode| mode == open_for) && read_inode() == inode
     })
 }
 
