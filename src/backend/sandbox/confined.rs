@@ -77,6 +77,9 @@ impl Confined {
                 .restrict(&report, &denied)
                 .and_then(|()| start());
 
+            // The folder is removed with its last owner, which is not to be this thread.
+            drop(confinement);
+
             // If the receiver is gone, the result and the started child are dropped.
             drop(sender.send(result));
         };
