@@ -79,12 +79,13 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     }
 
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
-    let stop = StopConditions {
-        at: Instant::now() + LIMIT,
-        call: cx.cancellation().clone(),
-    };
-
-    let value = on_own_thread(move |_| value(&formula, &stop)).await?;
+    let call = cx.cancellation().clone();
+    let calculation = on_own_thread(move |_| {
+        // The time that the thread takes to start is not that of the calculation.
+        let at = Instant::now() + LIMIT;
+        value(&formula, &StopConditions { at, call })
+    });
+    let value = calculation.await?;
     let make_error = || ToolError::new("the expression could not be calculated");
     let value = value.ok_or_else(make_error)?.map_err(ToolError::new)?;
     let marker = |omitted| format!("... ({omitted} characters omitted) ...");

@@ -21,6 +21,18 @@ async fn value(expression: &str) -> Result<String, String> {
     call(json!({"expression": expression})).await
 }
 
+/// The value of an expression that takes far less than the time limit, for which a busy machine may
+/// have no time again and again.
+async fn quick_value(expression: &str) -> Result<String, String> {
+    for _ in 0..50 {
+        match value(expression).await {
+            Err(error) if error.contains("longer than 800ms") => {}
+            outcome => return outcome,
+        }
+    }
+    value(expression).await
+}
+
 #[tokio::test]
 async fn expressions_are_calculated() {
     for (expression, expected) in [
@@ -58,14 +70,14 @@ async fn expressions_are_calculated() {
         ("floor(2.7) + ceil(2.2) + abs(-1)", "6"),
     ] {
         assert_eq!(
-            value(expression).await.as_deref(),
+            quick_value(expression).await.as_deref(),
             Ok(expected),
             "{expression}"
         );
     }
 
     assert_eq!(call(json!({"expr": "1+1"})).await.as_deref(), Ok("2"));
-    let tiny = value("1/3 * 1e-30").await.unwrap();
+    let tiny = quick_value("1/3 * 1e-30").await.unwrap();
     assert!(
         tiny.starts_with("0.0000") && tiny.ends_with("333333333333333"),
         "{tiny}"
@@ -105,7 +117,7 @@ async fn invalid_expressions_are_errors_with_a_reason() {
         ("2 € 3", "is not allowed"),
         ("1\u{0}", "is not allowed"),
     ] {
-        let error = value(expression).await.unwrap_err();
+        let error = quick_value(expression).await.unwrap_err();
         assert!(error.contains(why), "{expression:?}: {error}");
     }
 
@@ -178,7 +190,7 @@ async fn fractions_of_a_common_size_are_calculated() {
         ("2 sqrt(9) (2^3)", "48"),
     ] {
         assert_eq!(
-            value(expression).await.as_deref(),
+            quick_value(expression).await.as_deref(),
             Ok(expected),
             "{expression}"
         );
@@ -237,14 +249,14 @@ async fn brackets_that_the_parser_would_read_too_often_are_rejected() {
         (nested("sqrt(1*", 12), "1"),
         (nested("2(", 6), "64"),
     ] {
-        let result = value(&expression).await;
+        let result = quick_value(&expression).await;
         assert_eq!(result.as_deref(), Ok(expected), "{expression}");
     }
 }
 
 #[tokio::test]
 async fn long_result_is_cut_in_the_middle() {
-    let long = value("10^2500").await.unwrap();
+    let long = quick_value("10^2500").await.unwrap();
     assert!(long.starts_with("1000") && long.ends_with("000"), "{long}");
     assert!(long.contains("... (501 characters omitted) ..."), "{long}");
 }
