@@ -28,7 +28,8 @@ use super::sse::SseDecoder;
 /// dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
-/// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`].
+/// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`], and again
+/// after that time.
 const DRAIN_YIELDS: u32 = 8;
 
 /// The time without an event after which a [complete](Decoder::is_complete) answer ends. Comments
@@ -137,7 +138,7 @@ pub(crate) struct Decoding<D> {
     drain: Option<Pin<Box<Sleep>>>,
     /// The timer of [`SILENCE`], which begins with the wait after the last event.
     silence: Option<Pin<Box<Sleep>>>,
-    /// The number of times that the task has yielded before it sets the timer.
+    /// The number of times that the task has yielded to wait for the end of the body.
     yields: u32,
     /// The number of chunks that were read after the end of the answer.
     drained_chunks: usize,
@@ -308,6 +309,11 @@ impl<D: Decoder> Decoding<D> {
                         .drain
                         .get_or_insert_with(|| Box::pin(tokio::time::sleep(DRAIN_TIME)));
                     ready!(timer.as_mut().poll(cx));
+                    // To a thread that was held up the end arrives together with the timer.
+                    if self.yields < 2 * DRAIN_YIELDS {
+                        self.yields += 1;
+                        return pin!(yield_now()).poll(cx);
+                    }
                     self.body = None;
                 }
             }
