@@ -18,6 +18,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::hook_texts::assert_text;
+use crate::kit::keys::listen;
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Log, agent, any_object, echo, roles, stored, texts, warnings, watch};
 
@@ -461,7 +462,7 @@ impl<S: tracing::Subscriber> Layer<S> for Events {
 async fn usage_logger_logs_tokens_and_cost_of_a_run() {
     let events = Events::default();
     let subscriber = tracing_subscriber::registry().with(events.clone());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = listen(subscriber);
     let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
     let model = ScriptedModel::new()
         .with_profile(profile)

@@ -18,6 +18,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::hook_texts::assert_text;
+use crate::kit::keys::listen;
 use crate::kit::{agent, any_object, sleep};
 
 /// A tool that takes as long as it is told.
@@ -336,7 +337,7 @@ async fn tracing_spans_have_the_expected_parents() {
     for (run_span, spawned) in [(false, false), (false, true), (true, false), (true, true)] {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
-        let _guard = tracing::subscriber::set_default(subscriber);
+        let _guard = listen(subscriber);
         let hook = TracingHook::new().with_run_span(run_span);
         let agent = family(hook, spawned, |builder| builder);
         let request = tracing::info_span!("request");
@@ -386,7 +387,7 @@ async fn tracing_spans_have_content_only_with_with_content() {
     for asked in [false, true] {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
-        let _guard = tracing::subscriber::set_default(subscriber);
+        let _guard = listen(subscriber);
         let mut usage = Usage::new(100, 20).with_cache(30, 7);
         usage.reasoning_tokens = 12;
         let model = ScriptedModel::new()

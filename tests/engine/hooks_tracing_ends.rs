@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::hooks_tracing::{Spans, family};
+use crate::kit::keys::listen;
 use crate::kit::{agent, any_object, sleep};
 
 #[tokio::test(start_paused = true)]
@@ -44,7 +45,7 @@ async fn spans_contain_no_secrets() {
     let recorder = MemoryRecorder::new();
     let spans = Spans::default();
     let subscriber = tracing_subscriber::registry().with(spans.clone());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = listen(subscriber);
     let text = format!("KEY={}", key.expose());
     let leak = FuncTool::new("leak", "Leaks", any_object(), move |_cx, args: Value| {
         let text = text.clone();

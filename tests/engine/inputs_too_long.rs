@@ -14,6 +14,7 @@ use serde_json::json;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
+use crate::kit::keys::listen;
 use crate::kit::{agent, any_object, asking, roles, stored, warnings, watch};
 
 const WINDOW: usize = 1_000;
@@ -327,7 +328,7 @@ impl Compactor for Everything {
 async fn stale_summary_warning_is_emitted_while_the_state_is_readable() {
     let reader = StateReader::default();
     let subscriber = tracing_subscriber::registry().with(reader.clone());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = listen(subscriber);
     let hook = hook::before_agent("keep", move |cx, state| {
         *reader.0.lock().unwrap() = Some(cx);
         async { Ok(state) }

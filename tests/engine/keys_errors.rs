@@ -8,7 +8,7 @@ use agentcore::trace::MemoryRecorder;
 use agentcore::{Error, ErrorKind, FuncTool, Secret, ToolContext, ToolOutput, hook};
 use serde_json::json;
 
-use crate::kit::keys::{Logged, assert_no_leak, printed, spellings};
+use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
 use crate::kit::{agent, any_object, watch};
 
 /// An error of another crate, whose `Debug` says more than its `Display`.
@@ -145,7 +145,7 @@ fn random_keys_in_random_spellings_leak_nothing() {
 /// What a run leaves behind: messages, output, session, spans and logs.
 async fn everything(tool: FuncTool, input: &str) -> String {
     let logged = Logged::default();
-    let _listening = tracing::subscriber::set_default(logged.clone());
+    let _listening = listen(logged.clone());
     let recorder = MemoryRecorder::new();
     let model = ScriptedModel::new().call("tool", json!({})).say("done");
     let own = hook::before_stop("own", |cx, _answer| async move {
@@ -239,7 +239,7 @@ async fn hook_panics_and_warnings_contain_no_key() {
     let key = "k-panic-0123456789";
     let _known = Secret::new(key);
     let logged = Logged::default();
-    let _listening = tracing::subscriber::set_default(logged.clone());
+    let _listening = listen(logged.clone());
     let panics = hook::after_agent("panics", move |_cx, state| async move {
         if key.len() > 1 {
             panic!("{key}");

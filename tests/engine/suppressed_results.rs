@@ -6,7 +6,7 @@ use agentcore::trace::MemoryRecorder;
 use agentcore::{FuncTool, ToolError, ToolOutput, ToolResult, hook};
 use serde_json::json;
 
-use crate::kit::keys::Logged;
+use crate::kit::keys::{Logged, listen};
 use crate::kit::{agent, any_object, progress, results, stored, watch};
 
 const TEXT: &str = "[output suppressed by hook]";
@@ -35,7 +35,7 @@ fn tool(fails: bool) -> FuncTool {
 async fn suppressed_result_is_absent_from_store_stream_and_traces() {
     for fails in [false, true] {
         let logged = Logged::default();
-        let _listening = tracing::subscriber::set_default(logged.clone());
+        let _listening = listen(logged.clone());
         let recorder = MemoryRecorder::new();
         let model = ScriptedModel::new().call("tool", json!({})).say("done");
         let suppress =

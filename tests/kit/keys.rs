@@ -1,14 +1,15 @@
 //! Spellings of a key, and what was logged.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// The spellings of `key` in which servers and commands repeat it. Texts around a base64 spelling
 /// differ in their length, so that the key begins at each of the three places of a group.
@@ -104,6 +105,17 @@ pub fn assert_no_leak(text: &str, key: &str, what: &str) {
     if let Some(leak) = leak(text, key) {
         panic!("{what}: {leak}");
     }
+}
+
+/// Gives `subscriber` what this thread logs until the guard is dropped.
+///
+/// While there is only one subscriber in the process, a thread that is the first to come to a place
+/// where something is logged turns that place off for all threads unless it has the subscriber.
+/// There is another one here, which receives nothing.
+pub fn listen(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+    static OTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+    LazyLock::force(&OTHER);
+    tracing::subscriber::set_default(subscriber)
 }
 
 /// Everything that is logged, spans included.

@@ -10,13 +10,13 @@ use agentcore::trace::MemoryRecorder;
 use agentcore::{AgentBuilder, HttpTool, Model, Tool, ToolContext};
 use serde_json::json;
 
-use crate::kit::keys::{Logged, assert_no_leak, printed, spellings};
+use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
 use crate::kit::{any_object, watch};
 
 /// All that a run on `model` shows, logs, returns and stores.
 async fn everything(model: impl Model) -> String {
     let logged = Logged::default();
-    let _listening = tracing::subscriber::set_default(logged.clone());
+    let _listening = listen(logged.clone());
     let recorder = MemoryRecorder::new();
     let agent = AgentBuilder::new(model)
         .include_partial_messages(true)

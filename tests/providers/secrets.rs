@@ -7,7 +7,7 @@ use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Agent, AgentBuilder, Model, Secret};
 
-use crate::kit::keys::Logged;
+use crate::kit::keys::{Logged, listen};
 use crate::kit::watch;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
@@ -19,7 +19,7 @@ fn told(what: &dyn Debug, into: &mut String) {
 /// Everything a run on `model` lets a program see.
 async fn everything(model: impl Model + Debug) -> String {
     let logged = Logged::default();
-    let _listening = tracing::subscriber::set_default(logged.clone());
+    let _listening = listen(logged.clone());
     let mut all = String::new();
     told(&model, &mut all);
     let builder: AgentBuilder = AgentBuilder::new(model)

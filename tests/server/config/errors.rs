@@ -7,7 +7,7 @@ use agentcore::{ErrorKind, FuncTool, Secret};
 
 use super::{build_error, error, parts};
 use crate::kit::any_object;
-use crate::kit::keys::Logged;
+use crate::kit::keys::{Logged, listen};
 
 #[test]
 fn fault_in_a_file_names_the_file_the_line_and_the_column() {
@@ -304,7 +304,7 @@ async fn rule_that_matches_no_tool_is_logged_with_its_place() {
     let parts = parts(ScriptedModel::new()).tool(pay);
     let logged = Logged::default();
     {
-        let _listening = tracing::subscriber::set_default(logged.clone());
+        let _listening = listen(logged.clone());
         let agent = config.agent("default").unwrap();
         let built = agent.builder(&parts).await.unwrap().build();
         assert!(built.is_ok());

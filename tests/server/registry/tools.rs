@@ -8,7 +8,7 @@ use agentcore::{ErrorKind, FuncTool, ToolContext};
 use serde_json::json;
 
 use super::{empty, registry};
-use crate::kit::keys::Logged;
+use crate::kit::keys::{Logged, listen};
 use crate::kit::{any_object, texts};
 
 fn tool(name: &str, result: &'static str) -> FuncTool {
@@ -187,7 +187,7 @@ async fn unknown_tool_of_a_file_is_logged_when_a_server_starts() {
 
     let logged = Logged::default();
     {
-        let _listening = tracing::subscriber::set_default(logged.clone());
+        let _listening = listen(logged.clone());
         let server = Server::with_registry(registry.clone()).token("token");
         drop(server.router().unwrap());
     }
