@@ -5,14 +5,15 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
-/// The time to wait for a file, because a file whose lease was dropped is released a moment later.
-const HANDOVER: Duration = Duration::from_millis(100);
+/// The number of times to wait for a file, because a file whose lease was dropped is released a
+/// moment later. They are counted, not timed: a thread that is held up waits as often.
+const WAITS: usize = 100;
 const STEP: Duration = Duration::from_millis(1);
 
 /// A session's file, locked. Dropping it releases the lock, and removes the file when it is empty;
@@ -81,8 +82,7 @@ impl LockFile {
     ) -> Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(create).mode(0o600);
-        let start_time = Instant::now();
-        let mut attempts = 0;
+        let (mut attempts, mut waits) = (0, 0);
         while attempts < ATTEMPTS {
             check_session_file(path)?;
             let file = match open(&options, path) {
@@ -95,7 +95,8 @@ impl LockFile {
 
             match file.try_lock() {
                 Ok(()) => attempts += 1,
-                Err(TryLockError::WouldBlock) if start_time.elapsed() < HANDOVER => {
+                Err(TryLockError::WouldBlock) if waits < WAITS => {
+                    waits += 1;
                     sleep(STEP);
                     continue;
                 }

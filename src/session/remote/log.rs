@@ -24,6 +24,8 @@ use super::server::{
 /// later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The minimum number of waits, also if the thread is held up for longer than [`RELEASE_WAIT`].
+const MIN_POLLS: u32 = 5;
 
 /// The maximum number of pages of a list, each of up to 1,000 ids and possibly empty. A list whose
 /// entries were removed has a few thousand.
@@ -153,19 +155,46 @@ impl<S: Server> RemoteLog<S> {
     fn claim(&self, id: &str) -> Result<HeldLease<S>> {
         self.server().check_id(id)?;
         let lease = self.new_lease(id);
-        let start_time = Instant::now();
+        let mut wait = ReleaseWait::new(id);
         while !self
             .pool
             .run(|server, connection| server.claim(connection, &lease))?
         {
-            if start_time.elapsed() >= RELEASE_WAIT {
-                return Err(Error::session_busy(id));
-            }
-
-            sleep(POLL_INTERVAL);
+            wait.poll()?;
         }
 
         self.keeper.keep(lease)
+    }
+}
+
+/// The wait for the release of a lease that was dropped elsewhere.
+struct ReleaseWait<'a> {
+    id: &'a str,
+    start_time: Instant,
+    polls: u32,
+}
+
+impl<'a> ReleaseWait<'a> {
+    fn new(id: &'a str) -> Self {
+        Self {
+            id,
+            start_time: Instant::now(),
+            polls: 0,
+        }
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::SessionBusy`] if the lease was waited for long enough.
+    fn poll(&mut self) -> Result<()> {
+        if self.polls >= MIN_POLLS && self.start_time.elapsed() >= RELEASE_WAIT {
+            return Err(Error::session_busy(self.id));
+        }
+        self.polls += 1;
+        sleep(POLL_INTERVAL);
+        Ok(())
     }
 }
 
@@ -321,7 +350,7 @@ impl<S: Server> Log for RemoteLog<S> {
 
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool> {
         let lease = self.new_lease(id);
-        let start_time = Instant::now();
+        let mut wait = ReleaseWait::new(id);
         loop {
             let (exists, size) = match self.tail(id, 1) {
                 Ok(tail) => (tail.is_some(), tail.map(|tail| tail.size)),
@@ -340,10 +369,7 @@ impl<S: Server> Log for RemoteLog<S> {
             {
                 Removal::Done => return Ok(exists),
                 Removal::Changed => return Ok(false),
-                Removal::Busy if start_time.elapsed() >= RELEASE_WAIT => {
-                    return Err(Error::session_busy(id));
-                }
-                Removal::Busy => sleep(POLL_INTERVAL),
+                Removal::Busy => wait.poll()?,
             }
         }
     }
