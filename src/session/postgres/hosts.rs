@@ -195,7 +195,8 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(2);
+    /// A hanging lookup takes a quarter of it. The remainder is enough for a thread to end.
+    const LIMIT: Duration = Duration::from_secs(12);
 
     fn read(text: &str) -> Config {
         text.parse().unwrap()

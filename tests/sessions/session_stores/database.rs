@@ -243,11 +243,11 @@ async fn lease_excludes_other_stores_over_one_database() {
     assert_eq!(other.prune(Duration::ZERO).await.unwrap(), 0);
     let seen = other.load("a").await.unwrap().unwrap();
     assert_eq!(seen.state.messages.len(), 1);
-    drop(lease);
+    let_go(lease);
     let lease = other.lease("a").await.unwrap();
     assert_eq!(lease.token(), 2, "it goes on where the other store was");
     other.append(&lease, vec![said("two")]).await.unwrap();
-    drop(lease);
+    let_go(lease);
 
     // Closing one lets go of nothing the other holds.
     let lease = held.store.lease("a").await.unwrap();

@@ -368,7 +368,7 @@ async fn lease_excludes_other_stores_over_one_folder() {
         other.load("a").await.unwrap().unwrap().state.messages.len(),
         1
     );
-    drop(lease);
+    let_go(lease);
     let lease = other.lease("a").await.unwrap();
     assert_eq!(lease.token(), 2, "it goes on where the other store was");
     other.append(&lease, vec![said("two")]).await.unwrap();

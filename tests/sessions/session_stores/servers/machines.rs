@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentcore::session::Lease;
 use agentcore::testing::conformance;
@@ -101,13 +101,15 @@ async fn lease_excludes_other_machines<K: Kind>() {
     assert_eq!(texts(&two, "a").await, ["one"]);
     let token = lease.token();
     for round in 0..10 {
-        // What the one gives back the other has at once.
+        // What the one gives back the other has long before it would expire.
         drop(one.lease("turns").await.unwrap());
-        say_in(&two, "turns", &round.to_string()).await;
+        let lease = lease_soon(&two, "turns").await;
+        let text = round.to_string();
+        two.append(&lease, vec![said(&text)]).await.unwrap();
     }
 
     drop(lease);
-    let lease = two.lease("a").await.unwrap();
+    let lease = lease_soon(&two, "a").await;
     assert!(
         lease.token() > token,
         "it goes on where the other store was"
@@ -177,12 +179,13 @@ async fn holder_of_an_expired_lease_continues_when_not_replaced<K: Kind>() {
 
 async fn leases_are_renewed_while_held<K: Kind>() {
     let space = Space::<K>::new();
-    let short = space.options().lease_time(Duration::from_millis(300));
+    let lease_time = Duration::from_secs(3);
+    let short = space.options().lease_time(lease_time);
     let (one, two) = (space.store_with(short), space.store());
     let _a = one.lease("a").await.unwrap();
     let _b = one.lease("b").await.unwrap();
-    // Each waits for a fifth of a second.
-    for _ in 0..5 {
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * lease_time {
         for id in ["a", "b"] {
             let busy = two.lease(id).await.unwrap_err();
             assert_eq!(busy.kind(), ErrorKind::SessionBusy);
@@ -276,7 +279,7 @@ async fn released_leases_and_deleted_sessions_leave_no_rows<K: Kind>() {
 
     // Dropping the store gives back what it holds, while the runtime goes on.
     drop(store);
-    for _ in 0..1_000 {
+    for _ in 0..10_000 {
         if K::count(&space.url, &space.prefix) == before {
             break;
         }
@@ -311,7 +314,8 @@ async fn few_connections_serve_many_sessions<K: Kind>() {
 /// What the children of the next tests do.
 fn write_twice<K: Kind>(folder: &Path) {
     runtime().block_on(async {
-        let store = <Real<K> as Place>::open(folder);
+        // Long enough for the other process to see that the lease is held.
+        let store = Real::<K>::open_with_lease_time(folder, Duration::from_secs(3));
         let lease = store.lease("s").await.unwrap();
         store.append(&lease, vec![said("first")]).await.unwrap();
         say("wrote");

@@ -72,14 +72,12 @@ impl Own {
     }
 
     fn with(folder: TempDir, start: Start) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = Self(Arc::new(Inner {
-            port: free.local_addr().unwrap().port(),
+            port: free_port(),
             start,
             child: Mutex::new(None),
             folder,
         }));
-        drop(free);
         own.restart();
         own
     }
@@ -115,6 +113,18 @@ impl Own {
 
             assert!(began.elapsed() < LONGEST, "the server does not start");
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A port that nobody has now. It is none of those that the system hands out by itself, which
+/// connections and servers of other tests get, and which a connection to a server that is not there
+/// can have at both of its ends.
+fn free_port() -> u16 {
+    loop {
+        let port = fastrand::u16(10_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
         }
     }
 }

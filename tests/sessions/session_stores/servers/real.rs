@@ -185,6 +185,19 @@ impl<K: Kind> SessionStore for Real<K> {
     }
 }
 
+impl<K: Kind> Real<K> {
+    pub fn open_with_lease_time(folder: &Path, lease_time: Duration) -> Self {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let name = name
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+            .to_lowercase();
+        let space = Space::at(url::<K>(), format!("test_{name}"));
+        let store = space.store_with(space.options().lease_time(lease_time));
+        let space = Arc::new(space);
+        Self { store, space }
+    }
+}
+
 impl<K: Kind> Place for Real<K> {
     const ASIDE: &str = K::ASIDE;
     const STEP: usize = 29;
@@ -192,15 +205,7 @@ impl<K: Kind> Place for Real<K> {
 
     /// Leases are short, for those of processes that are killed must expire.
     fn open(folder: &Path) -> Self {
-        let name = folder.file_name().unwrap().to_str().unwrap();
-        let name = name
-            .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
-            .to_lowercase();
-        let space = Space::at(url::<K>(), format!("test_{name}"));
-        let options = space.options().lease_time(Duration::from_millis(300));
-        let store = space.store_with(options);
-        let space = Arc::new(space);
-        Self { store, space }
+        Self::open_with_lease_time(folder, Duration::from_millis(300))
     }
 
     fn log(&self, id: &str) -> Vec<u8> {
