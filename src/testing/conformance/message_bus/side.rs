@@ -13,7 +13,9 @@ use crate::message::{Media, Part};
 use super::super::checks::wrong;
 
 /// The time in which a message must arrive.
-const ARRIVAL: Duration = Duration::from_secs(10);
+pub(super) const ARRIVAL: Duration = Duration::from_secs(60);
+/// The error of a check whose message has not arrived by then.
+pub(super) const MISSING: &str = "no message arrived in 60 seconds";
 /// The time after which a message counts as not arriving.
 pub(super) const SILENCE: Duration = Duration::from_millis(300);
 
@@ -39,7 +41,7 @@ pub(super) trait Side: Sync {
     /// Returns the next message, which must arrive soon.
     async fn arrival(&self, key: &str) -> Result<Delivery<Self::Message>> {
         match timeout(ARRIVAL, self.consume(key)).await {
-            Err(_) => Err(wrong("no message arrived in 10 seconds")),
+            Err(_) => Err(wrong(MISSING)),
             Ok(delivery) => delivery?.ok_or_else(|| wrong("the bus is closed")),
         }
     }
