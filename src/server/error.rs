@@ -160,7 +160,7 @@ impl ApiError {
         Self::conflict(BUSY).with_retry_after(RETRY_AFTER)
     }
 
-    fn with_retry_after(mut self, time: Duration) -> Self {
+    pub(super) fn with_retry_after(mut self, time: Duration) -> Self {
         self.retry_after = Some(time);
         self
     }

@@ -26,6 +26,9 @@ pub struct ServerLimits {
     /// The maximum size of the body of an upload, in bytes. Defaults to 32 MiB. At most sixteen
     /// uploads are read at once, and two of one user; further uploads get a 429.
     pub upload_bytes: usize,
+    /// The maximum size of the files that one user uploads within 24 hours, in bytes. Defaults to
+    /// 1 GiB. A further upload gets a 429 with the time to wait. The count is that of this process.
+    pub upload_bytes_per_day: u64,
     /// The maximum nesting depth of JSON in a body. Defaults to 128. The parser reads at most 127
     /// levels, so a larger value has no effect.
     pub json_depth: usize,
@@ -50,6 +53,7 @@ impl Default for ServerLimits {
         Self {
             body_bytes: 1024 * 1024,
             upload_bytes: 32 * 1024 * 1024,
+            upload_bytes_per_day: 1024 * 1024 * 1024,
             json_depth: 128,
             headers: 64,
             header_bytes: 16 * 1024,
@@ -72,6 +76,13 @@ impl ServerLimits {
     #[must_use]
     pub fn with_upload_bytes(mut self, bytes: usize) -> Self {
         self.upload_bytes = bytes;
+        self
+    }
+
+    /// Sets the maximum size of the files that one user uploads within 24 hours, in bytes.
+    #[must_use]
+    pub fn with_upload_bytes_per_day(mut self, bytes: u64) -> Self {
+        self.upload_bytes_per_day = bytes;
         self
     }
 

@@ -412,7 +412,7 @@ impl Server {
             callbacks: self.callbacks,
             models: self.models,
             traces: TraceLog::default(),
-            uploads: Uploads::default(),
+            uploads: Uploads::new(self.limits.upload_bytes_per_day),
             is_closing: self.handle.closing(),
             openapi: openapi::document(&api.operations).to_string().into(),
             keep_alive: KEEP_ALIVE,

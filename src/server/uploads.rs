@@ -1,8 +1,11 @@
-//! The uploads in progress.
+//! The uploads in progress, and the bytes that each user uploaded within a day.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::util::sync::lock;
 
@@ -15,9 +18,37 @@ const MAX_UPLOADS: usize = 16;
 /// The maximum number of concurrent uploads of one user.
 const MAX_USER_UPLOADS: usize = 2;
 
-/// The number of uploads in progress of each user. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Uploads(Arc<Mutex<HashMap<Arc<str>, usize>>>);
+/// The time for which the bytes of a user are added up.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The uploads of all users. Clones share them.
+#[derive(Clone)]
+pub(super) struct Uploads {
+    users: Arc<Mutex<HashMap<Arc<str>, UserUploads>>>,
+    /// The maximum number of bytes that one user uploads within a [`DAY`].
+    max_bytes: u64,
+}
+
+struct UserUploads {
+    in_progress: usize,
+    /// The bytes uploaded since `start`.
+    bytes: u64,
+    start: Instant,
+}
+
+impl UserUploads {
+    fn new() -> Self {
+        Self {
+            in_progress: 0,
+            bytes: 0,
+            start: Instant::now(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.in_progress == 0 && (self.bytes == 0 || self.start.elapsed() >= DAY)
+    }
+}
 
 /// The permit for one upload, released on drop.
 #[derive(Debug)]
@@ -27,21 +58,31 @@ pub(super) struct UploadPermit {
 }
 
 impl Uploads {
+    pub(super) fn new(max_bytes: u64) -> Self {
+        Self {
+            users: Arc::default(),
+            max_bytes,
+        }
+    }
+
     /// Starts an upload of a user.
     pub(super) fn begin(&self, caller: &Caller) -> Result<UploadPermit, ApiError> {
-        let mut counts = lock(&self.0);
-        if counts.get(caller.id()).copied().unwrap_or(0) >= MAX_USER_UPLOADS {
+        let mut users = lock(&self.users);
+        users.retain(|_, user| !user.is_idle());
+        let own_uploads = users.get(caller.id()).map_or(0, |user| user.in_progress);
+        if own_uploads >= MAX_USER_UPLOADS {
             return Err(ApiError::too_many(format!(
                 "you have {MAX_USER_UPLOADS} uploads in progress, which is the limit; wait for one \
                  to end"
             )));
         }
-        if counts.values().sum::<usize>() >= MAX_UPLOADS {
+        if users.values().map(|user| user.in_progress).sum::<usize>() >= MAX_UPLOADS {
             return Err(ApiError::too_many(format!(
                 "the server has {MAX_UPLOADS} uploads in progress, which is the limit; try again later"
             )));
         }
-        *counts.entry(caller.id().clone()).or_default() += 1;
+        let user = users.entry(caller.id().clone());
+        user.or_insert_with(UserUploads::new).in_progress += 1;
         Ok(UploadPermit {
             uploads: self.clone(),
             user: caller.id().clone(),
@@ -49,21 +90,51 @@ impl Uploads {
     }
 }
 
+impl UploadPermit {
+    /// Counts bytes that are about to be written.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 429 if the user has uploaded too much within a day.
+    pub(super) fn count(&self, bytes: usize) -> Result<(), ApiError> {
+        let mut users = lock(&self.uploads.users);
+        let user = users
+            .entry(self.user.clone())
+            .or_insert_with(UserUploads::new);
+        if user.start.elapsed() >= DAY {
+            user.bytes = 0;
+        }
+        if user.bytes == 0 {
+            user.start = Instant::now();
+        }
+        let max_bytes = self.uploads.max_bytes;
+        let total = user.bytes.saturating_add(bytes as u64);
+        if total > max_bytes {
+            let text = format!(
+                "you have uploaded {} bytes since the first upload of this day, and the limit is \
+                 {max_bytes}; try again later",
+                user.bytes
+            );
+            let time = DAY.saturating_sub(user.start.elapsed());
+            return Err(ApiError::too_many(text).with_retry_after(time));
+        }
+        user.bytes = total;
+        Ok(())
+    }
+}
+
 impl Drop for UploadPermit {
     fn drop(&mut self) {
-        let mut counts = lock(&self.uploads.0);
-        if let Some(count) = counts.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.user);
-            }
+        if let Some(user) = lock(&self.uploads.users).get_mut(&self.user) {
+            user.in_progress -= 1;
         }
     }
 }
 
 impl fmt::Debug for Uploads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count: usize = lock(&self.0).values().sum();
+        let users = lock(&self.users);
+        let count: usize = users.values().map(|user| user.in_progress).sum();
         f.debug_tuple("Uploads").field(&count).finish()
     }
 }
@@ -77,7 +148,7 @@ mod tests {
 
     #[test]
     fn upload_over_a_limit_is_refused_until_one_ends() {
-        let uploads = Uploads::default();
+        let uploads = Uploads::new(1);
         let begin = |user: &str| uploads.begin(&Caller(User::new(user)));
         let mut permits = Vec::new();
         for number in 0..16 {
@@ -96,6 +167,28 @@ mod tests {
         );
         drop(begin("u8").unwrap());
         permits.clear();
-        assert!(lock(&uploads.0).is_empty());
+        drop(begin("u9").unwrap());
+        assert_eq!(lock(&uploads.users).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_over_the_limit_of_a_day_are_refused_until_it_ends() {
+        let uploads = Uploads::new(100);
+        let count = |user: &str, bytes| {
+            let permit = uploads.begin(&Caller(User::new(user)))?;
+            permit.count(bytes)
+        };
+        count("a", 60).unwrap();
+        tokio::time::advance(DAY / 2).await;
+        count("a", 40).unwrap();
+        let error = count("a", 1).unwrap_err();
+        assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert!(error.to_string().contains("100 bytes"), "{error}");
+        count("b", 100).unwrap();
+        count("c", 101).unwrap_err();
+
+        tokio::time::advance(DAY / 2).await;
+        count("a", 100).unwrap();
+        count("a", 1).unwrap_err();
     }
 }

@@ -229,7 +229,7 @@ struct UploadReply {
 async fn upload(
     State(app): State<App>,
     caller: Caller,
-    UploadBody(body, _permit): UploadBody<UploadFields>,
+    UploadBody(body, permit): UploadBody<UploadFields>,
 ) -> Result<Json<UploadReply>, ApiError> {
     if body.path.is_empty() {
         return Err(ApiError::bad_request("path is required"));
@@ -246,6 +246,7 @@ async fn upload(
     };
     let agent = body.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
     let backend = backend_of(&app, &caller, agent).await?;
+    permit.count(content.len())?;
     let outcome = backend.write(&body.path, &content).await;
     outcome.map_err(of_files(&*backend))?;
     Ok(Json(UploadReply {

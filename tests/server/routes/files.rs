@@ -2,7 +2,7 @@
 
 use agentcore::config::{AgentConfig, BackendCfg};
 use agentcore::registry::Registry;
-use agentcore::server::Server;
+use agentcore::server::{Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
 use serde_json::json;
 
@@ -10,12 +10,17 @@ use crate::agents::echo;
 use crate::http::TestServer;
 
 async fn server(folder: &std::path::Path) -> TestServer {
+    server_with(folder, ServerLimits::default()).await
+}
+
+async fn server_with(folder: &std::path::Path, limits: ServerLimits) -> TestServer {
     let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
     let config =
         AgentConfig::new("any-model").with_backend(BackendCfg::local(folder.display().to_string()));
     let server = Server::with_registry(registry)
         .agent("default", config)
-        .agent("echo", echo());
+        .agent("echo", echo())
+        .limits(limits);
     TestServer::start(server).await
 }
 
@@ -180,4 +185,22 @@ async fn errors_of_files_leave_out_the_place_of_the_workspace() {
         assert!(reply.status >= 400, "{path}");
         assert!(!reply.text().contains(root), "{}", reply.text());
     }
+}
+
+#[tokio::test]
+async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ServerLimits::default().with_upload_bytes_per_day(5);
+    let server = server_with(folder.path(), limits).await;
+    let upload = |path: &str, content: &str| {
+        let body = json!({"path": path, "content": content});
+        server.post("/agents/files/upload", body).send()
+    };
+    upload("a.txt", "1234").await.ok(200);
+    let reply = upload("b.txt", "12").await;
+    assert!(reply.error(429).contains("4 bytes"));
+    let wait = reply.header("retry-after").unwrap().parse::<u64>().unwrap();
+    assert!((1..=24 * 60 * 60).contains(&wait), "{wait}");
+    assert!(!folder.path().join("b.txt").exists());
+    upload("a.txt", "5").await.ok(200);
 }
