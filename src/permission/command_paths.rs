@@ -33,9 +33,8 @@ pub(super) struct CommandPaths {
 #[derive(Clone, Debug)]
 pub(super) struct PathWord {
     pub(super) word: Word,
-    /// The possible readings, several when it holds variables of known values, each with the other
-    /// paths it leads to.
-    readings: Vec<(Word, Vec<Word>)>,
+    /// The other paths it leads to.
+    link_targets: Vec<Word>,
 }
 
 /// A word of a command, and the use of files by its program.
@@ -65,15 +64,9 @@ impl PathWord {
 impl CommandPaths {
     pub(super) fn of(analysis: &Analysis, context: &PathContext) -> Self {
         let mut links = Links::new(analysis, context);
-        let mut make_path_word = |word: &Word| {
-            let readings = analysis.readings(word).into_iter().map(|word| {
-                let link_targets = links.of_word(&word);
-                (word, link_targets)
-            });
-
-            let readings = readings.collect();
-            let word = word.clone();
-            PathWord { word, readings }
+        let mut make_path_word = |word: &Word| PathWord {
+            word: word.clone(),
+            link_targets: links.of_word(word),
         };
 
         let paths = distinct(analysis.paths.iter().cloned());
@@ -134,16 +127,14 @@ impl CommandPaths {
         }
 
         let is_folder = |folder: &String| !matches!(*disk.list(folder), Listing::Missing);
-        let mut paths = self.paths_of(path_word, context);
-        paths.any(|path| {
-            let mut paths = path.alternatives().iter();
-            let is_in_folder = paths.any(|path| {
-                let folder = &path[..path.len().saturating_sub(1)];
-                let folders = disk.expand(folder, true);
-                folders.is_none_or(|folders| folders.iter().any(is_folder))
-            });
-            is_in_folder || !path.is_known()
-        })
+        let path = self.path_of(path_word, context);
+        let mut alternatives = path.alternatives().iter();
+        let is_in_folder = alternatives.any(|path| {
+            let folder = &path[..path.len().saturating_sub(1)];
+            let folders = disk.expand(folder, true);
+            folders.is_none_or(|folders| folders.iter().any(is_folder))
+        });
+        is_in_folder || !path.is_known()
     }
 
     /// The folders that are changed, or read, with all that is in them.
@@ -156,22 +147,15 @@ impl CommandPaths {
             })
     }
 
-    /// Returns `true` if the predicate is true for all paths that a word may be when its command
-    /// runs.
-    pub(super) fn all_paths_of(
-        &self,
-        path_word: &PathWord,
-        context: &PathContext,
-        predicate: impl Fn(&PathOf) -> bool,
-    ) -> bool {
-        let mut readings = path_word.readings.iter();
-        readings.all(|(word, link_targets)| {
-            let mut path = PathOf::of_word(word, context, &self.directories);
-            if self.begins_with_cd {
-                path = path.in_directory();
-            }
-            predicate(&path.with_link_targets(link_targets))
-        })
+    /// The paths that a word may be when its command runs.
+    pub(super) fn path_at_run(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
+        let path = PathOf::of_word(&path_word.word, context, &self.directories);
+        let path = if self.begins_with_cd {
+            path.in_directory()
+        } else {
+            path
+        };
+        path.with_link_targets(&path_word.link_targets)
     }
 
     /// Returns the folders with this use, and the folders that the command changes to if `matters`.
@@ -194,12 +178,12 @@ impl CommandPaths {
     }
 
     /// The paths that a word of an unknown program may be, from each of `folders` as well.
-    pub(super) fn paths_from<'a>(
-        &'a self,
-        path_word: &'a PathWord,
-        folders: &'a [Word],
-        context: &'a PathContext,
-    ) -> impl Iterator<Item = PathOf> + 'a {
+    pub(super) fn path_from(
+        &self,
+        path_word: &PathWord,
+        folders: &[Word],
+        context: &PathContext,
+    ) -> PathOf {
         // After more, a path may be anywhere.
         let bases = self
             .directories
@@ -208,22 +192,14 @@ impl CommandPaths {
             .take(MAX_DIRECTORIES + 1)
             .cloned()
             .collect::<Vec<_>>();
-        path_word
-            .readings
-            .iter()
-            .map(move |(word, _)| PathOf::of_word(word, context, &bases))
+        PathOf::of_word(&path_word.word, context, &bases)
     }
 
-    /// The paths that a word may be.
-    pub(super) fn paths_of<'a>(
-        &'a self,
-        path_word: &'a PathWord,
-        context: &'a PathContext,
-    ) -> impl Iterator<Item = PathOf> + 'a {
-        // Computed on demand, because all of them together take much memory.
-        path_word.readings.iter().map(move |(word, link_targets)| {
-            PathOf::of_word(word, context, &self.directories).with_link_targets(link_targets)
-        })
+    /// The paths that a word may be. They are computed on demand, because all of them together take
+    /// much memory.
+    pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
+        PathOf::of_word(&path_word.word, context, &self.directories)
+            .with_link_targets(&path_word.link_targets)
     }
 }
 

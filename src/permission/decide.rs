@@ -274,29 +274,24 @@ impl Policy<'_> {
     /// The first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
         let written_path = paths.used(&[Use::Write]).find(|word| {
-            let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| self.protected_paths.contain_or_are(&path))
+            let path = paths.path_of(word, self.context);
+            self.protected_paths.contain_or_are(&path)
         });
         let trees = paths.trees(true).map(|(_, word)| word);
         let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
-            let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| {
-                let path = path.known();
-                let protected_paths = &self.protected_paths;
-                protected_paths.contain_or_are(&path) || protected_paths.contain_made(&path)
-            })
+            let path = paths.path_of(word, self.context).known();
+            let protected_paths = &self.protected_paths;
+            protected_paths.contain_or_are(&path) || protected_paths.contain_made(&path)
         });
         let mut words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.find(|word| {
-            let mut candidates = paths.paths_of(&word.path_word, self.context);
-            candidates.any(|path| {
-                if word.is_replaced {
-                    self.protected_paths.contain_or_are(&path.known())
-                } else {
-                    self.protected_paths.contain(&path.known())
-                }
-            })
+            let path = paths.path_of(&word.path_word, self.context).known();
+            if word.is_replaced {
+                self.protected_paths.contain_or_are(&path)
+            } else {
+                self.protected_paths.contain(&path)
+            }
         });
         let changed_path = changed_path.map(|word| &word.path_word);
         let path_word = written_path.or(target).or(changed_path);
@@ -428,30 +423,26 @@ impl Policy<'_> {
                 .any(|rule| self.matcher(rule, call).allows_redirection(path))
         };
 
-        let is_covered = |path: PathOf| {
-            self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
-                || path.is_known() && is_allowed(&path)
-        };
-
-        let mut paths = command.paths.paths_of(path_word, self.context);
-        path_word.is_discarded() || !path_word.word.is_glob() && paths.all(is_covered)
+        let path = command.paths.path_of(path_word, self.context);
+        let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
+            || path.is_known() && is_allowed(&path);
+        path_word.is_discarded() || !path_word.word.is_glob() && is_covered
     }
 
     /// The reason why git may work in another repository than the workspace's own.
     fn other_repository(&self, command: &Command) -> Option<String> {
         let mut folders = command.paths.repositories();
         let folder = folders.find(|folder| {
-            let mut paths = command.paths.paths_of(folder, self.context);
-            !paths.all(|path| is_own(&path, self.context, self.disk))
+            let path = command.paths.path_of(folder, self.context);
+            !is_own(&path, self.context, self.disk)
         })?;
         Some(format!("{} may be another repository", folder.word))
     }
 
     /// Returns `true` if the folder is the workspace, or lies in it.
     fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        command
-            .paths
-            .all_paths_of(folder, self.context, |path| path.is_within(self.context))
+        let path = command.paths.path_at_run(folder, self.context);
+        path.is_within(self.context)
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

@@ -238,22 +238,20 @@ impl<'a> Matcher<'a> {
     /// Returns `true` if a walk from the folder may come past a path of the pattern.
     fn may_find(self, paths: &CommandPaths, path_word: &PathWord, walk: Walk<'_>) -> bool {
         let context = self.context;
-        let mut paths = paths.paths_of(path_word, context);
-        paths.any(
-            |path| match walk.pattern.beneath(&path, context, walk.skips_hidden) {
-                Beneath::Possible => true,
-                Beneath::Impossible if !walk.follows_links => false,
-                Beneath::Impossible | Beneath::OnDisk => {
-                    !context.follows_links || {
-                        let mut folders = path.alternatives().iter();
-                        folders.any(|folder| match self.disk.expand(folder, false) {
-                            Some(folders) => folders.iter().any(|folder| walk.may_find(folder)),
-                            None => true,
-                        })
-                    }
+        let path = paths.path_of(path_word, context);
+        match walk.pattern.beneath(&path, context, walk.skips_hidden) {
+            Beneath::Possible => true,
+            Beneath::Impossible if !walk.follows_links => false,
+            Beneath::Impossible | Beneath::OnDisk => {
+                !context.follows_links || {
+                    let mut folders = path.alternatives().iter();
+                    folders.any(|folder| match self.disk.expand(folder, false) {
+                        Some(folders) => folders.iter().any(|folder| walk.may_find(folder)),
+                        None => true,
+                    })
                 }
-            },
-        )
+            }
+        }
     }
 
     /// The best match of a word of a command. A word of an unknown program also matches if it may
@@ -273,8 +271,8 @@ impl<'a> Matcher<'a> {
             return direct_match;
         }
 
-        let mut candidates = paths.paths_from(&word.path_word, folders, self.context);
-        let may_match = candidates.any(|path| pattern.catches(&path, self.context) != Match::No)
+        let path = paths.path_from(&word.path_word, folders, self.context);
+        let may_match = pattern.catches(&path, self.context) != Match::No
             || self.may_find(paths, &word.path_word, self.walk(pattern));
         if may_match { Match::Maybe } else { Match::No }
     }
@@ -286,8 +284,7 @@ impl<'a> Matcher<'a> {
         path_word: &PathWord,
         pattern: &PathPattern,
     ) -> Match {
-        let paths = paths.paths_of(path_word, self.context);
-        best(paths.map(|path| pattern.catches(&path, self.context)))
+        pattern.catches(&paths.path_of(path_word, self.context), self.context)
     }
 
     /// Returns `true` if an allow rule covers every call of the tool.

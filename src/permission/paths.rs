@@ -279,15 +279,20 @@ impl PathOf {
         self
     }
 
-    /// The same path without what is unknown and before that: a name may lie in any folder.
+    /// The known parts of the path: the folder before what is unknown, and the names after it, which
+    /// may lie in any folder.
     pub(super) fn known(mut self) -> Self {
+        let mut folders = Vec::new();
         for path in &mut self.0 {
             let is_unknown = |segment: &Segment| *segment == Segment::Unknown;
             if let Some(at) = path.iter().rposition(is_unknown) {
+                let known_names = path.iter().take_while(|segment| !is_unknown(segment));
+                folders.push(known_names.cloned().collect());
                 path.drain(..=at);
                 path.retain(is_literal);
             }
         }
+        self.0.extend(folders);
         self.0.retain(|path| !path.is_empty());
         self
     }
@@ -393,8 +398,6 @@ fn ends_name(next: Option<&Part>) -> bool {
 fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
     let mut path: Vec<Segment> = base.to_vec();
     let mut name: Vec<GlobToken> = Vec::new();
-    // True within a name of which nothing is known.
-    let mut is_unknown = false;
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => {
@@ -403,12 +406,10 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                 }
 
                 for c in text.chars() {
-                    if c == '/' && !std::mem::take(&mut is_unknown) {
+                    if c == '/' {
                         finish(&mut path, &mut name);
-                    } else if c != '/' {
-                        name.push(GlobToken::Char(c));
                     } else {
-                        name.clear();
+                        name.push(GlobToken::Char(c));
                     }
                 }
             }
@@ -433,16 +434,14 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                     path.clear();
                 }
 
+                // What follows is a name of its own if the value is empty or ends in a slash.
                 name.clear();
                 path.push(Segment::Unknown);
-                is_unknown = true;
             }
         }
     }
 
-    if !is_unknown {
-        finish(&mut path, &mut name);
-    }
+    finish(&mut path, &mut name);
     path
 }
 

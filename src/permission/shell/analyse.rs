@@ -4,19 +4,30 @@ use super::analysis::{Analysis, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::parser::Parser;
+use super::variables::Variables;
 use crate::backend::Shell;
 use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let mut cx = Context {
+    let new_context = |is_off| Context {
         shell,
         is_chain: true,
+        variables: Variables::new(is_off),
         ..Context::default()
     };
+    let mut cx = new_context(false);
+    read(&mut cx, command);
+    if cx.variables.are_wrong() {
+        cx = new_context(true);
+        read(&mut cx, command);
+    }
+    finish(cx)
+}
+
+fn read(cx: &mut Context, command: &str) {
     if command.len() > MAX_LENGTH {
-        cx.note(Reason::Limit("length"));
-        return cx.found;
+        return cx.note(Reason::Limit("length"));
     }
 
     let mut dropped = String::new();
@@ -34,8 +45,10 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     }
 
     // A parser that stops has noted why.
-    let _noted = Parser::new(text, &mut cx).script();
-    inspect(&mut cx);
+    let _noted = Parser::new(text, cx).script();
+    // Other scripts may run with other values.
+    cx.variables.truncate(0);
+    inspect(cx);
     let unsets = |command: &SimpleCommand| command.program().is_some_and(|name| name == "unset");
     if cx.found.commands.iter().any(unsets) {
         // A function may be no longer defined where it is called.
@@ -44,7 +57,9 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
             .iter_mut()
             .for_each(|command| command.is_call = false);
     }
+}
 
+fn finish(mut cx: Context) -> Analysis {
     let mut commands = cx.found.commands.iter();
     let first = commands.find(|command| !command.is("mkdir"));
     let begins_with_cd = first.is_some_and(|command| command.is("cd"));
@@ -59,7 +74,5 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     }
 
     cx.found.steps = cx.work;
-    cx.found.values = cx.constants;
-    cx.found.values.retain(|name, _| !cx.unknown.contains(name));
     cx.found
 }

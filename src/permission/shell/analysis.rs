@@ -1,9 +1,8 @@
 //! The result of an analysis.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use super::word::{Part, Word, printable};
+use super::word::{Word, printable};
 
 /// A shell command, taken apart.
 ///
@@ -32,61 +31,12 @@ pub(crate) struct Analysis {
     /// The number of characters examined, where characters of nested scripts count once for each
     /// level. It measures the work, which is limited for any command.
     pub(crate) steps: usize,
-    /// The values of variables, where the script assigns nothing but known texts.
-    pub(crate) values: BTreeMap<String, Vec<String>>,
 }
 
 impl Analysis {
     /// The heaviest reason, if anything was not understood.
     pub(crate) fn weight(&self) -> Option<Weight> {
         self.opaque.iter().map(Reason::weight).max()
-    }
-
-    /// The texts that a word may be, with the values of its known variables.
-    pub(crate) fn readings(&self, word: &Word) -> Vec<Word> {
-        let mut all = vec![Word::default()];
-        for part in &word.parts {
-            let values = match part {
-                Part::Value {
-                    name: Some(name),
-                    quoted,
-                } => self.texts(name, *quoted, word.parts.len() == 1),
-                _ => None,
-            };
-
-            match values {
-                Some(values) if all.len() * values.len() <= 16 => {
-                    all = all
-                        .iter()
-                        .flat_map(|head| values.iter().map(|value| head.followed_by(value)))
-                        .collect();
-                }
-                _ => all
-                    .iter_mut()
-                    .for_each(|head| head.parts.push(part.clone())),
-            }
-        }
-
-        all
-    }
-
-    /// The texts that a variable of known values becomes. One that splits is known if it is all of
-    /// a word.
-    fn texts<'a>(&'a self, name: &str, is_quoted: bool, is_alone: bool) -> Option<Vec<&'a str>> {
-        let values = self.values.get(name)?.iter().map(String::as_str);
-        if is_quoted {
-            return Some(values.collect());
-        }
-        let is_whole = |value: &str| is_alone || !value.contains(char::is_whitespace);
-        let is_known = values.clone().all(is_whole);
-        let split = |value: &'a str| {
-            if value.contains(char::is_whitespace) {
-                value.split_whitespace().collect()
-            } else {
-                vec![value]
-            }
-        };
-        is_known.then(|| values.flat_map(split).collect())
     }
 
     /// The commands that rules to allow have to cover.

@@ -71,7 +71,7 @@ fn printf(cx: &mut Context, args: &[Word]) {
     };
 
     let prefix = format.literal_prefix();
-    let texts = cx.guesses(format, false);
+    let texts = cx.guesses(format);
     // A variable that is not set here has its value from the start of the shell.
     let is_set = |part: &Part| match part {
         Part::Value {
@@ -223,7 +223,10 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         } else if is_name(&text) {
             if !matches!(name, "unset" | "wait") {
                 cx.assign(&text, None, false);
-            } else if name == "unset" && !text.contains(|c: char| c.is_ascii_lowercase()) {
+            } else if name == "unset" {
+                cx.variables.change(&text);
+            }
+            if name == "unset" && !text.contains(|c: char| c.is_ascii_lowercase()) {
                 cx.note(Reason::Variable(text));
             }
         } else if name != "wait" {

@@ -44,7 +44,7 @@ impl Parser<'_> {
                 self.filled_list()?;
                 self.body()?;
             }
-            "for" | "select" => self.loop_over()?,
+            "for" | "select" => self.loop_over(word)?,
             "case" => self.case()?,
             _ => self.test()?,
         }
@@ -110,7 +110,7 @@ impl Parser<'_> {
         }
     }
 
-    fn loop_over(&mut self) -> Parse<()> {
+    fn loop_over(&mut self, keyword: &str) -> Parse<()> {
         self.blanks()?;
         if self.peek() == Some(b'(') && self.peek_at(1) == Some(b'(') {
             self.cx.bash_only("`for ((`");
@@ -119,36 +119,50 @@ impl Parser<'_> {
                 return self.cx.stop("a loop's arithmetic");
             }
         } else {
-            let name = self.word()?.and_then(|word| word.plain());
-            let Some(name) = name.filter(|name| is_name(name)) else {
-                return self.cx.stop("a loop without a variable");
-            };
+            return self.loop_over_words(keyword);
+        }
 
-            self.newlines()?;
-            if self.reserved() == Some("in") {
-                self.bump_by(2)?;
-                loop {
-                    self.blanks()?;
-                    let words = self.expanded_words()?;
-                    if words.is_empty() {
-                        break;
-                    }
+        self.loop_body()
+    }
 
-                    for word in words {
-                        if word.is_glob() && !word.is_dynamic() {
-                            // File names: no options, but no numbers either.
-                            let pattern = Word::from_text(word.to_string());
-                            self.cx.assign(&name, Some(&pattern), false);
-                        } else {
-                            self.cx.assign(&name, Some(&word), false);
-                        }
-                    }
+    /// `name in words`, and the body.
+    fn loop_over_words(&mut self, keyword: &str) -> Parse<()> {
+        let name = self.word()?.and_then(|word| word.plain());
+        let Some(name) = name.filter(|name| is_name(name)) else {
+            return self.cx.stop("a loop without a variable");
+        };
+
+        self.newlines()?;
+        if keyword == "select" || self.reserved() != Some("in") {
+            self.cx.assign(&name, None, false);
+        }
+        let mut words = Vec::new();
+        if self.reserved() == Some("in") {
+            self.bump_by(2)?;
+            loop {
+                self.blanks()?;
+                let next_words = self.expanded_words()?;
+                if next_words.is_empty() {
+                    break;
                 }
-            } else {
-                self.cx.assign(&name, None, false);
+                words.extend(next_words);
             }
         }
 
+        for word in &words {
+            // A glob becomes file names, which are no numbers.
+            let is_pattern = word.is_glob() && !word.is_dynamic();
+            let pattern = is_pattern.then(|| Word::from_text(word.to_string()));
+            self.cx
+                .record(&name, Some(pattern.as_ref().unwrap_or(word)), false);
+        }
+        if keyword == "select" {
+            words.clear();
+        }
+        self.body_for(&name, &words)
+    }
+
+    pub(super) fn loop_body(&mut self) -> Parse<()> {
         self.blanks()?;
         if self.peek() == Some(b';') {
             self.bump()?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_run, is_set_by_shell};
+use super::variables::Variables;
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
@@ -45,6 +46,7 @@ pub(super) struct Context {
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.
     pub(super) piped: usize,
+    pub(super) variables: Variables,
     /// Literal values that variables may hold.
     pub(super) constants: BTreeMap<String, Vec<String>>,
     /// Variables whose value may not be in the script.
@@ -145,9 +147,15 @@ impl Context {
         commands.any(|command| !command.is("mkdir"))
     }
 
-    /// Notes that the shell variable `name` gets `value`. `exported` is `true` if programs see the
-    /// variable.
+    /// Notes that the shell variable `name` may get `value`. `exported` is `true` if programs see
+    /// the variable.
     pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
+        self.variables.change(name);
+        self.record(name, value, exported);
+    }
+
+    /// Notes a value of a variable.
+    pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
         if !is_harmless(name, value) && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
@@ -187,8 +195,7 @@ impl Context {
     }
 
     /// The texts that a word may be when its variables hold what this script assigns.
-    /// Empty if any of them may hold something else, unless `loose`.
-    pub(super) fn guesses(&self, word: &Word, loose: bool) -> Vec<String> {
+    pub(super) fn guesses(&self, word: &Word) -> Vec<String> {
         let mut all = vec![String::new()];
         for part in &word.parts {
             let values = match part {
@@ -196,7 +203,6 @@ impl Context {
                 Part::Value {
                     name: Some(name), ..
                 } => match self.constants.get(name) {
-                    Some(_) if !loose && self.unknown.contains(name) => return Vec::new(),
                     Some(values) => values.as_slice(),
                     None => return Vec::new(),
                 },

@@ -42,7 +42,7 @@ impl Parser<'_> {
             Some(b) if b.is_ascii_alphabetic() || b == b'_' => {
                 self.bump_by(1)?;
                 let name = self.name()?;
-                word.push_value(Some(name), quoted);
+                self.variable(word, name, quoted);
             }
             Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => {
                 self.bump_by(2)?;
@@ -199,8 +199,11 @@ impl Parser<'_> {
             if length {
                 word.push_value(Some("#".to_owned()), true);
             } else {
-                let is_variable = is_name(&name) || name.len() == 1;
-                word.push_value(is_variable.then_some(name), quoted_value);
+                if is_name(&name) || name.len() == 1 {
+                    self.variable(word, name, quoted_value);
+                } else {
+                    word.push_value(None, quoted_value);
+                }
             }
 
             return Ok(());

@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
 
         let target_text = target.to_string();
-        let mut texts = self.cx.guesses(&target, true);
+        let mut texts = self.cx.guesses(&target);
         texts.push(target_text.clone());
         let connects = |path: &String| {
             let path = super::super::paths::lexical(path);
@@ -190,12 +190,7 @@ impl Parser<'_> {
         let is_unknown = match target.parts.first() {
             Some(Part::Value {
                 name: Some(name), ..
-            }) => {
-                let is_folder = matches!(&**name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR");
-                let is_constant =
-                    self.cx.constants.contains_key(name) && !self.cx.unknown.contains(name);
-                !is_folder && !is_constant
-            }
+            }) => !matches!(&**name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR"),
             Some(Part::Value { .. }) => true,
             _ => false,
         };
@@ -220,12 +215,7 @@ impl Parser<'_> {
                     delimiter.push_str(text);
                     quoted |= q;
                 }
-                Part::Glob(c) | Part::Brace(c) => delimiter.push(*c),
-                Part::Home(user) => {
-                    delimiter.push('~');
-                    delimiter.push_str(user);
-                }
-                Part::Value { .. } => return self.cx.stop("a here-document's delimiter"),
+                _ => return self.cx.stop("a here-document's delimiter"),
             }
         }
 
@@ -314,8 +304,11 @@ impl Parser<'_> {
     /// The text of an unquoted here-document, its substitutions parsed.
     fn expandable(&mut self, body: &str) -> Parse<Word> {
         self.cx.enter()?;
+        // Variables may have been assigned between the command and its document.
+        let known = self.cx.variables.take();
         let mut inner = Parser::new(body, self.cx);
         let word = inner.text_until(None)?;
+        self.cx.variables.restore(known);
         self.cx.leave();
         Ok(word)
     }

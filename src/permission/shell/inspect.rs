@@ -159,7 +159,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
-    for guess in cx.guesses(first, true) {
+    for guess in cx.guesses(first) {
         let mut argv = guess
             .split_ascii_whitespace()
             .map(Word::from_text)

@@ -35,6 +35,7 @@ mod sql;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod word;
 
 pub(crate) use analyse::analyse;

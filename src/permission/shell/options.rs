@@ -236,15 +236,7 @@ fn may_be_option(cx: &mut Context, name: &str, command: &SimpleCommand, word: &W
         return false;
     }
 
-    let guesses = cx.guesses(word, false);
-    let is_value = |text: &String| {
-        !text.starts_with(['-', '*', '?', '[']) && !text.contains([' ', '\t', '\n'])
-    };
-    if !guesses.is_empty() && guesses.iter().all(is_value) {
-        return false;
-    }
-
-    for guess in guesses {
+    for guess in cx.guesses(word) {
         shells::run_text(cx, command, name, &guess);
     }
 

@@ -58,12 +58,16 @@ impl Parser<'_> {
                 break;
             }
 
-            let words = self.expanded_words()?;
+            let first = command.argv.is_empty();
+            let words = if first {
+                self.program_words()?
+            } else {
+                self.expanded_words()?
+            };
             if words.is_empty() {
                 break;
             }
 
-            let first = command.argv.is_empty();
             command.argv.extend(words);
             any = true;
             if first && self.function_follows()? {
@@ -133,13 +137,24 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Notes the assignments before a command.
+    /// The words at the place of a program, which is not looked up among the known variables.
+    fn program_words(&mut self) -> Parse<Vec<Word>> {
+        let known = self.cx.variables.take();
+        let words = self.expanded_words()?;
+        self.cx.variables.restore(known);
+        Ok(words)
+    }
+
+    /// Notes the assignments before a command, or without one.
     fn assign_all(&mut self, command: &SimpleCommand, assigned: Vec<Assignment>) {
         let exported = !command.argv.is_empty();
+        let is_straight = !exported && self.cx.depth == 0 && self.cx.piped == 0;
         let reads = command.program().is_some_and(|name| name == "read");
         for (name, value) in assigned {
             // For `read`, it splits this one line.
-            if !reads || name != "IFS" {
+            if is_straight {
+                self.cx.assign_once(&name, value.as_ref());
+            } else if !reads || name != "IFS" {
                 self.cx.assign(&name, value.as_ref(), exported);
             }
         }
