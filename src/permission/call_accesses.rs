@@ -9,6 +9,7 @@ use crate::tool::{Access, Tool};
 use super::command_paths::CommandPaths;
 use super::links::destination;
 use super::parse::{Family, family};
+use super::path_words::paths_of_url;
 use super::paths::PathContext;
 use super::shell::{Analysis, analyse};
 
@@ -19,6 +20,8 @@ pub(super) struct CallAccesses<'a> {
     pub(super) args: &'a Value,
     pub(super) read_only: bool,
     pub(super) accesses: Vec<CallAccess>,
+    /// The accesses that other arguments of a tool may be, which declares none.
+    pub(super) possible: Vec<CallAccess>,
     /// True if the accesses are only guessed, from the arguments of an unknown tool.
     pub(super) is_guessed: bool,
 }
@@ -51,9 +54,13 @@ impl<'a> CallAccesses<'a> {
             .map(|access| CallAccess::new(access, shell, context))
             .collect::<Vec<_>>();
         let mut is_guessed = false;
+        let mut possible = Vec::new();
         if accesses.is_empty() {
             is_guessed = family(&call.name) == Family::Other;
             accesses = accesses_by_argument(call, read_only, shell, context);
+            if is_guessed {
+                possible = possible_accesses(call, shell, context);
+            }
         }
 
         if context.follows_links {
@@ -70,6 +77,7 @@ impl<'a> CallAccesses<'a> {
             read_only,
             is_guessed: is_guessed && !accesses.is_empty(),
             accesses,
+            possible,
         }
     }
 
@@ -84,6 +92,7 @@ impl<'a> CallAccesses<'a> {
             args: NO_ARGUMENTS,
             read_only: false,
             accesses: vec![CallAccess::command(command, shell, context)],
+            possible: Vec::new(),
             is_guessed: false,
         }
     }
@@ -167,9 +176,13 @@ fn accesses_by_argument(
     let names = ["file_path", "filePath", "path", "notebook_path", "paths"];
     accesses.extend(values(&names).concat().into_iter().flat_map(access));
     let urls = values(&["url", "urls", "uri"]).concat().into_iter();
-    accesses.extend(urls.flat_map(|url| match url.strip_prefix("file://") {
-        Some(path) => access(path.to_owned()),
-        None => vec![CallAccess::Url(url)],
+    accesses.extend(urls.flat_map(|url| {
+        let paths = paths_of_url(&url);
+        let mut accesses = paths.into_iter().flat_map(access).collect::<Vec<_>>();
+        if accesses.is_empty() {
+            accesses.push(CallAccess::Url(url));
+        }
+        accesses
     }));
     accesses
 }
@@ -180,5 +193,48 @@ fn texts(value: &Value) -> Vec<String> {
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => items.iter().flat_map(texts).collect(),
         _ => Vec::new(),
+    }
+}
+
+/// The maximum number of texts in arguments that are examined.
+const MAX_TEXTS: usize = 64;
+/// The maximum length of a text that may be a path, a command or an address.
+const MAX_TEXT_LEN: usize = 4096;
+
+/// What any text in the arguments may be, for rules to deny and to ask.
+fn possible_accesses(call: &ToolCall, shell: Shell, context: &PathContext) -> Vec<CallAccess> {
+    let mut texts = Vec::new();
+    add_texts(&call.args, &mut texts);
+    texts.retain(|text| text.len() <= MAX_TEXT_LEN);
+    texts.truncate(MAX_TEXTS);
+    let access = |text: String| {
+        let command = CallAccess::command(&text, shell, context);
+        let mut paths = paths_of_url(&text);
+        if paths.is_empty() {
+            paths.push(text.clone());
+        }
+        let paths = paths.into_iter();
+        let paths =
+            paths.flat_map(|path| [CallAccess::Write(path.clone()), CallAccess::Read(path)]);
+        paths
+            .chain([CallAccess::Url(text), command])
+            .collect::<Vec<_>>()
+    };
+    texts.into_iter().flat_map(access).collect()
+}
+
+/// Adds the texts in a value, and each list of texts as the words of one.
+fn add_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => {
+            items.iter().for_each(|item| add_texts(item, texts));
+            let words: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            if words.len() > 1 {
+                texts.push(words.join(" "));
+            }
+        }
+        Value::Object(fields) => fields.values().for_each(|field| add_texts(field, texts)),
+        _ => {}
     }
 }

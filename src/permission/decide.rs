@@ -58,10 +58,11 @@ impl Policy<'_> {
         possible_match: &mut Option<&'s Rule>,
     ) -> Option<&'s Rule> {
         for rule in self.of(behavior) {
-            match self.matcher(rule, call).catches() {
+            let matcher = self.matcher(rule, call);
+            match matcher.catches() {
                 Match::Yes => return Some(rule),
-                Match::Maybe => *possible_match = possible_match.or(Some(rule)),
-                Match::No => {}
+                Match::No if !matcher.may_catch() => {}
+                Match::No | Match::Maybe => *possible_match = possible_match.or(Some(rule)),
             }
         }
 
@@ -259,7 +260,11 @@ impl Policy<'_> {
 
     /// The first protected path that the call changes, as the call names it.
     fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
-        call.accesses.iter().find_map(|access| match access {
+        let possible = call.possible.iter().filter(|_| !call.read_only);
+        let is_command = |access: &&CallAccess| matches!(access, CallAccess::Command(_));
+        let accesses = call.accesses.iter();
+        let mut accesses = accesses.chain(possible.filter(|access| !is_command(access)));
+        accesses.find_map(|access| match access {
             CallAccess::Write(path) => {
                 let is_protected = self
                     .protected_paths

@@ -85,6 +85,41 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Returns `true` if a text among the arguments of the call may be what a deny or ask rule is
+    /// about: a path, an address, or a command that begins with its program.
+    pub(super) fn may_catch(self) -> bool {
+        let Self { rule, context, .. } = self;
+        let mut accesses = self.call.possible.iter();
+        match &rule.kind {
+            RuleKind::Command(pattern) => {
+                let is_about = !pattern.is_any() && self.governs_commands();
+                let catches = |command: &SimpleCommand| pattern.catches(command) != Match::No;
+                is_about
+                    && accesses.any(|access| match access {
+                        CallAccess::Command(command) => {
+                            command.analysis.commands.iter().any(catches)
+                        }
+                        _ => false,
+                    })
+            }
+            RuleKind::Path(pattern) => accesses.any(|access| {
+                let path = match access {
+                    CallAccess::Read(path) if rule.name.matches("Read") => path,
+                    CallAccess::Write(path) if governs_writes(rule) => path,
+                    _ => return false,
+                };
+                pattern.catches(&PathOf::of_text(path, context), context) != Match::No
+            }),
+            RuleKind::Url(pattern) => accesses.any(|access| match access {
+                CallAccess::Url(url) if rule.name.matches("WebFetch") => {
+                    Url::parse(url).is_some_and(|url| pattern.matches(&url))
+                }
+                _ => false,
+            }),
+            _ => false,
+        }
+    }
+
     /// Matches the pattern against the agents that the call starts; without one, against the name
     /// among the arguments.
     fn catches_name(self, pattern: &CommandPattern) -> Match {

@@ -184,6 +184,16 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     paths.iter().chain(&plain_paths).map(decoded).collect()
 }
 
+/// The paths that a `file:` URL may be; none for another text.
+pub(super) fn paths_of_url(url: &str) -> Vec<String> {
+    let is_url = url
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let words = is_url.then(|| file_urls(&Word::from_text(url), url));
+    let path = |word: Word| word.literal().unwrap_or_else(|| url.to_owned());
+    words.into_iter().flatten().map(path).collect()
+}
+
 /// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
 fn decoded(word: &Word) -> Word {
     let mut path = Word::default();

@@ -69,6 +69,7 @@ impl Readable {
             tool: &self.tool,
             args: &self.args,
             read_only: true,
+            possible: Vec::new(),
             is_guessed: false,
             accesses: target
                 .into_iter()
