@@ -1,6 +1,6 @@
 //! Names in the words of programs that are not modeled.
 
-use super::glob::{GlobToken, intersect, matches};
+use super::glob::{GlobToken, intersect, matches, tokens};
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{has_subcommands, is_console, is_program};
@@ -21,6 +21,22 @@ impl CommandPattern {
             texts.split(' ').any(|text| text == word)
         };
         let slash = GlobToken::Char('/');
+        let pairs = "python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
+                     sed=gsed awk=gawk find=gfind xargs=gxargs tar=gtar";
+        for (name, other) in pairs
+            .split_whitespace()
+            .filter_map(|pair| pair.split_once('='))
+        {
+            for (from, to) in [(name, other), (other, name)] {
+                let from: Vec<&str> = from.split('+').collect();
+                if from.iter().enumerate().all(|(at, text)| is(at, text)) {
+                    let word = |text| PatternWord::Word(tokens(text));
+                    let words = to.split('+').map(word);
+                    let words = words.chain(self.words()[from.len()..].iter().cloned());
+                    add(words.collect());
+                }
+            }
+        }
         match self.words().split_first() {
             Some((PatternWord::Word(tokens), rest)) if tokens.first() == Some(&slash) => {
                 let at = tokens.iter().rposition(|token| *token == slash);
@@ -56,15 +72,15 @@ impl CommandPattern {
             return has_subcommands(&own_name)
                 || words.all(|word| match word {
                     PatternWord::Any => true,
-                    PatternWord::Word(tokens) => names(&command.argv[1..], tokens),
+                    PatternWord::Word(tokens) => {
+                        let argv = &command.argv[1..];
+                        names(argv, tokens) || argv.iter().any(|word| shortens(word, tokens))
+                    }
                 });
         }
 
-        command.argv[1..]
-            .iter()
-            .chain(&command.input)
-            .flat_map(components)
-            .any(|c| is(&c, program))
+        let mut words = command.argv[1..].iter().chain(&command.input);
+        words.any(|word| is_code(word) || components(word).iter().any(|c| is(c, program)))
             || is_fed()
     }
 
@@ -96,12 +112,15 @@ impl CommandPattern {
         let spelled = self.spelled();
         let mut follows_option = false;
         let mut is_package = spelled > 1;
+        let mut follows_verb = false;
         for word in &argv[spelled.max(known).min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
+                let has_parent = word.to_string().split('/').any(|name| name == "..");
                 if prefix.is_empty()
                     || prefix.starts_with('-')
-                    || word.may_split()
+                    || word.is_dynamic()
+                    || has_parent
                     || follows_option
                 {
                     return false;
@@ -127,6 +146,8 @@ impl CommandPattern {
             if follows_option && !is_number
                 || text.starts_with(['+', '@'])
                 || text.starts_with("ext::")
+                || is_script_address(&text)
+                || follows_verb && (!text.contains(['.', '/']) || text.contains("://"))
                 || text.contains(|c: char| "()<>;&|$`\"'{}\\! \n".contains(c))
                 || !is_package && text.split_whitespace().any(may_start)
                 || text
@@ -140,7 +161,8 @@ impl CommandPattern {
                 // What follows is code.
                 return false;
             }
-            is_package |= INSTALLERS.split(' ').any(|verb| verb == text);
+            is_package |= matches!(&*text, "install" | "help");
+            follows_verb = matches!(&*text, "run" | "exec" | "start" | "launch" | "spawn");
             follows_option = false;
         }
 
@@ -148,14 +170,38 @@ impl CommandPattern {
     }
 }
 
-/// Verbs before names of packages.
-const INSTALLERS: &str =
-    "build install add remove uninstall update upgrade info show search list help use global local";
+/// Returns `true` if the word is the address of a file with an ending, which may be a script.
+fn is_script_address(text: &str) -> bool {
+    let address = text.split_once("://").map_or("", |(_, address)| address);
+    let path = address.split_once('/').map_or("", |(_, path)| path);
+    path.rsplit('/')
+        .next()
+        .is_some_and(|name| name.contains('.'))
+}
 
-/// Returns `true` if the value of a setting is a plain name or number.
+/// Returns `true` if the word is a beginning of the text that `tokens` match.
+fn shortens(word: &Word, tokens: &[GlobToken]) -> bool {
+    let is_begun = |text: &str| {
+        let beginning = folded(text.chars()).into_iter().map(GlobToken::Char);
+        !text.is_empty() && tokens.starts_with(&beginning.collect::<Vec<_>>())
+    };
+    word.literal().is_some_and(|text| is_begun(&text))
+}
+
+/// Returns `true` if the word has characters from which a shell or another interpreter may put
+/// together any text.
+pub(super) fn is_code(word: &Word) -> bool {
+    let is_mark = |c: char| "$`\\'\"{}*?[".contains(c);
+    word.parts.iter().any(|part| match part {
+        Part::Text { text, .. } => text.contains(is_mark),
+        _ => false,
+    })
+}
+
+/// Returns `true` if the value of a setting is a number or a switch.
 fn is_value(value: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:".contains(c);
-    value.chars().all(is_plain) && !may_start(value)
+    matches!(value, "true" | "false" | "auto" | "always" | "never")
+        || !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Returns `true` if the operand names a program that the other words are for, or announces one.
@@ -173,13 +219,11 @@ fn may_start(text: &str) -> bool {
 /// be an option with the name of a program.
 fn is_flag(text: &str) -> bool {
     let (name, value) = text.split_once('=').unwrap_or((text, "true"));
-    let is_value = matches!(value, "true" | "false" | "auto" | "always" | "never")
-        || !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
     let letters = name.trim_start_matches('-');
     let is_name = letters
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    is_value && is_name && (name.starts_with("--") || letters.len() < 3)
+    is_value(value) && is_name && (name.starts_with("--") || letters.len() < 3)
 }
 
 /// Returns `true` if a part of a word may be the text that `tokens` match.
@@ -244,7 +288,7 @@ fn components_of(parts: &[Part]) -> Vec<Vec<GlobToken>> {
     let attached = components
         .iter()
         .filter(|c| c.len() > 2 && c[0] == GlobToken::Char('-') && c[1] != GlobToken::Char('-'))
-        .map(|component| component[2..].to_vec())
+        .flat_map(|component| (2..component.len().min(8)).map(|at| component[at..].to_vec()))
         .collect::<Vec<_>>();
     components.extend(attached);
     components.retain(|component| !component.is_empty());

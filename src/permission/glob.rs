@@ -115,27 +115,8 @@ pub(crate) struct NameGlob {
 impl NameGlob {
     /// `None` if the braces expand to too many names.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
-        let mut open_patterns = vec![pattern.to_owned()];
-        let mut alternatives = Vec::new();
-        while let Some(text) = open_patterns.pop() {
-            if alternatives.len() + open_patterns.len() > MAX_ALTERNATIVES {
-                return None;
-            }
-
-            match braces(&text) {
-                None => alternatives.push(tokens(&text)),
-                Some((before, items, after)) => {
-                    // Checked before they are created, because the pattern controls their number.
-                    if alternatives.len() + open_patterns.len() + items.len() > MAX_ALTERNATIVES + 1
-                    {
-                        return None;
-                    }
-
-                    open_patterns.extend(items.iter().map(|item| format!("{before}{item}{after}")));
-                }
-            }
-        }
-
+        let alternatives = alternatives(pattern)?;
+        let alternatives = alternatives.iter().map(|text| tokens(text)).collect();
         Some(Self { alternatives })
     }
 
@@ -162,6 +143,31 @@ impl NameGlob {
             })
             .collect()
     }
+}
+
+/// The texts that a pattern with braces stands for; `None` if they are too many.
+pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
+    let mut open_patterns = vec![pattern.to_owned()];
+    let mut alternatives = Vec::new();
+    while let Some(text) = open_patterns.pop() {
+        if alternatives.len() + open_patterns.len() > MAX_ALTERNATIVES {
+            return None;
+        }
+
+        match braces(&text) {
+            None => alternatives.push(text),
+            Some((before, items, after)) => {
+                // Checked before they are created, because the pattern controls their number.
+                if alternatives.len() + open_patterns.len() + items.len() > MAX_ALTERNATIVES + 1 {
+                    return None;
+                }
+
+                open_patterns.extend(items.iter().map(|item| format!("{before}{item}{after}")));
+            }
+        }
+    }
+
+    Some(alternatives)
 }
 
 /// Splits the text before, in and after the first `{..}` that has no braces inside.

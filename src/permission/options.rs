@@ -325,6 +325,21 @@ impl WordsAndFlags {
         false
     }
 
+    /// Returns `true` if the command may do what the subcommand of `pattern` does, without its name:
+    /// an option has the name, or the program does it by default.
+    pub(super) fn may_mean(&self, pattern: &Self) -> bool {
+        let Some((last, first)) = pattern.words.split_last() else {
+            return false;
+        };
+        let is_option = |flag: &String| last.len() > 4 && bare(flag) == last;
+        let is_about = |flag: &String| matches!(bare(flag), "version" | "help" | "V" | "h" | "v");
+        let is_default = pattern.begins_with(&self.words) && !self.flags.iter().any(is_about);
+        let is_option = self.begins_with(&first[..first.len().min(1)])
+            && first.len() == 1
+            && self.flags.iter().any(is_option);
+        is_option || is_default && !first.is_empty() && pattern.flags.is_empty()
+    }
+
     pub(super) fn begins_with(&self, wanted: &[String]) -> bool {
         let mut pairs = self.words.iter().zip(wanted).enumerate();
         self.words.len() >= wanted.len()

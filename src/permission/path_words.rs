@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::clues::is_code;
 use super::paths::MAX_DIRECTORIES;
 use super::shell::{Analysis, Files, Part, SimpleCommand, Word};
 
@@ -57,7 +58,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 word,
                 files: command.files,
                 is_changed: command.files == Files::Changed && !is_kept,
-                is_replaced: command.changes && !is_kept,
+                is_replaced: (command.changes || is_unknown) && !is_kept,
                 folders: folders.clone(),
             })
     })
@@ -114,6 +115,9 @@ fn candidates(word: &Word) -> Vec<Word> {
         && let Some(suffix) = word.without_prefix(&format!("-{letter}"))
     {
         words.push(with_home(suffix));
+        // `-Cf.env`
+        let ends = prefix.char_indices().skip(3).take(4);
+        words.extend(ends.map(|(at, _)| Word::from_text(&prefix[at..])));
     }
 
     words.extend(file_urls(word, &prefix));
@@ -126,8 +130,13 @@ fn candidates(word: &Word) -> Vec<Word> {
 /// The parts of a word between marks that stand in no path. Words that may be anything are also
 /// divided at blanks, and may hold several options before a value.
 fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
-    let Some(text) = word.literal() else {
-        return Vec::new();
+    let mut texts = word.parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let text = match word.literal() {
+        Some(text) => text,
+        None => texts.by_ref().collect::<Vec<_>>().join("="),
     };
 
     let is_mark =
@@ -142,16 +151,16 @@ fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
         pieces.extend(ends.map(|(at, _)| text[at..].to_owned()));
     }
 
+    let mut pieces: Vec<_> = pieces.iter().map(|piece| piece.trim().to_owned()).collect();
     pieces.retain(|piece| !piece.is_empty());
     if pieces.len() > MAX_PIECES {
         return vec![Word::unknown()];
     }
 
-    pieces
-        .into_iter()
-        .map(Word::from_text)
-        .map(with_home)
-        .collect()
+    let pieces = pieces.into_iter().map(Word::from_text).map(with_home);
+    // An interpreter may put together any path.
+    let unknown = (is_anything && is_code(word)).then(Word::unknown);
+    pieces.chain(unknown).collect()
 }
 
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.

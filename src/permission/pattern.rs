@@ -268,7 +268,11 @@ impl CommandPattern {
         if !has_prefix && !may_have_prefix
             || !is_open && command_parts.words.len() != pattern_parts.words.len()
         {
-            return Match::No;
+            return if command_parts.may_mean(&pattern_parts) {
+                Match::Maybe
+            } else {
+                Match::No
+            };
         }
 
         let program = &command_parts.words[0];

@@ -9,18 +9,9 @@ use super::glob::{GlobToken, Match};
 use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected whether they exist or not, with all below them, in any case of letters.
-const PROTECTED: [&str; 31] = [
-    // Git runs them, or what they name.
-    "/**/.git/hooks",
-    "/**/.git/config",
-    "/**/.git/config.worktree",
-    "/**/.git/commondir",
-    "/**/.git/worktrees",
-    "/**/.git/HEAD",
-    "/**/.git/info/attributes",
-    "/**/.git/modules/**/hooks",
-    "/**/.git/modules/**/config",
-    "/**/.git/modules/**/HEAD",
+const PROTECTED: [&str; 27] = [
+    // Git runs some of them, and what they name.
+    "/**/.git/**",
     "/**/.husky",
     // Shells, package managers and editors run what they name.
     "/**/.envrc",
@@ -28,10 +19,13 @@ const PROTECTED: [&str; 31] = [
     "/**/.bash_profile",
     "/**/.bash_login",
     "/**/.profile",
+    "/**/.bash_aliases",
+    "/**/.gitconfig",
     "/**/.zshrc",
     "/**/.zshenv",
     "/**/.zprofile",
     "/**/.npmrc",
+    "/**/.yarnrc.yml",
     "/**/.cargo/config",
     "/**/.cargo/config.toml",
     "/**/.vscode",
@@ -42,6 +36,8 @@ const PROTECTED: [&str; 31] = [
     "/**/.mcp.json",
     "/**/AGENTS.md",
     "/**/CLAUDE.md",
+    "/**/CLAUDE.local.md",
+    "/**/.cursor",
     "/**/SKILL.md",
     "./skills/*",
 ];

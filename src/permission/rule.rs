@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Result;
 
-use super::glob::NameGlob;
+use super::glob::{NameGlob, alternatives};
 use super::parse;
 use super::paths::{PathContext, PathPattern};
 use super::pattern::CommandPattern;
@@ -134,6 +134,29 @@ impl Rule {
         }
     }
 
+    /// The rules that braces and brackets in its specifier stand for, unless it is one to allow: a
+    /// rule to deny or to ask is also about them as wildcards.
+    pub(super) fn alternatives(&self) -> Vec<Self> {
+        let specifier = self.specifier().unwrap_or_default();
+        if self.behavior == Behavior::Allow || !specifier.contains(['{', '[']) {
+            return Vec::new();
+        }
+
+        let texts = alternatives(specifier).unwrap_or_default();
+        let kind = |text: String| match &self.kind {
+            RuleKind::Path(_) => Some(RuleKind::Path(PathPattern::new(&any_of(&text)).ok()?)),
+            RuleKind::Command(_) => Some(RuleKind::Command(CommandPattern::new(&text).ok()?)),
+            _ => None,
+        };
+        let kinds = texts.into_iter().filter_map(kind);
+        kinds
+            .map(|kind| Self {
+                kind,
+                ..self.clone()
+            })
+            .collect()
+    }
+
     /// The rule about the folder that its path leads to through links, unless it is one to allow.
     pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
         let RuleKind::Path(pattern) = &self.kind else {
@@ -195,6 +218,25 @@ impl Rule {
             })
         })
     }
+}
+
+/// The pattern with `?` in the place of each `[..]`.
+fn any_of(pattern: &str) -> String {
+    let mut parts = pattern.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']') {
+            Some((class, after)) if !class.is_empty() && !class.contains('/') => {
+                text.push('?');
+                text.push_str(after);
+            }
+            _ => {
+                text.push('[');
+                text.push_str(part);
+            }
+        }
+    }
+    text
 }
 
 impl PartialEq for Rule {

@@ -300,15 +300,18 @@ impl PermissionRules {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
-    /// The rules, and those that deny or ask about a folder that a link leads to.
-    fn with_links(&self) -> Cow<'_, [Rule]> {
-        let rules = self.rules.iter();
+    /// The rules, and those that deny or ask about what their braces stand for and about a folder
+    /// that a link leads to.
+    fn with_others(&self) -> Cow<'_, [Rule]> {
+        let mut others: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
+        let rules = self.rules.iter().chain(&others);
         let linked_rules = rules.filter_map(|rule| rule.through_links(&self.context));
         let linked_rules = linked_rules.collect::<Vec<_>>();
-        if linked_rules.is_empty() {
+        others.extend(linked_rules);
+        if others.is_empty() {
             Cow::Borrowed(&self.rules)
         } else {
-            Cow::Owned([&self.rules[..], &linked_rules].concat())
+            Cow::Owned([&self.rules[..], &others].concat())
         }
     }
 
@@ -343,7 +346,7 @@ impl PermissionRules {
     ) -> Explanation {
         let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
         let disk = Disk::default();
-        let rules = self.with_links();
+        let rules = self.with_others();
         let policy = Policy {
             rules: &rules,
             context: &self.context,
@@ -393,7 +396,7 @@ impl PermissionGate for PermissionRules {
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        Readable::of(&self.with_links(), &self.context, &call)
+        Readable::of(&self.with_others(), &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
 
