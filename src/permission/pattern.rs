@@ -107,7 +107,8 @@ impl CommandPattern {
                 let up = text.split('/').any(|name| name == "..");
                 let is_address = text.contains("://");
                 let escaped = text.to_ascii_lowercase().replace("%2e", ".");
-                if has_star && is_address && escaped.contains("..") {
+                let may_climb = escaped.contains("..") || text.contains(['{', '[']);
+                if has_star && is_address && may_climb {
                     // It may climb out of the folder before the star.
                     return Match::No;
                 }

@@ -89,7 +89,7 @@ impl ProtectedPaths<'_> {
             ..self.context.clone()
         };
         let has_beginning = |path: &Vec<Segment>| match path.last() {
-            Some(Segment::Name(name)) => matches!(name.first(), Some(GlobToken::Char(_))),
+            Some(Segment::Name(name)) => name.first() != Some(&GlobToken::Many),
             _ => false,
         };
         path.alternatives().iter().any(has_beginning)

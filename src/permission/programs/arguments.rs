@@ -40,7 +40,9 @@ impl<'a> Arguments<'a> {
     pub(crate) fn read(program: &'static Program, argv: &'a [Word], from: usize) -> Self {
         let mut arguments = Self::default();
         let leading_words = program.operands.split(' ').count() - 1;
-        let ends_at_script = program.takes_any(&["code", "script", "host", "awk", "run"]);
+        let ends_at_script = program.takes_any(&["code", "script", "host", "awk", "run"])
+            && !program.takes("anywhere");
+        let leading_hosts = usize::from(program.takes("login"));
         let mut only_operands = false;
         let mut index = from;
         while let Some(word) = argv.get(index) {
@@ -105,8 +107,8 @@ impl<'a> Arguments<'a> {
             }
 
             // What follows a script is read by that script.
-            only_operands |= ends_at_script;
             arguments.operands.push(word);
+            only_operands |= ends_at_script && arguments.operands.len() > leading_hosts;
         }
 
         arguments

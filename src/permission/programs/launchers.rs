@@ -11,7 +11,7 @@ const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot sys
  systemd-inhibit libtool nodemon watchexec watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent \
  dbus-launch rsh xterm gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata \
  cpulimit trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace \
- npm:explore pnpm:explore ld.so launchctl:asuser,bsexec,submit \
+ npm:explore,run+env,run-script+env pnpm:explore,run+env mpirun mpiexec srun honcho:run foreman:run rename mmv ld.so launchctl:asuser,bsexec,submit \
  go:tool+test2json flatpak:build,enter";
 
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.

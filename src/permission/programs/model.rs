@@ -36,6 +36,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `/workspace` | `workspace` and a name may stand before the command |
 /// | `single` | letters of options are not joined |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
+/// | `login`, `anywhere` | options may stand behind the host; behind the script |
 /// | `globs` | lists and ranges in addresses are expanded |
 /// | `remote`, `tail` | names and paths elsewhere; words after `--` are for the project's own |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |

@@ -1,28 +1,28 @@
 //! Programs that make, change and remove files.
 
 pub(super) const ROWS: &str = "\
-cp gcp | H | read into | -pfinuvPdxTHbZ -ls!link --link!link --symbolic-link!link -rRa!tree -L!follow --dereference!follow -t:into!first -S:text --recursive!tree --archive!tree --parents!parents --target-directory:into!first --suffix:text
-mv | H | move | -t:into!first -S:text --target-directory:into!first --suffix:text
-ln | H | move link | -t:into!first -S:text --target-directory:into!first --suffix:text
-install | X | read into | -d!written --directory!written -DvpcbCT -mogS:text -t:into!first --mode:text --owner:text --group:text --target-directory:into!first
+cp gcp | W | read into | -pfinuvPdxTHbZ -ls!link --link!link --symbolic-link!link -rRa!tree -L!follow --dereference!follow -t:into!first --recursive!tree --archive!tree --parents!parents --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --preserve?text --no-preserve:text --no-dereference --one-file-system --no-target-directory --backup?text --sparse?text --reflink?text --strip-trailing-slashes --remove-destination --attributes-only
+mv | W | move | -finuvTbZ -t:into!first --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --no-target-directory --backup?text --strip-trailing-slashes
+ln | W | move link | -sfinvrbLPT -t:into!first --target-directory:into!first --symbolic --force --interactive --no-dereference --verbose --relative --logical --physical --backup?text --no-target-directory
+install | X | read into | -d!written --directory!written -DvpcbCT -mog:text -t:into!first --mode:text --owner:text --group:text --target-directory:into!first
 link touch mkdir rmdir truncate tee unlink shred | H | write | -dtsmn:text -r:read --date:text --reference:read --size:text --mode:text
 rm | H | write | -rR!cut --recursive!cut
 chmod chown chgrp | H | text write | -rwxXstugoa!first -L!follow -R!cut --recursive!cut --reference:read!first
 dd | H | dd |
-tar gtar bsdtar | X | tar no:@ | -t!list -dvzjJWpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --transform:text --xform:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
+tar gtar bsdtar | X | tar no:@ | -t!list -dvzjJpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
 zip | X | write read/links | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
 unzip | X | read unpack | -qnaoCjL -lvtzpZ!list -P:text -d:unpack -x:text
 gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write/stem | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
 7z 7za 7zz | X | text write/links/unpack=. no:@ | -y -r -mx:text
 patch | W | write/cut=. | -NRbEfstu -pF:text -i:read -d:cd --dry-run --strip:text --input:read --directory:cd --forward --reverse --force --quiet --silent --batch --unified
-rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqRKI -kL!follow -B:text -T:write --delete!effect --del!effect --delete-after!effect --delete-before!effect --delete-excluded!effect --remove-source-files!effect --exclude:pattern --include:pattern --archive --verbose --compress --dry-run --progress --partial --stats --human-readable --checksum --recursive --update --ignore-existing --exclude-from:read --include-from:read --info:text --bwlimit:text --links --copy-links!follow --times --perms --existing --size-only --numeric-ids --no-perms --no-owner --no-group --chmod:text --inplace --log-file:write --write-batch:write
+rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqKI -kL!follow -B:text -T:write --delete!effect --del!effect --delete-after!effect --delete-before!effect --delete-excluded!effect --remove-source-files!effect --exclude:pattern --include:pattern --archive --verbose --compress --dry-run --progress --partial --stats --human-readable --checksum --recursive --update --ignore-existing --exclude-from:read --include-from:read --info:text --bwlimit:text --links --copy-links!follow --times --perms --existing --size-only --numeric-ids --no-perms --no-owner --no-group --chmod:text --inplace --log-file:write
 split | X | read write/prefix | -d -abCln:text --bytes:text --lines:text --numeric-suffixes?text --suffix-length:text --additional-suffix:text --number:text
 sponge mktemp | H | write |
 nano pico | X | write no:+ | -wlmSiE -Y:text
 vim vi nvim view | X | write/stdin plain | -nRdOopmM
 emacs | X | write/stdin plain | -nw
 gpg gpg2 | X | read/stem | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
-ssh autossh mosh | X | host | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
+ssh autossh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read
 curl | X | text inside remote globs parts | -sSLfiIkvgGNaq#46Z -XHdAuemxrYyUE:text -b:file -w:write-out -F:text -T:file --data:text --data-raw:text --data-binary:text --data-urlencode:text --json:text --header:text --request:text --user:text --user-agent:text --url:url --form:text \
  --max-time:text --connect-timeout:text --retry:text --retry-delay:text --location --silent --show-error --fail --fail-with-body --include --head --compressed --insecure --verbose --globoff --get --no-progress-meter --http1.1 --http2 --referer:text --cookie:file --range:text \

@@ -89,7 +89,8 @@ fn printf(cx: &mut Context, args: &[Word]) {
         .chain([&prefix])
         .map(|text| text.replace("%%", ""));
     let has_name = texts.any(|text| text.split('%').skip(1).any(sets));
-    if prefix.starts_with("-v") || format.is_dynamic() && is_open || has_name {
+    if prefix.starts_with("-v") || is_any_name(format) || format.is_dynamic() && is_open || has_name
+    {
         cx.any_text = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
@@ -254,7 +255,7 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
             .and_then(Word::literal)
             .is_none_or(|operand| is_name(&operand) || operand == "]");
         let hides = looks_up && (!plain || args.get(at + 1).is_some_and(|w| w.literal().is_none()));
-        if hides || word.parts.iter().any(|part| may_be_operator(cx, part)) {
+        if hides || is_any_name(word) || word.parts.iter().any(|part| may_be_operator(cx, part)) {
             cx.note(Reason::Builtin(format!("{name} -v")));
         }
     }
@@ -270,6 +271,12 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     if unknown_operator || has_subscript && args.iter().any(is_unknown) {
         cx.note(Reason::Builtin(format!("{name} -v")));
     }
+}
+
+/// Returns `true` if the names of any files may take the place of the word.
+fn is_any_name(word: &Word) -> bool {
+    let is_glob = |part: Option<&Part>| matches!(part, Some(Part::Glob(_)));
+    is_glob(word.parts.first()) && is_glob(word.parts.last())
 }
 
 /// Returns `true` if an unquoted value may become an operator of `test` and its operand. A variable

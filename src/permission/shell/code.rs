@@ -114,7 +114,7 @@ pub(super) fn interpreted(
             shells::input(cx, name, command, false);
         }
         // An address.
-        Some(file) if file.contains(':') => cx.note(Reason::InlineCode(name.to_owned())),
+        Some(file) if file.contains([':', '@']) => cx.note(Reason::InlineCode(name.to_owned())),
         Some(file) if program.takes("script") => cx.note(Reason::Script(file)),
         Some(_) => {}
     }
@@ -177,7 +177,7 @@ pub(super) fn statements(
         Some(input) => match input.literal() {
             Some(text) if is_plain_sql(&text) => {}
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
-            None => cx.note(Reason::Script(format!("the input of {name}"))),
+            None => cx.note(Reason::InlineCode(name.to_owned())),
         },
         None => {
             if let Some(piped) = command.piped {
@@ -209,6 +209,7 @@ pub(super) fn inputs(
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     if program.takes_any(&["sed", "awk", "filter"])
         && !is_given
+        && (name != "yq" || words.len() > 1)
         && !cx.found.commands[index].is_code
         && let Some(first) = words.first()
     {
@@ -228,7 +229,10 @@ pub(super) fn inputs(
     let is_console = program.builds && is(is_console) || arguments.has_mark("console");
     let is_fed = command.input.is_some() || command.piped.is_some();
     let reads_code = program.builds && !program.takes_any(&["inside", "remote"]);
-    if is_fed && (program.takes("stdin") || is_console || reads_code && is(|word| word == "-")) {
+    let is_bare = name == "openssl" && words.is_empty();
+    if is_fed
+        && (is_bare || program.takes("stdin") || is_console || reads_code && is(|word| word == "-"))
+    {
         shells::input(cx, name, command, false);
     }
 }
@@ -301,6 +305,10 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
 /// Filters of `jq` and `yq` load files by name.
 pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
     if arguments.has_mark("first") {
+        let is_file = |word: &Word| word.literal().is_some_and(|file| !is_special(&file));
+        if !arguments.values_of("read").all(is_file) {
+            cx.inline_code(index, name);
+        }
         return;
     }
 

@@ -57,7 +57,7 @@ pub(super) fn describe_words(
     if program.takes("name") {
         let is_name = |index: &&usize| {
             let text = argv[**index].literal();
-            text.is_some_and(|text| !text.contains(['/', ':', '@']) && !text.starts_with('.'))
+            text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
         };
         let copies = arguments.begins_with("cp");
         own.texts
@@ -129,6 +129,10 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             continue;
         }
 
+        if leads_out(word) {
+            cx.add_path(Use::Project, Word::unknown());
+        }
+
         let prefix = word.literal_prefix();
         let is_url = prefix.contains("file:") || prefix.contains("fileb:");
         if prefix.contains("://") && !is_url {
@@ -157,6 +161,9 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             };
 
             let part = part.without_prefix("\"").unwrap_or(part);
+            let blanks = part.literal_prefix();
+            let blanks = &blanks[..blanks.len() - blanks.trim_start().len()];
+            let part = part.without_prefix(blanks).unwrap_or(part);
             let text = part.literal_prefix();
             let is_home = match part.parts.first() {
                 Some(Part::Home(_)) => true,
@@ -171,4 +178,17 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             }
         }
     }
+}
+
+/// Returns `true` if a part of the word that is not known comes before a mark of a file, or before
+/// the folder above.
+fn leads_out(word: &Word) -> bool {
+    let is_text = |part: &&Part| matches!(part, Part::Text { .. });
+    let mut parts = word.parts.iter().skip_while(is_text);
+    parts.any(|part| match part {
+        Part::Text { text, .. } => {
+            text.contains(['@', '<']) || text.split('/').any(|name| name == "..")
+        }
+        _ => false,
+    })
 }

@@ -72,7 +72,7 @@ fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> 
     };
     let has_text = program.takes("pattern") && !arguments.has_mark("first");
     let mut files = arguments.operands.iter().skip(usize::from(has_text));
-    magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
+    magic.any(|word| word == ":" || word.starts_with(":/") || word.starts_with(":("))
         || has_files && files.any(is_pattern)
         || words
             .iter()
@@ -89,6 +89,18 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
         "clone" => arguments.operands.first().is_some_and(is_local),
         _ => false,
     };
+    // The folder that is made.
+    let folder = match subcommand {
+        "clone" | "worktree" if copies || subcommand == "clone" => arguments.operands.get(1),
+        _ => None,
+    };
+    if let Some(folder) = folder {
+        cx.add_path(Use::Target, (*folder).clone());
+        if subcommand == "clone" {
+            cx.add_path(Use::Project, (*folder).clone());
+        }
+    }
+
     if copies {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
@@ -117,7 +129,7 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     };
     let has_folder = addresses.iter().any(|word| {
         let prefix = word.literal_prefix();
-        is_path(&prefix) && prefix.contains(['/', '.', ':'])
+        word.literal().is_none() || is_path(&prefix) && prefix.contains(['/', '.', ':'])
     });
 
     // `git-remote-x` is run for the addresses `x::y` and `x://y`.
@@ -174,6 +186,7 @@ fn config(cx: &mut Context, command: &SimpleCommand, arguments: &Arguments<'_>) 
     }
 
     cx.note(Reason::Option("git".to_owned(), "config".to_owned()));
+    cx.add_path(Use::Write, Word::from_text(".git/config"));
     if let [.., name, value] = words.as_slice() {
         value_of(cx, command, &name.literal_prefix(), value);
     }

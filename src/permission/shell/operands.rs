@@ -289,7 +289,7 @@ fn formats(command: &SimpleCommand, program: &Program, start: usize) -> bool {
     let is_check = |word: &Word| word.literal().is_some_and(|word| word == "--check");
     program.builds
         && !program.takes("make")
-        && matches!(verb, "fmt" | "format" | "fix")
+        && matches!(verb, "fmt" | "format" | "fix" | "autocorrect")
         && !command.argv.iter().any(is_check)
 }
 
@@ -345,7 +345,7 @@ fn is_refused(program: &Program, word: &Word) -> bool {
         || is_local && prefix.contains("://")
         || program.takes("none")
         || program.takes("make") && prefix.contains(|c| "$`;&|<>\n".contains(c))
-        || program.takes("plain") && !is_name()
+        || program.takes("plain") && (!is_name() || prefix.ends_with(".msl"))
         || marks.into_iter().any(|mark| {
             prefix.starts_with(mark)
                 || prefix.to_ascii_lowercase().starts_with(mark)
@@ -395,6 +395,16 @@ fn operands(
         "run" if words.first().is_some_and(|word| is_tool(word)) => {
             packaged(cx, index, name, command, words);
         }
+        // It may be a program of a package, which the other words are for.
+        "run" if words.len() > 1 || words.iter().any(|word| word.starts_with_text("/")) => {
+            let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+            let is_regex = words[0].starts_with_text("/");
+            if command.argv.iter().any(is_end) && !is_regex {
+                peel::guess_tails(cx, name, command);
+            } else {
+                peel::every_tail(cx, name, command);
+            }
+        }
         "inside" => words
             .iter()
             .for_each(|word| cx.add_path(Use::Project, (*word).clone())),
@@ -413,7 +423,7 @@ fn operands(
 /// An archive elsewhere starts a shell there; extracting writes below a folder.
 fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
     let is_remote = |word: &Word| {
-        word.literal_prefix().contains(':') || word.is_dynamic() && word.literal_prefix().is_empty()
+        word.to_string().contains(':') || word.is_dynamic() && word.literal_prefix().is_empty()
     };
     if arguments.values_of("archive").any(is_remote) {
         cx.note(Reason::Option(name.to_owned(), "-f".to_owned()));

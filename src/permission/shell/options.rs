@@ -20,6 +20,9 @@ pub(super) fn options(
         if is_list_of_files(&option.name) {
             // The files stand in a file.
             cx.add_path(Use::Read, Word::unknown());
+            if !program.reads {
+                cx.add_path(Use::Target, Word::unknown());
+            }
         }
 
         match program.dash {
@@ -93,8 +96,14 @@ fn option_value(
     }
 
     match kind {
-        "names" => cx.add_path(Use::Read, Word::unknown()),
-        "file" if value.literal_prefix().contains("://") => {
+        "names" => {
+            cx.add_path(Use::Read, Word::unknown());
+            cx.add_path(Use::Target, Word::unknown());
+        }
+        "suffix" if !is_backup(value) => {
+            cx.note(Reason::Option(name.to_owned(), value.to_string()));
+        }
+        "file" | "read" if value.literal_prefix().contains("://") => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
         "file" if program.builds && value.literal().is_some_and(|text| text == "-") => {
@@ -125,6 +134,12 @@ fn option_value(
     }
 }
 
+/// Returns `true` if the suffix only marks the file as a former one.
+fn is_backup(suffix: &Word) -> bool {
+    let suffix = suffix.literal();
+    suffix.is_some_and(|suffix| matches!(&*suffix, "" | ".bak" | ".orig" | ".old" | "~" | ".tmp"))
+}
+
 /// Returns `true` if the text is a value of this kind that starts and loads nothing.
 pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
     const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
@@ -150,7 +165,8 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         "linker" => text.split_ascii_whitespace().all(|word| {
             let word = word.trim_matches(['\'', '"']).trim_start_matches("all=");
             let is_value = !word.starts_with('-') && !word.contains("=-");
-            is_value || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
+            is_value && !word.contains('@')
+                || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
         }),
         "name" => !text.replace(";verbosity=", "").contains(['/', '.', '=']),
         "format" => !text.contains("file"),

@@ -3,15 +3,15 @@
 /// Returns `true` if the statements only read and change tables of the database that is open, and
 /// call nothing but functions that are known to open no file and to start no program.
 pub(super) fn is_plain_sql(text: &str) -> bool {
+    let text = text.trim();
     if is_description(text) {
         return true;
     }
 
-    let Some(words) = words(text) else {
-        return false;
-    };
-
-    words.split(|word| word == ";").all(is_plain_statement)
+    // A line of its own may be a command of the client.
+    let is_one_line = !text.contains(['\n', '\r']);
+    is_one_line
+        && words(text).is_some_and(|words| words.split(|word| word == ";").all(is_plain_statement))
 }
 
 /// Returns `true` for `\d users` and `.schema users`, which describe tables.

@@ -19,8 +19,8 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
 
     // Programs add these to names, or replace what stands there.
     const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
-    for text in words.iter().filter_map(|word| word.literal()) {
-        let names = ENDINGS.map(|ending| Word::from_text(format!("{text}.{ending}")));
+    for word in words {
+        let names = ENDINGS.map(|ending| joined(word, &format!(".{ending}")));
         if program.takes_any(&["stem", "ending"]) {
             names
                 .iter()
@@ -30,11 +30,18 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
             names
                 .into_iter()
                 .for_each(|name| cx.add_path(Use::Target, name));
-            let stem = text.rsplit_once('.').map_or(&*text, |(stem, _)| stem);
-            cx.add_path(Use::Target, Word::from_text(stem));
-            cx.add_path(Use::Target, Word::from_text(format!("{stem}.tar")));
+            let stem = word.stem();
+            cx.add_path(Use::Target, joined(&stem, ".tar"));
+            cx.add_path(Use::Target, stem);
         }
     }
+}
+
+/// The word with a text behind it.
+fn joined(word: &Word, text: &str) -> Word {
+    let mut word = word.clone();
+    word.push_text(text, true);
+    word
 }
 
 /// Notes the files and folders that are made here under the names of what is elsewhere.
@@ -47,17 +54,42 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
 
     let is_named = program.takes("named")
         || program.takes("globs") && arguments.has_mark("effect")
+        || arguments.begins_with("pull") && arguments.has_mark("unpacked")
         || is_remote
             && ["clone", "fork"]
                 .iter()
                 .any(|verb| arguments.begins_with(verb));
     for word in words.iter().filter(|_| is_named) {
-        let text = word.literal_prefix();
-        let text = text.split(['?', '#']).next().unwrap_or_default();
+        let Some(text) = word.last_name().literal() else {
+            cx.add_path(Use::Target, Word::unknown());
+            continue;
+        };
+
+        let text = match word.literal() {
+            Some(address) if text.is_empty() || text == ".git" => address,
+            _ => text,
+        };
+        let text = text.split(['?', '#', ';']).next().unwrap_or_default();
         let text = text.trim_end_matches('/').trim_end_matches("/.git");
         for file in [local_name(text), "index.html"] {
             let file = file.trim_end_matches(".git").trim_end_matches(".bundle");
             cx.add_path(Use::Target, Word::default().followed_by(file));
+        }
+    }
+
+    // The files that an option puts in a folder.
+    let folders = arguments.values_of("outdir");
+    let folders = folders.chain(arguments.values_of("unpack"));
+    let names = words
+        .iter()
+        .copied()
+        .chain(arguments.values_of("write"))
+        .collect::<Vec<_>>();
+    for folder in folders {
+        for name in &names {
+            let mut file = joined(folder, "/");
+            file.parts.extend(name.last_name().parts);
+            cx.add_path(Use::Target, file);
         }
     }
 }
@@ -116,7 +148,12 @@ pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments
         }
     }
 
-    if program.takes("into") && (program.takes("tree") || arguments.has_mark("tree")) {
+    if program.takes("into")
+        && (program.takes("tree")
+            || ["tree", "links"]
+                .iter()
+                .any(|mark| arguments.has_mark(mark)))
+    {
         cx.add_path(Use::Tree(Tree::CHANGE), target.clone());
     }
 

@@ -178,8 +178,26 @@ impl Word {
         }
     }
 
+    /// The word without the ending of its name; unknown if its end is not known.
+    pub(crate) fn stem(&self) -> Self {
+        let mut word = self.clone();
+        match word.parts.last_mut() {
+            Some(Part::Text { text, .. }) => {
+                if let Some((stem, _)) = text.rsplit_once('.') {
+                    *text = stem.to_owned();
+                }
+                word
+            }
+            _ => Self::unknown(),
+        }
+    }
+
     pub(crate) fn starts_with_dash(&self) -> bool {
-        self.literal_prefix().starts_with('-')
+        self.starts_with_text("-")
+    }
+
+    pub(crate) fn starts_with_text(&self, text: &str) -> bool {
+        self.literal_prefix().starts_with(text)
     }
 
     pub(crate) fn push_text(&mut self, c: &str, is_quoted: bool) {
