@@ -293,7 +293,11 @@ impl Policy<'_> {
         let changed_path = words.find(|word| {
             let path = paths.path_of(&word.path_word, self.context).known();
             if word.is_replaced {
-                self.protected_paths.contain_or_are(&path)
+                let own_word = &word.path_word.word;
+                let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
+                let is_here = own_word.literal().is_some_and(|text| text == ".");
+                is_cut && !is_here && path.has_within(self.context)
+                    || self.protected_paths.contain_or_are(&path)
             } else {
                 self.protected_paths.contain(&path)
             }

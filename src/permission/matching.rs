@@ -505,8 +505,10 @@ fn governs(rule: &Rule, access: &CallAccess) -> bool {
         CallAccess::Command(command) => {
             let paths = &command.paths;
             let has_reads = paths.used(&[Use::Read]).next().is_some() || paths.shows_files;
-            let has_writes =
-                !paths.used(&[Use::Write]).all(PathWord::is_discarded) || paths.changes_files;
+            let has_writes = !paths.used(&[Use::Write]).all(PathWord::is_discarded)
+                || paths.changes_files
+                || paths.trees(true).next().is_some()
+                || paths.used(&[Use::Target]).next().is_some();
             let has_access = has_tool(Family::Read, "Read") && has_reads
                 || (has_tool(Family::Write, "Write") || has_tool(Family::Write, "Edit"))
                     && has_writes;

@@ -306,8 +306,9 @@ impl WordsAndFlags {
             let is_value = self.values.contains(&at);
             // `:app:publish`, `deploy:deploy`, and names that are cut
             let is_target = |wanted: &String| {
-                let mut names = word.split(':').filter(|name| name.len() > 1);
-                self.has_targets && at > 0 && names.any(|name| wanted.starts_with(name))
+                let name = word.split('[').next().unwrap_or_default();
+                let mut names = name.split(':').filter(|name| name.len() > 1);
+                self.has_targets && at > 0 && names.any(|name| shortens(name, wanted))
             };
             let is_wanted = |count: &usize| {
                 let pattern_word = wanted.get(*count);
@@ -349,6 +350,19 @@ impl WordsAndFlags {
                     || (at == 0 && word.eq_ignore_ascii_case(wanted))
             })
     }
+}
+
+/// Returns `true` if a target is written with its first letters, or with those of its parts.
+fn shortens(name: &str, target: &str) -> bool {
+    let mut letters = target.chars();
+    let mut is_part = || {
+        name.chars()
+            .all(|letter| letters.any(|other| other == letter))
+    };
+    target.starts_with(name)
+        || name.contains(|c: char| c.is_ascii_uppercase())
+            && name.chars().next() == target.chars().next()
+            && is_part()
 }
 
 /// Returns `true` if a glob ends in text that is in no short option, such as `*.o`.

@@ -49,6 +49,8 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 let mut words = candidates(word);
                 let is_anything = is_unknown || command.is_code;
                 let is_kept = is_kept && !command.is_code;
+                // A program may unpack it.
+                words.extend(is_unknown.then(|| word.stem()));
                 if is_anything || is_git || command.has_parts {
                     words.extend(pieces(word, is_anything));
                 }

@@ -337,6 +337,12 @@ impl PathOf {
         self.is_known() && self.0.iter().all(|path| path.starts_with(&root))
     }
 
+    /// Returns `true` if it may be the workspace, or a folder above it.
+    pub(super) fn has_within(&self, context: &PathContext) -> bool {
+        let root = root(context);
+        self.0.iter().any(|path| root.starts_with(path))
+    }
+
     /// Returns `true` if it certainly lies in the workspace.
     pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
         let root = root(context);
@@ -413,7 +419,7 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                     }
                 }
             }
-            Part::Glob('?') => name.push(GlobToken::One),
+            Part::Glob('?' | '[') => name.push(GlobToken::One),
             Part::Glob(_) => name.push(GlobToken::Many),
             Part::Brace(c) => name.push(GlobToken::Char(*c)),
             Part::Home(user) if user.is_empty() && at == 0 && ends_name(word.parts.get(1)) => {

@@ -150,6 +150,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
+    /// The file that its input is redirected from.
+    pub(crate) input_file: Option<Word>,
     /// True if the shell does not wait for it.
     pub(crate) background: bool,
     /// It only runs the command behind it, or is run by one before it, which allow rules have to

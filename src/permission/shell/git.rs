@@ -91,11 +91,13 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
     };
     // The folder that is made.
     let folder = match subcommand {
+        "submodule" if first == "add" => arguments.operands.last(),
         "clone" | "worktree" if copies || subcommand == "clone" => arguments.operands.get(1),
         _ => None,
     };
     if let Some(folder) = folder {
         cx.add_path(Use::Target, (*folder).clone());
+        cx.add_path(Use::Target, folder.last_name());
         if subcommand == "clone" {
             cx.add_path(Use::Project, (*folder).clone());
         }

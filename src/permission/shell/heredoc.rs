@@ -175,6 +175,7 @@ impl Parser<'_> {
 
         if operator.starts_with('<') {
             self.cx.add_path(Use::Read, target.clone());
+            command.input_file = Some(target.clone());
             if operator == "<>" {
                 self.cx.add_path(Use::Write, target);
             } else {

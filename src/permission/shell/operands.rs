@@ -1,7 +1,7 @@
 //! The use that programs make of their operands, by their rows.
 
 use crate::permission::programs::{
-    Arguments, Model, Program, model, runs_elsewhere, runs_here, works_inside,
+    Arguments, Dash, Model, Program, model, runs_elsewhere, runs_here, works_inside,
 };
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
@@ -9,7 +9,7 @@ use super::code::{filter, inputs, interpreted, packaged, settings, statements, t
 use super::context::Context;
 use super::files::{Place, describe, describe_words, moves, places};
 use super::options::{options, uncertain_words};
-use super::targets::{derived, named, targets};
+use super::targets::{derived, manifests, named, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -48,6 +48,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
     };
 
     describe(&mut cx.found.commands[index], program);
+    manifests(cx, name, &argv[start - 1]);
     by_row(cx, index, name, command, program, start);
 }
 
@@ -111,6 +112,15 @@ fn by_row(
     if program.takes("find") {
         uncertain_words(cx, name, command);
         return peel::find(cx, index, name, command);
+    }
+
+    if let Some(file) = command
+        .input_file
+        .clone()
+        .filter(|_| !program.reads && program.dash == Dash::Runs)
+    {
+        // The program may send or store it.
+        cx.add_path(Use::Project, file);
     }
 
     let words = bundled(cx, command, program);

@@ -37,6 +37,24 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
     }
 }
 
+/// Notes the files of a project that the builder changes when its packages change.
+pub(super) fn manifests(cx: &mut Context, name: &str, subcommand: &Word) {
+    const VERBS: &str = "add remove rm install i uninstall update up upgrade init mod get \
+                         generate-lockfile version";
+    let files = match name {
+        "cargo" => ["Cargo.toml", "Cargo.lock"],
+        "go" => ["go.mod", "go.sum"],
+        "npm" | "pnpm" | "yarn" | "bun" => ["package.json", "package-lock.json"],
+        _ => return,
+    };
+    let changes = |verb: String| VERBS.split_whitespace().any(|known| known == verb);
+    if subcommand.literal().is_some_and(changes) {
+        for file in files {
+            cx.add_path(Use::Target, Word::from_text(file));
+        }
+    }
+}
+
 /// The word with a text behind it.
 fn joined(word: &Word, text: &str) -> Word {
     let mut word = word.clone();
@@ -54,7 +72,7 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
 
     let is_named = program.takes("named")
         || program.takes("globs") && arguments.has_mark("effect")
-        || arguments.begins_with("pull") && arguments.has_mark("unpacked")
+        || arguments.has_mark("unpacked")
         || is_remote
             && ["clone", "fork"]
                 .iter()
@@ -74,6 +92,12 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
         for file in [local_name(text), "index.html"] {
             let file = file.trim_end_matches(".git").trim_end_matches(".bundle");
             cx.add_path(Use::Target, Word::default().followed_by(file));
+        }
+    }
+
+    for suffix in arguments.values_of("suffix") {
+        for word in words {
+            cx.add_path(Use::Target, joined(word, &suffix.literal_prefix()));
         }
     }
 
