@@ -177,6 +177,9 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
         } else if exported {
             // What was set before is exported now.
             cx.assign(variable, None, true);
+        } else {
+            // Its later values may be refused, or changed.
+            cx.variables.change(variable);
         }
     }
 }

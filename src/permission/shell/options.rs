@@ -41,7 +41,12 @@ pub(super) fn options(
 
     for at in &arguments.uncertain {
         let word = &command.argv[*at];
-        if program.dash != Dash::Harmless && may_be_option(cx, name, command, word) {
+        // Names that end in text that ends no option.
+        let is_named = program.dash == Dash::Writes
+            && program.takes_any(&["into", "move"])
+            && word.is_glob()
+            && matches!(word.parts.last(), Some(Part::Text { text, .. }) if text.contains('.'));
+        if program.dash != Dash::Harmless && !is_named && may_be_option(cx, name, command, word) {
             cx.note(match program.dash {
                 Dash::Runs => Reason::Option(name.to_owned(), word.to_string()),
                 _ => Reason::Effect(name.to_owned(), word.to_string()),

@@ -42,10 +42,12 @@ impl Parser<'_> {
         let first_document = self.heredocs.len();
         let mut assigned = Vec::new();
         let mut any = false;
+        let mut is_redirected = false;
         loop {
             self.blanks()?;
             if self.redirection(&mut command)? {
                 any = true;
+                is_redirected = true;
                 continue;
             }
 
@@ -79,7 +81,7 @@ impl Parser<'_> {
             return self.cx.stop("a command is missing");
         }
 
-        self.assign_all(&command, assigned);
+        self.assign_all(&command, assigned, is_redirected);
         if self.cx.piped > 0 {
             command.piped = Some(None);
         }
@@ -146,9 +148,15 @@ impl Parser<'_> {
     }
 
     /// Notes the assignments before a command, or without one.
-    fn assign_all(&mut self, command: &SimpleCommand, assigned: Vec<Assignment>) {
+    fn assign_all(
+        &mut self,
+        command: &SimpleCommand,
+        assigned: Vec<Assignment>,
+        is_redirected: bool,
+    ) {
         let exported = !command.argv.is_empty();
-        let is_straight = !exported && self.cx.depth == 0 && self.cx.piped == 0;
+        // A redirection that fails prevents the assignment.
+        let is_straight = !exported && !is_redirected && self.cx.depth == 0 && self.cx.piped == 0;
         let reads = command.program().is_some_and(|name| name == "read");
         for (name, value) in assigned {
             // For `read`, it splits this one line.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::context::{Context, Parse};
+use super::environment::is_set_by_shell;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
@@ -81,9 +82,10 @@ impl Variables {
     }
 }
 
-/// Returns `true` if no part of the value is only known when the shell runs.
+/// Returns `true` if no part of the value is only known when the shell runs. After a colon, a tilde
+/// is expanded in an assignment alone.
 fn is_fixed(value: &Word) -> bool {
-    !value.is_dynamic()
+    !value.is_dynamic() && !value.to_string().contains(":~")
 }
 
 /// Returns `true` if the shell does not split or expand the value where it is not quoted.
@@ -96,7 +98,9 @@ impl Context {
     pub(super) fn assign_once(&mut self, name: &str, value: Option<&Word>) {
         let is_first = !self.constants.contains_key(name) && !self.unknown.contains(name);
         self.record(name, value, false);
-        match value.filter(|_| is_first) {
+        // The shell may set these by itself.
+        let is_own = !matches!(name, "COLUMNS" | "LINES") && !is_set_by_shell(name);
+        match value.filter(|_| is_first && is_own) {
             Some(value) => self.variables.learn(name, value),
             None => self.variables.change(name),
         }
