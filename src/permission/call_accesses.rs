@@ -22,6 +22,8 @@ pub(super) struct CallAccesses<'a> {
     pub(super) accesses: Vec<CallAccess>,
     /// The accesses that other arguments of a tool may be, which declares none.
     pub(super) possible: Vec<CallAccess>,
+    /// True if there are more than are examined.
+    pub(super) has_more: bool,
     /// True if the accesses are only guessed, from the arguments of an unknown tool.
     pub(super) is_guessed: bool,
 }
@@ -55,11 +57,12 @@ impl<'a> CallAccesses<'a> {
             .collect::<Vec<_>>();
         let mut is_guessed = false;
         let mut possible = Vec::new();
+        let mut has_more = false;
         if accesses.is_empty() {
             is_guessed = family(&call.name) == Family::Other;
             accesses = accesses_by_argument(call, read_only, shell, context);
             if is_guessed {
-                possible = possible_accesses(call, shell, context);
+                (possible, has_more) = possible_accesses(call, shell, context);
             }
         }
 
@@ -78,6 +81,7 @@ impl<'a> CallAccesses<'a> {
             is_guessed: is_guessed && !accesses.is_empty(),
             accesses,
             possible,
+            has_more,
         }
     }
 
@@ -93,6 +97,7 @@ impl<'a> CallAccesses<'a> {
             read_only: false,
             accesses: vec![CallAccess::command(command, shell, context)],
             possible: Vec::new(),
+            has_more: false,
             is_guessed: false,
         }
     }
@@ -197,14 +202,19 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 /// The maximum number of texts in arguments that are examined.
-const MAX_TEXTS: usize = 64;
+const MAX_TEXTS: usize = 256;
 /// The maximum length of a text that may be a path, a command or an address.
 const MAX_TEXT_LEN: usize = 4096;
 
-/// What any text in the arguments may be, for rules to deny and to ask.
-fn possible_accesses(call: &ToolCall, shell: Shell, context: &PathContext) -> Vec<CallAccess> {
-    let mut texts = Vec::new();
-    add_texts(&call.args, &mut texts);
+/// What any text in the arguments may be, for rules to deny and to ask. True if there are more
+/// texts than are examined.
+fn possible_accesses(
+    call: &ToolCall,
+    shell: Shell,
+    context: &PathContext,
+) -> (Vec<CallAccess>, bool) {
+    let mut texts = all_texts(&call.args);
+    let has_more = texts.len() > MAX_TEXTS;
     texts.retain(|text| text.len() <= MAX_TEXT_LEN);
     texts.truncate(MAX_TEXTS);
     let access = |text: String| {
@@ -220,21 +230,27 @@ fn possible_accesses(call: &ToolCall, shell: Shell, context: &PathContext) -> Ve
             .chain([CallAccess::Url(text), command])
             .collect::<Vec<_>>()
     };
-    texts.into_iter().flat_map(access).collect()
+    (texts.into_iter().flat_map(access).collect(), has_more)
 }
 
-/// Adds the texts in a value, and each list of texts as the words of one.
-fn add_texts(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::String(text) => texts.push(text.clone()),
-        Value::Array(items) => {
-            items.iter().for_each(|item| add_texts(item, texts));
-            let words: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            if words.len() > 1 {
-                texts.push(words.join(" "));
+/// The texts in a value, and each list of texts as the words of one, up to one more than the
+/// maximum.
+fn all_texts(value: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut values = vec![value];
+    while let Some(value) = values.pop().filter(|_| texts.len() <= MAX_TEXTS) {
+        match value {
+            Value::String(text) => texts.push(text.clone()),
+            Value::Array(items) => {
+                let words: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+                if words.len() > 1 {
+                    texts.push(words.join(" "));
+                }
+                values.extend(items);
             }
+            Value::Object(fields) => values.extend(fields.values()),
+            _ => {}
         }
-        Value::Object(fields) => fields.values().for_each(|field| add_texts(field, texts)),
-        _ => {}
     }
+    texts
 }

@@ -112,7 +112,6 @@ impl CommandPattern {
         let spelled = self.spelled();
         let mut follows_option = false;
         let mut is_package = spelled > 1;
-        let mut follows_verb = false;
         for word in &argv[spelled.max(known).min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
@@ -147,7 +146,6 @@ impl CommandPattern {
                 || text.starts_with(['+', '@'])
                 || text.starts_with("ext::")
                 || is_script_address(&text)
-                || follows_verb && (!text.contains(['.', '/']) || text.contains("://"))
                 || text.contains(|c: char| "()<>;&|$`\"'{}\\! \n".contains(c))
                 || !is_package && text.split_whitespace().any(may_start)
                 || text
@@ -162,7 +160,6 @@ impl CommandPattern {
                 return false;
             }
             is_package |= matches!(&*text, "install" | "help");
-            follows_verb = matches!(&*text, "run" | "exec" | "start" | "launch" | "spawn");
             follows_option = false;
         }
 

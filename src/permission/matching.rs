@@ -93,6 +93,9 @@ impl<'a> Matcher<'a> {
         match &rule.kind {
             RuleKind::Command(pattern) => {
                 let is_about = !pattern.is_any() && self.governs_commands();
+                if is_about && self.call.has_more {
+                    return true;
+                }
                 let catches = |command: &SimpleCommand| pattern.catches(command) != Match::No;
                 is_about
                     && accesses.any(|access| match access {
@@ -102,6 +105,7 @@ impl<'a> Matcher<'a> {
                         _ => false,
                     })
             }
+            RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
             RuleKind::Path(pattern) => accesses.any(|access| {
                 let path = match access {
                     CallAccess::Read(path) if rule.name.matches("Read") => path,

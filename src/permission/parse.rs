@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::glob::NameGlob;
+use super::glob::{NameGlob, alternatives};
 use super::paths::PathPattern;
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
@@ -76,6 +76,9 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     let name = tool_name(tool)?;
     let kind = match specifier {
         None => RuleKind::Tool,
+        Some(specifier) if alternatives(specifier).is_none() => {
+            return Err("its braces have too many alternatives; write several rules".to_owned());
+        }
         Some("") => return Err(format!("empty specifier; write {tool} for every call")),
         Some(specifier) => kind(tool, &name, specifier)?,
     };

@@ -70,6 +70,7 @@ impl Readable {
             args: &self.args,
             read_only: true,
             possible: Vec::new(),
+            has_more: false,
             is_guessed: false,
             accesses: target
                 .into_iter()

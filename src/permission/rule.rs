@@ -64,8 +64,10 @@ impl fmt::Display for Behavior {
 /// commands. `Read(..)` governs other tools that read and, in rules to deny and to ask, the words
 /// of commands. `Write(..)` and `Edit(..)` govern everything that writes, redirections included. A
 /// tool declares its accesses in [`Tool::accesses`](crate::Tool::accesses). If a tool declares
-/// none, rules to deny and to ask examine arguments called `path`, `command`, `url` and the like;
-/// rules to allow never do.
+/// none, rules to deny and to ask examine every text among the arguments; rules to allow never do.
+///
+/// In a specifier of a rule to deny or to ask about commands or paths, `{a,b}` means each of its
+/// items, and `[..]` in a path any one character. The rule is also about them as text.
 ///
 /// A rule that could never match is an error:
 ///

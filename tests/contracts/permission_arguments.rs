@@ -50,6 +50,36 @@ fn deny_rule_and_undeclared_arguments_in_any_spelling_are_not_allowed() {
             json!({"command": ["rm", "-rf", "src"]}),
         ),
         (
+            ["allow:mcp__x", "deny:Read(secrets/**)"],
+            "mcp__x__move",
+            json!({"files": [{"source": "secrets/key", "destination": "x"}]}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Read(secrets/**)"],
+            "mcp__x__read",
+            json!({"from": "FILE://localhost/h/me/project/%73ecrets/key"}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Bash(rm:*)"],
+            "mcp__x__run",
+            json!({"program": "rm", "args": ["-rf", "src"]}),
+        ),
+        (
+            ["allow:mcp__x", "deny:WebFetch(domain:evil.test)"],
+            "mcp__x__get",
+            json!({"href": "https://evil.test/"}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Read(secrets/**)"],
+            "mcp__x__read",
+            json!({"names": vec!["a"; 300]}),
+        ),
+        (
+            ["allow:mcp__x", "deny:Read({secrets,keys}/**)"],
+            "mcp__x__read",
+            json!({"path": "keys/a"}),
+        ),
+        (
             ["allow:Deploy", "deny:Deploy(target:prod)"],
             "Deploy",
             json!({"target": ["prod"]}),

@@ -177,7 +177,7 @@ pub(super) fn statements(
         Some(input) => match input.literal() {
             Some(text) if is_plain_sql(&text) => {}
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
-            None => cx.note(Reason::InlineCode(name.to_owned())),
+            None => cx.note(Reason::Script(format!("the input of {name}"))),
         },
         None => {
             if let Some(piped) = command.piped {

@@ -46,6 +46,7 @@ pub(super) struct Context {
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.
     pub(super) piped: usize,
+    /// The variables that are known at the cursor.
     pub(super) variables: Variables,
     /// Literal values that variables may hold.
     pub(super) constants: BTreeMap<String, Vec<String>>,

@@ -75,6 +75,16 @@ fn launched(cx: &mut Context, name: &str, argv: &[Word], globals: Option<&Progra
         }
     }
 
+    for pair in argv.windows(2) {
+        // Files here that the launcher itself reads or writes.
+        let prefix = pair[0].literal_prefix();
+        let option = prefix.split('=').next().unwrap_or_default();
+        if matches!(option, "--env-file" | "--cidfile") {
+            let value = pair[0].without_prefix(&format!("{option}="));
+            cx.add_path(Use::Project, value.unwrap_or_else(|| pair[1].clone()));
+        }
+    }
+
     if runs_here(name) {
         // The program is the first word behind the subcommand that is no value of an option.
         let has_option = |pair: &&[Word]| pair.iter().any(Word::starts_with_dash);
@@ -405,16 +415,7 @@ fn operands(
         "run" if words.first().is_some_and(|word| is_tool(word)) => {
             packaged(cx, index, name, command, words);
         }
-        // It may be a program of a package, which the other words are for.
-        "run" if words.len() > 1 || words.iter().any(|word| word.starts_with_text("/")) => {
-            let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
-            let is_regex = words[0].starts_with_text("/");
-            if command.argv.iter().any(is_end) && !is_regex {
-                peel::guess_tails(cx, name, command);
-            } else {
-                peel::every_tail(cx, name, command);
-            }
-        }
+        "run" => scripts(cx, name, command, words),
         "inside" => words
             .iter()
             .for_each(|word| cx.add_path(Use::Project, (*word).clone())),
@@ -428,6 +429,23 @@ fn operands(
     }
 
     named(cx, program, arguments);
+}
+
+/// A script of the project, or a program of a package that the other words are for. Slashes enclose
+/// a pattern of scripts.
+fn scripts(cx: &mut Context, name: &str, command: &SimpleCommand, words: &[&Word]) {
+    let is_file = |word: &Word| {
+        let prefix = word.literal_prefix();
+        prefix.starts_with('-') || prefix.contains(['.', '/']) && !prefix.contains(' ')
+    };
+    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_own = command.argv.iter().any(is_end) || words.iter().skip(1).all(|word| is_file(word));
+    let is_pattern = words.first().is_some_and(|word| word.starts_with_text("/"));
+    if is_pattern || !is_own {
+        peel::every_tail(cx, name, command);
+    } else {
+        peel::guess_tails(cx, name, command);
+    }
 }
 
 /// An archive elsewhere starts a shell there; extracting writes below a folder.
