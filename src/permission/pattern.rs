@@ -105,11 +105,7 @@ impl CommandPattern {
             Some(text) => {
                 let has_star = tokens.contains(&GlobToken::Many);
                 let up = text.split('/').any(|name| name == "..");
-                let is_address = text.contains("://");
-                let escaped = text.to_ascii_lowercase().replace("%2e", ".");
-                let may_climb = escaped.contains("..") || text.contains(['{', '[']);
-                if has_star && is_address && may_climb {
-                    // It may climb out of the folder before the star.
+                if has_star && may_climb(&text) {
                     return Match::No;
                 }
                 if has_star && up {
@@ -386,6 +382,12 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
     } else {
         Match::No
     }
+}
+
+/// Returns `true` for an address that may lead out of the folder before the star of a pattern.
+fn may_climb(text: &str) -> bool {
+    let escaped = text.to_ascii_lowercase().replace("%2e", ".");
+    text.contains("://") && (escaped.contains("..") || text.contains(['{', '[']))
 }
 
 fn ends_open(word: &PatternWord) -> bool {

@@ -19,10 +19,7 @@ pub(super) fn options(
     for option in &arguments.unknown {
         if is_list_of_files(&option.name) {
             // The files stand in a file.
-            cx.add_path(Use::Read, Word::unknown());
-            if !program.reads {
-                cx.add_path(Use::Target, Word::unknown());
-            }
+            any_files(cx, program);
         }
 
         match program.dash {
@@ -68,6 +65,14 @@ pub(super) fn options(
     }
 }
 
+/// Notes that the program works on files that its words do not name.
+fn any_files(cx: &mut Context, program: &Program) {
+    cx.add_path(Use::Read, Word::unknown());
+    if !program.reads {
+        cx.add_path(Use::Target, Word::unknown());
+    }
+}
+
 /// Returns `true` if the value of an option may contain the names of files.
 fn is_list_of_files(option: &str) -> bool {
     let mut names = ["--file", "--filelist", "--files-from", "--files0-from"].iter();
@@ -101,10 +106,7 @@ fn option_value(
     }
 
     match kind {
-        "names" => {
-            cx.add_path(Use::Read, Word::unknown());
-            cx.add_path(Use::Target, Word::unknown());
-        }
+        "names" => any_files(cx, program),
         "suffix" if !is_backup(value) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }

@@ -61,11 +61,7 @@ impl Parser<'_> {
             }
 
             let first = command.argv.is_empty();
-            let words = if first {
-                self.program_words()?
-            } else {
-                self.expanded_words()?
-            };
+            let words = self.next_words(first)?;
             if words.is_empty() {
                 break;
             }
@@ -139,8 +135,12 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The words at the place of a program, which is not looked up among the known variables.
-    fn program_words(&mut self) -> Parse<Vec<Word>> {
+    /// The next words. The known variables are not looked up at the place of the program.
+    fn next_words(&mut self, is_program: bool) -> Parse<Vec<Word>> {
+        if !is_program {
+            return self.expanded_words();
+        }
+
         let known = self.cx.variables.take();
         let words = self.expanded_words()?;
         self.cx.variables.restore(known);
