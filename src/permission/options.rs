@@ -121,6 +121,11 @@ fn has_short(flag: &str, same: &[&str]) -> bool {
 /// operand.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     let mut argvs = named_variants(argv);
+    let name = argv[0].basename().unwrap_or_default();
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        let words = ["git", subcommand].map(Word::from_text);
+        argvs.extend(named_variants(&[&words[..], &argv[1..]].concat()));
+    }
     if argv[0].literal_prefix().contains('/') {
         argvs.push(argv.to_vec());
     }

@@ -48,6 +48,7 @@ pub(super) fn describe_words(
     }
     own.changes |= is_edit;
 
+    own.shows |= prints_files(program, arguments);
     own.texts.clone_from(&arguments.patterns);
     let has_text =
         program.takes("pattern") || program.reads && program.operands.starts_with("text ");
@@ -85,6 +86,13 @@ pub(super) fn describe_words(
     }
     own.kept.extend(values);
     own.kept.sort_unstable();
+}
+
+/// Returns `true` if files follow a program text, which stands in the first word or in an option.
+fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
+    let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
+    program.takes_any(&["sed", "awk", "filter"])
+        && arguments.operands.len() > usize::from(!is_given)
 }
 
 /// Returns `true` if a client of a store moves the files that it is given.
