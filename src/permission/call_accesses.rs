@@ -203,11 +203,12 @@ fn texts(value: &Value) -> Vec<String> {
 
 /// The maximum number of texts in arguments that are examined.
 const MAX_TEXTS: usize = 256;
-/// The maximum length of a text that may be a path, a command or an address.
+/// The maximum length of a text that may be a path, a command or an address. A longer one is
+/// content.
 const MAX_TEXT_LEN: usize = 4096;
 
-/// What any text in the arguments may be, for rules to deny and to ask. True if there are more
-/// texts than are examined.
+/// Returns the accesses that any text in the arguments may mean, for rules to deny and to ask, and
+/// `true` if there are more texts than are examined.
 fn possible_accesses(
     call: &ToolCall,
     shell: Shell,

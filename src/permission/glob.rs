@@ -145,7 +145,7 @@ impl NameGlob {
     }
 }
 
-/// The texts that a pattern with braces stands for; `None` if they are too many.
+/// The texts that a pattern with braces means; `None` if they are too many.
 pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let mut open_patterns = vec![pattern.to_owned()];
     let mut alternatives = Vec::new();

@@ -331,7 +331,7 @@ impl WordsAndFlags {
         false
     }
 
-    /// Returns `true` if the command may do what the subcommand of `pattern` does, without its name:
+    /// Returns `true` if the command may do what the subcommand of `pattern` does without its name:
     /// an option has the name, or the program does it by default.
     pub(super) fn may_mean(&self, pattern: &Self) -> bool {
         let Some((last, first)) = pattern.words.split_last() else {

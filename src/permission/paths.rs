@@ -279,8 +279,8 @@ impl PathOf {
         self
     }
 
-    /// The known parts of the path: the folder before what is unknown, and the names after it, which
-    /// may lie in any folder.
+    /// The known parts of the path: the folder before the unknown part, and the names after it,
+    /// which may lie in any folder.
     pub(super) fn known(mut self) -> Self {
         let mut folders = Vec::new();
         for path in &mut self.0 {

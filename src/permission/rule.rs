@@ -136,7 +136,7 @@ impl Rule {
         }
     }
 
-    /// The rules that braces and brackets in its specifier stand for, unless it is one to allow: a
+    /// The rules that braces and brackets in its specifier mean, unless it is one to allow: a
     /// rule to deny or to ask is also about them as wildcards.
     pub(super) fn alternatives(&self) -> Vec<Self> {
         let specifier = self.specifier().unwrap_or_default();

@@ -300,8 +300,8 @@ impl PermissionRules {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
-    /// The rules, and those that deny or ask about what their braces stand for and about a folder
-    /// that a link leads to.
+    /// The rules, and those that deny or ask about the alternatives in their braces and about a
+    /// folder that a link leads to.
     fn with_others(&self) -> Cow<'_, [Rule]> {
         let mut others: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
         let rules = self.rules.iter().chain(&others);

@@ -52,8 +52,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The crate as rustdoc describes it, from the folder in which `.ci/run` builds the documentation: its
-/// dependencies are checked there once.
+/// The crate as rustdoc describes it. It runs in the folder in which `.ci/run` builds the
+/// documentation, where the dependencies are checked already.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
     let target: PathBuf = binary.ancestors().nth(3).unwrap().join("checks");

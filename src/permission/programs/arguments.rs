@@ -69,8 +69,7 @@ impl<'a> Arguments<'a> {
 
                 // Another version of the program may have the option without a value: what looks
                 // like an option is read as one as well.
-                let is_option = next.is_some_and(is_like_option);
-                let skips_next = takes_next && !is_option;
+                let skips_next = takes_next && !next.is_some_and(is_like_option);
                 let last_value = arguments.values[value_count..].last();
                 if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
                     arguments.read.push(index);
@@ -86,9 +85,7 @@ impl<'a> Arguments<'a> {
                     index += usize::from(skips_next);
                 }
 
-                let is_program = |(kind, _): &(&str, Word)| matches!(*kind, "module" | "jar");
-                only_operands |= arguments.values.iter().any(is_program);
-
+                only_operands |= arguments.has_program();
                 continue;
             }
 
@@ -112,6 +109,12 @@ impl<'a> Arguments<'a> {
         }
 
         arguments
+    }
+
+    /// Returns `true` if the value of an option is the program that reads the other words.
+    fn has_program(&self) -> bool {
+        let mut kinds = self.values.iter().map(|(kind, _)| *kind);
+        kinds.any(|kind| matches!(kind, "module" | "jar"))
     }
 
     /// Reads a long option; returns `true` if the next word is its value.

@@ -31,13 +31,11 @@ pub(super) fn describe_words(
     // Operands stand in the order of the words.
     let mut operands = arguments.operands.iter().peekable();
     let mut is_operand = |word: &Word| {
-        operands
-            .next_if(|operand| std::ptr::eq(**operand, word))
-            .is_some()
+        let operand = operands.next_if(|operand| std::ptr::eq(**operand, word));
+        operand.is_some()
     };
-    let indices: Vec<usize> = argv
-        .iter()
-        .enumerate()
+    let words = argv.iter().enumerate();
+    let indices: Vec<usize> = words
         .filter_map(|(index, word)| is_operand(word).then_some(index))
         .collect();
     own.values.clone_from(&arguments.attached);

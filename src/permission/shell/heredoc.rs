@@ -306,10 +306,10 @@ impl Parser<'_> {
     fn expandable(&mut self, body: &str) -> Parse<Word> {
         self.cx.enter()?;
         // Variables may have been assigned between the command and its document.
-        let known = self.cx.variables.take();
+        let variables = self.cx.variables.take();
         let mut inner = Parser::new(body, self.cx);
         let word = inner.text_until(None)?;
-        self.cx.variables.restore(known);
+        self.cx.variables.restore(variables);
         self.cx.leave();
         Ok(word)
     }

@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
         self.cx.any_text = true;
-        let known = self.cx.variables.take();
+        let variables = self.cx.variables.take();
         let piped = std::mem::replace(&mut self.cx.piped, 1);
         let first = self.cx.found.commands.len();
         let is_body = self.compound()?;
@@ -372,7 +372,7 @@ impl<'a> Parser<'a> {
         }
         self.redirections_after_compound(first)?;
         self.cx.piped = piped;
-        self.cx.variables.restore(known);
+        self.cx.variables.restore(variables);
         Ok(())
     }
 

@@ -141,9 +141,9 @@ impl Parser<'_> {
             return self.expanded_words();
         }
 
-        let known = self.cx.variables.take();
+        let variables = self.cx.variables.take();
         let words = self.expanded_words()?;
-        self.cx.variables.restore(known);
+        self.cx.variables.restore(variables);
         Ok(words)
     }
 

@@ -172,12 +172,8 @@ pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments
         }
     }
 
-    if program.takes("into")
-        && (program.takes("tree")
-            || ["tree", "links"]
-                .iter()
-                .any(|mark| arguments.has_mark(mark)))
-    {
+    let is_tree = || program.takes("tree") || arguments.has_mark("tree");
+    if program.takes("into") && (is_tree() || arguments.has_mark("links")) {
         cx.add_path(Use::Tree(Tree::CHANGE), target.clone());
     }
 
