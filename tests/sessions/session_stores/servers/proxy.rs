@@ -415,8 +415,8 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
     let (proxy, url) = Proxy::start(&space.url);
     let hasty = space
         .options()
-        .timeout(Duration::from_secs(3))
-        .lease_time(Duration::from_secs(3))
+        .timeout(Duration::from_secs(1))
+        .lease_time(Duration::from_secs(6))
         .max_retry_time(Duration::ZERO);
     let store = PostgresStore::with_options(url, hasty).unwrap();
     let lease = store.lease("a").await.unwrap();
