@@ -12,7 +12,7 @@ use super::leases::{free_soon, grows, lease_soon};
 pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore) -> Result<()> {
     let busy = ErrorKind::SessionBusy;
     for is_written in [false, true] {
-        let lease = one.lease("a").await?;
+        let lease = lease_soon(one, "a").await?;
         if is_written {
             one.append(&lease, vec![message("Hi")]).await?;
         }
