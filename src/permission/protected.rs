@@ -9,9 +9,25 @@ use super::glob::{GlobToken, Match};
 use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected whether they exist or not, with all below them, in any case of letters.
-const PROTECTED: [&str; 27] = [
-    // Git runs some of them, and what they name.
-    "/**/.git/**",
+const PROTECTED: [&str; 43] = [
+    // Git runs them or what they name, or checks it out.
+    "/**/.git/hooks",
+    "/**/.git/config",
+    "/**/.git/config.worktree",
+    "/**/.git/commondir",
+    "/**/.git/worktrees",
+    "/**/.git/HEAD",
+    "/**/.git/info/attributes",
+    "/**/.git/modules/**/hooks",
+    "/**/.git/modules/**/config",
+    "/**/.git/modules/**/HEAD",
+    "/**/.git/modules/**/commondir",
+    "/**/.git/modules/**/config.worktree",
+    "/**/.git/rebase-merge",
+    "/**/.git/rebase-apply",
+    "/**/.git/sequencer",
+    "/**/.git/packed-refs",
+    "/**/.git/refs",
     "/**/.husky",
     // Shells, package managers and editors run what they name.
     "/**/.envrc",
