@@ -36,6 +36,14 @@ struct MessageQueueState {
 }
 
 impl MessageQueueState {
+    /// Returns the tasks that wait for the reader if at most `len` messages wait.
+    fn take_writers(&mut self, len: usize) -> Vec<Waker> {
+        if self.messages.len() > len {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.writers)
+    }
+
     /// Sets the reader that the next message wakes.
     fn set_reader(&mut self, reader: Option<&Waker>) {
         match (&mut self.reader, reader) {
@@ -47,6 +55,16 @@ impl MessageQueueState {
             // Frees a large buffer: a run may wait for a long time, and many may wait at once.
             self.messages = VecDeque::new();
         }
+    }
+}
+
+/// Wakes tasks when it is dropped.
+#[derive(Default)]
+struct WakeOnDrop(Vec<Waker>);
+
+impl Drop for WakeOnDrop {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
     }
 }
 
@@ -107,27 +125,19 @@ impl MessageQueue {
 
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
+        // Declared before the lock, so that the writers are woken after it is released.
+        let mut writers = WakeOnDrop::default();
         let mut state = lock(&self.0);
-        let message = if state.has_init {
-            state.messages.pop_front()
-        } else {
-            None
-        };
-
-        if message.is_some() {
-            state.reader = None;
-        } else {
+        if !state.has_init || state.messages.is_empty() {
             state.set_reader(reader);
+            writers.0 = state.take_writers(0);
+            return None;
         }
 
-        if state.writers.is_empty() || !state.messages.is_empty() {
-            return message;
-        }
-
-        let writers = std::mem::take(&mut state.writers);
-        drop(state);
-        writers.into_iter().for_each(Waker::wake);
-        message
+        state.reader = None;
+        writers.0 = state.take_writers(1);
+        // Not bound to a name: messages are large, and a binding is another copy.
+        state.messages.pop_front()
     }
 
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a

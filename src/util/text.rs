@@ -72,15 +72,17 @@ pub(crate) fn quoted(name: &str) -> String {
 /// Returns the words of `text` on one line, of at most `max_chars` characters, in time that does
 /// not depend on the words after these.
 pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
-    let max_bytes = 4 * max_chars;
-    let mut line = String::with_capacity(text.len().min(max_bytes));
+    let mut line = String::with_capacity(text.len().min(2 * max_chars));
+    let mut chars = 0;
     for word in text.split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
+            chars += 1;
         }
         line.push_str(word);
-        // Longer than the line, whatever its characters: it is cut either way.
-        if line.len() > max_bytes {
+        chars += word.chars().count();
+        // Longer than the line: it is cut either way.
+        if chars > max_chars {
             break;
         }
     }
