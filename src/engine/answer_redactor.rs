@@ -214,7 +214,8 @@ impl AnswerRedactor {
         self.exact.changed(&text).map_or(text, Arc::from)
     }
 
-    /// The ids are the server's own, which may spell a key differently.
+    /// Returns the head without secrets. Its ids are the server's own, which may spell a key
+    /// differently, so they are not redacted by exact match.
     fn head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
         let ids = [Some(&mut head.id), Some(&mut head.model)];
         for id in ids.into_iter().chain([head.request_id.as_mut()]).flatten() {
@@ -272,6 +273,8 @@ impl AnswerRedactor {
         self.exact.is_in_json(block.raw.get())
     }
 
+    /// Returns a part without secrets.
+    ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
@@ -302,6 +305,8 @@ impl AnswerRedactor {
         media
     }
 
+    /// Returns annotations without secrets.
+    ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that the provider
@@ -329,7 +334,11 @@ impl AnswerRedactor {
         Ok(annotations)
     }
 
-    /// Reasoning without secrets, where it is nothing but text.
+    /// Returns reasoning without secrets.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::SecretInAnswer`] if the block has other fields than unsigned text.
     fn unsigned(&self, mut block: ProviderBlock) -> Result<ProviderBlock> {
         let mut value: Value = serde_json::from_str(block.raw.get())?;
         let is_text = value.as_object().is_some_and(|fields| {

@@ -16,8 +16,10 @@ const SUFFIX: &str = ".txt";
 /// The maximum number of files, and of sessions, that one search for old results examines.
 const MAX_SWEPT: usize = 1_000;
 
-/// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so
-/// that no two sessions share a folder, even on file systems that ignore case.
+/// Returns the folder of a session's results.
+///
+/// A hash is added to an id that cannot be a name unchanged. No two sessions share a folder, even
+/// on file systems that ignore case.
 pub(super) fn session_folder(folder: &str, session: &str) -> String {
     let name = safe(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
@@ -28,13 +30,15 @@ pub(super) fn session_folder(folder: &str, session: &str) -> String {
     }
 }
 
-/// The name of the file of a call's result. The hash distinguishes results whose ids differ only in
-/// characters that a name cannot have, in case, or not at all.
+/// Returns the name of the file of a call's result.
+///
+/// The hash distinguishes results whose ids differ only in characters that a name cannot have, in
+/// case, or not at all.
 pub(super) fn file_name(id: &str, hash: u64) -> String {
     format!("{}-{hash:016x}{SUFFIX}", safe(id))
 }
 
-/// An id as a part of a path: letters, digits, `-` and `_`.
+/// Converts an id into a part of a path: letters, digits, `-` and `_`.
 fn safe(id: &str) -> String {
     let safe_char = |c: char| match c {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
@@ -135,7 +139,7 @@ pub(super) async fn oldest_first(
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// The paths of the results in a folder.
+/// Returns the paths of the results in a folder.
 async fn results(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
     let entries = listed(backend, folder).await?;
     let results = entries.iter().filter(|entry| is_result(entry));

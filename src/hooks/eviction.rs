@@ -85,7 +85,7 @@ impl Eviction {
         Some(MovedText { text, path })
     }
 
-    /// The number of characters that stay at the beginning and at the end.
+    /// Returns the number of characters that stay at the beginning and at the end.
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
             let end_len = self.over.saturating_sub(MARKER) / 2;

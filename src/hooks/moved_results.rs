@@ -37,7 +37,7 @@ struct SessionResults {
 }
 
 impl SessionResults {
-    /// The results that a listing has, the oldest first.
+    /// Creates the results of a session from a listing, the oldest first.
     fn listed(files: Vec<StoredResult>) -> Self {
         let sizes = files.iter().map(|file| file.bytes);
         Self {

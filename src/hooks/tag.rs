@@ -1,6 +1,6 @@
 //! Text between tags that it cannot end.
 
-/// `text` with the `<` of every tag of that name escaped, however it is spelled.
+/// Escapes the `<` of every tag named `tag` in `text`, in any case and with any spaces.
 pub(super) fn escaped(text: &str, tag: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut pieces = text.split('<');

@@ -288,13 +288,13 @@ impl fmt::Debug for AgentState {
     }
 }
 
-/// All states without tasks share one list.
+/// Returns the list that all states without tasks share.
 fn no_todos() -> Arc<Vec<Todo>> {
     static EMPTY: LazyLock<Arc<Vec<Todo>>> = LazyLock::new(Arc::default);
     EMPTY.clone()
 }
 
-/// All states without files share one map.
+/// Returns the map that all states without files share.
 fn no_files() -> Arc<Files> {
     static EMPTY: LazyLock<Arc<Files>> = LazyLock::new(Arc::default);
     EMPTY.clone()

@@ -56,12 +56,12 @@ impl InputsChange {
         self.keep
     }
 
-    /// The number of inputs that are added.
+    /// Returns the number of added inputs.
     pub(crate) fn len(&self) -> usize {
         self.then.len()
     }
 
-    /// The bytes of the ids that are added.
+    /// Returns the length of the ids of the added inputs, in bytes.
     pub(crate) fn text_len(&self) -> usize {
         self.then.iter().map(|input| input.id.len()).sum()
     }
@@ -85,7 +85,7 @@ impl Inputs {
         self.bound();
     }
 
-    /// The number of the last inputs in a row whose ids are among `ids`.
+    /// Returns the number of consecutive inputs at the end whose ids are among `ids`.
     pub(crate) fn count_last_of(&self, ids: &[Arc<str>]) -> usize {
         let ids: HashSet<_> = ids.iter().collect();
         let inputs = self.0.iter().rev();

@@ -21,7 +21,8 @@ use super::{Files, Infos, PendingCall};
 /// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;
 
-/// The title of a session whose first user message is this: its text on one line, cut.
+/// Returns the title of a session whose first user message is `message`: its text on one line, cut
+/// to [`TITLE_CHARS`]. Returns `None` if it has no text.
 pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
     title(&message.text())
 }
@@ -60,7 +61,7 @@ struct SessionJson<'a> {
 }
 
 impl<'a> SessionJson<'a> {
-    /// All of the session but its damage.
+    /// Creates the JSON of a session with everything but its damage.
     fn of(session: &'a StoredSession) -> Self {
         Self {
             first_text: session.first_text.as_deref(),

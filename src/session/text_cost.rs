@@ -112,7 +112,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The text and what is made of it; the longest part may be there two more times.
+    /// Returns the memory of the text and of its values. The longest part may be copied twice.
     #[cfg(any(test, feature = "session-log"))]
     fn cost(&self) -> usize {
         let copies = 2 * (self.text.len() + self.longest_copy);
@@ -148,7 +148,7 @@ impl<'a> Counter<'a> {
         true
     }
 
-    /// The last string was the name of a field.
+    /// Counts the last string as the name of a field.
     fn name(&mut self) {
         self.is_new = true;
         let LastValue::Text(start, end) = self.last else {
@@ -207,8 +207,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// The memory of JSON that is quoted in a string: the text again, and its values. A character that
-/// is written as a number may be any.
+/// Returns the memory of JSON that is quoted in a string: the text again, and its values. An
+/// escaped code point may be any character, so it counts as the most expensive one.
 fn cost_of_quoted(text: &[u8]) -> usize {
     let next_bytes = text.iter().skip(1).chain(b"\"");
     text.iter()

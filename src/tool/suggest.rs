@@ -40,7 +40,7 @@ pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
     text
 }
 
-/// Up to three of `names` that `name` may be a misspelling of, the likeliest first.
+/// Returns up to three of `names` that `name` may be a misspelling of, the likeliest first.
 pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
@@ -143,7 +143,7 @@ fn is_part_of(word: &str, other: &str) -> bool {
     is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)
 }
 
-/// Levenshtein distance, with a swap of neighbors as one edit.
+/// Returns the Levenshtein distance, where a swap of two neighbors counts as one edit.
 fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut previous_row: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -238,7 +238,7 @@ fn line_of_similar_text(content: &str, old: &str) -> Option<usize> {
     Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=place]).count())
 }
 
-/// The error for a text that was found `count` times, first at `offsets`.
+/// Returns the error for a text that occurs `count` times, first at `offsets`.
 fn ambiguous(path: &str, content: &[u8], offsets: &[usize], count: usize) -> ToolError {
     let mut lines = Vec::new();
     let mut line = 1;

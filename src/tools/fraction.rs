@@ -83,7 +83,7 @@ impl FractionSize {
         }
     }
 
-    /// A value that was a floating-point number.
+    /// Creates the bounds of a value that was a floating-point number of at most `most`.
     fn inexact(most: f64) -> Self {
         Self {
             numerator: INEXACT,
@@ -229,7 +229,7 @@ fn bits(value: f64) -> f64 {
     value.log2().max(0.0)
 }
 
-/// A product in which zero times infinity is zero.
+/// Returns the product of two bounds, where zero times infinity is zero.
 fn product(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }

@@ -107,7 +107,7 @@ impl ParserWork {
         true
     }
 
-    /// The number of brackets that are open.
+    /// Returns the number of open brackets.
     pub(super) fn depth(&self) -> usize {
         self.outer.len()
     }
@@ -140,7 +140,7 @@ impl Bracket {
         }
     }
 
-    /// The number of times that the current factor is read.
+    /// Returns the number of times that the current factor is read.
     fn times(&self) -> u64 {
         let times = self.times.saturating_mul(self.terms);
         times.saturating_mul(self.factor)

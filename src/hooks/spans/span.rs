@@ -85,7 +85,7 @@ fn parent(place: &Place) -> Option<Id> {
     }
 }
 
-/// Provider and model in a model's id.
+/// Splits a model's id into its provider, which may be empty, and its model.
 fn split(model: &str) -> (&str, &str) {
     model.split_once(':').unwrap_or(("", model))
 }

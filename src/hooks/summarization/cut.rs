@@ -22,9 +22,10 @@ pub(crate) struct Keep {
     pub(crate) tokens: u64,
 }
 
-/// The index of the first message that is kept; the messages of `from..` before it go into a
-/// summary. `None` when there is nothing to summarize. Long messages are counted on a thread for
-/// blocking work.
+/// Returns the index of the first message that is kept, or `None` if there is nothing to
+/// summarize. The messages from `from` up to that index go into a summary.
+///
+/// Long messages are counted on a thread for blocking work.
 pub(crate) async fn cut(
     messages: &Messages,
     from: usize,
@@ -110,8 +111,8 @@ fn split_until(
         .unwrap_or(0)
 }
 
-/// For each index, and the end: whether every call before it has its result before it. A call that
-/// waits for its result, or for an approval, is never cut off.
+/// Returns, for each index and for the end, `true` if a cut there separates no call from its
+/// result. A call that waits for its result, or for an approval, is never cut off.
 fn boundaries(messages: &Messages) -> Vec<bool> {
     let mut open_calls = HashSet::new();
     let mut is_legal = Vec::with_capacity(messages.len() + 1);

@@ -45,13 +45,13 @@ pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -
     prompt
 }
 
-/// The text cannot end the block, nor begin another.
+/// Adds a block. Its text cannot end the block or begin another.
 fn write_block(prompt: &mut String, tag: &str, text: &str) {
     let text = escaped(&escaped(text.trim_end(), CONVERSATION), BEFORE);
     let _ = write!(prompt, "<{tag}>\n{text}\n</{tag}>\n\n");
 }
 
-/// `2000` as `2,000`.
+/// Returns a number with separators: `2,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

@@ -28,7 +28,7 @@ pub(super) struct SessionFile {
 }
 
 impl SessionFile {
-    /// Opens, or makes, and locks the file, and reads its last `len` bytes.
+    /// Opens and locks the file, which is created if it does not exist. Reads its last `len` bytes.
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         path: &Path,

@@ -122,7 +122,7 @@ impl Log for Folder {
         Some(path.display().to_string())
     }
 
-    /// Each log is a file, with rights and a place on the disk of its own.
+    // Each log is a file, with permissions and a place on the disk of its own.
     fn concerns_one_log(&self, error: &Error) -> bool {
         matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
     }

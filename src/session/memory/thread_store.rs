@@ -170,8 +170,8 @@ impl ThreadStore {
         Ok(())
     }
 
-    /// The right to write a session that is removed when the lease is given back, unless calls of
-    /// it wait for an answer.
+    /// Leases a session that is removed when the lease is released, unless calls of it wait for an
+    /// answer.
     pub(crate) fn lease_unkept(&self, id: &str) -> Result<Lease> {
         self.lease_as(id, false)
     }
@@ -233,7 +233,7 @@ impl SessionStore for ThreadStore {
         Ok(())
     }
 
-    /// Unlike [`ThreadStore::delete`], not while a run holds it.
+    // Unlike `ThreadStore::delete`, refuses to delete a session that a run holds.
     async fn delete(&self, id: &str) -> Result<bool> {
         let mut threads = self.begin(id);
         match threads.get(id) {

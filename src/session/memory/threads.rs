@@ -96,7 +96,7 @@ impl Threads {
         self.bytes
     }
 
-    /// The sessions that exist and have not expired.
+    /// Returns the sessions that exist and have not expired.
     pub(super) fn live(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.entries.values().map(|entry| &**entry);
         entries.filter(move |entry| entry.exists && !self.is_expired(entry))

@@ -70,8 +70,10 @@ pub(in crate::session) fn with_timeout<T: Send + 'static>(
     })
 }
 
-/// Each address has its share of the remaining time, so that a silent address takes no time from
-/// the next one.
+/// Connects to the first address that accepts a connection.
+///
+/// Each address has an equal share of the remaining time, so that a silent address takes no time
+/// from the next one.
 fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for (address, others) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {

@@ -47,7 +47,7 @@ impl JoinedLog {
         self.next = Some(end);
     }
 
-    /// The bytes since this was called last.
+    /// Returns the bytes that were joined since the last call.
     pub(in crate::session) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

@@ -72,7 +72,7 @@ impl<S: Server> RemoteLog<S> {
         self.pool.options()
     }
 
-    /// A lease there has not been before.
+    /// Creates the key of a new lease, which no earlier lease has.
     fn new_lease(&self, id: &str) -> LeaseKey {
         LeaseKey {
             id: id.into(),
@@ -123,7 +123,7 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// A long end of a log, read piece by piece.
+    /// Reads the last `len` bytes of a log piece by piece. Returns `None` if there is no log.
     fn long_tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
         let Some(ServerTail { end, .. }) = self.server_tail(id, 1)? else {
             return Ok(None);

@@ -133,6 +133,8 @@ impl ServerOptions {
         self
     }
 
+    /// Checks the options.
+    ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Config`] if an option is not valid.

@@ -30,7 +30,7 @@ pub(in crate::session) const PIECE: u64 = 1024 * 1024;
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.
 const MIN_TRANSFER_RATE: u64 = 256 * 1024;
 
-/// The time limit of an answer when this many bytes are transferred.
+/// Returns the time limit of an answer for which `bytes` are transferred.
 pub(in crate::session) fn timeout_for(timeout: Duration, bytes: usize) -> Duration {
     timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / MIN_TRANSFER_RATE)
 }
@@ -110,7 +110,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Returns the server's name and address, for errors; never a password.
     fn name(&self) -> &str;
 
-    /// The place where the damaged parts of a session are kept.
+    /// Returns the place where the damaged parts of a session are stored.
     fn damaged_place(&self, id: &str) -> String;
 
     /// Checks that a session with this id can be stored.

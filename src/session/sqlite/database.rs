@@ -182,7 +182,7 @@ impl Database {
         self.writer_steps.set_max(max);
     }
 
-    /// The connection for writing, to inject faults in tests.
+    /// Returns the connection for writing, to inject faults in tests.
     #[cfg(test)]
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Connection> {
         lock(&self.writer)
@@ -194,8 +194,8 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// A connection to a file that may come from an untrusted source: nothing in its schema is run,
-/// little of it is parsed, and no value is larger than the values that this crate writes.
+/// Connects to a file that may come from an untrusted source: nothing in its schema is run, little
+/// of it is parsed, and no value is larger than the values that this crate writes.
 fn connect(path: &Path, busy_timeout: Duration) -> Result<(Connection, Steps)> {
     let make_error = |error| database_error("open", path, error);
     let (connection, steps) = open_bounded(path, busy_timeout).map_err(make_error)?;

@@ -47,7 +47,7 @@ pub(super) fn is_undone(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// The error of SQLite with advice. `what` names the operation.
+/// Converts an error of SQLite, and adds advice. `what` names the operation.
 pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) -> Error {
     let (kind, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (

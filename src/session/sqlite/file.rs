@@ -21,7 +21,7 @@ const APPLICATION: i32 = i32::from_be_bytes(*b"agcs");
 /// The version of the tables that is written, and the highest that is read.
 const VERSION: i32 = 1;
 
-/// The file's path without links, its folder made if need be.
+/// Returns the file's path without links. Creates its folder if it does not exist.
 pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
     let make_error = |why: &str| {
         let text = format!("a session database cannot be {:?}: {why}", path.display());
@@ -52,7 +52,7 @@ pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(name))
 }
 
-/// The path of a companion file: the same name with a suffix.
+/// Returns the path of a companion file: the same name with a suffix.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -108,7 +108,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An empty file for the owner alone, in its own folder.
+/// Creates an empty file in its own folder, which only the owner may read and write.
 fn create_draft(folder: &Path) -> io::Result<PathBuf> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -115,7 +115,7 @@ impl Database {
         }
     }
 
-    /// The outcome of an append whose transaction was committed.
+    /// Applies an append whose transaction was committed to its writer. Returns its outcome.
     fn settle(&self, writer: &mut Writer, appended: Appended) -> Result<u64> {
         match appended {
             Appended::Done(end) => {

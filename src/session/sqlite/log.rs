@@ -243,17 +243,17 @@ impl Log for Database {
     }
 }
 
-/// The length in SQLite's signed numbers, which no stored value exceeds.
+/// Returns the length as a signed number of SQLite, which no stored value exceeds.
 fn len(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).unwrap_or(i64::MAX)
 }
 
-/// The end of a log.
+/// Returns the end of a log; 0 if there is no log.
 fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
     read_end(&mut connection.prepare(END)?, id)
 }
 
-/// The end of a log, by the statement [`END`].
+/// Returns the end of a log by the statement [`END`]; 0 if there is no log.
 pub(super) fn read_end(statement: &mut Statement<'_>, id: &str) -> rusqlite::Result<i64> {
     let end = statement.query_row([id], |row| row.get(0));
     Ok(end.optional()?.unwrap_or(0))
@@ -274,8 +274,9 @@ pub(super) fn insert_rows(
     Ok(end)
 }
 
-/// The ids after `after`, and the last one read, if there may be more. Goes from id to id in the
-/// index instead of over all rows.
+/// Returns ids after `after`, and the last id read if there may be more.
+///
+/// Goes from id to id in the index instead of over all rows.
 fn next_ids(
     connection: &Connection,
     after: &str,
@@ -327,7 +328,7 @@ fn next_rows(
     Ok(place.map(|place| (bytes, place)))
 }
 
-/// The last rows of a log that have at least `min_bytes` together, or all rows.
+/// Returns the last rows of a log that have at least `min_bytes` together, or all rows.
 fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<LogTail> {
     // One transaction: others write meanwhile.
     let transaction = connection.unchecked_transaction()?;

@@ -143,7 +143,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All objects that have the name of a table or belong to it.
+/// Returns all objects that have the name of a table or belong to it.
 fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
     let mut objects = connection.prepare(
         "SELECT type, name, sql FROM sqlite_schema

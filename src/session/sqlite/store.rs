@@ -118,7 +118,7 @@ impl SqliteStore {
         self.0.log().path()
     }
 
-    /// The database, to inject faults in tests.
+    /// Returns the database, to inject faults in tests.
     #[cfg(test)]
     pub(super) fn database(&self) -> &Database {
         self.0.log()

@@ -148,7 +148,7 @@ pub(super) fn size(value: &Value) -> usize {
     count
 }
 
-/// The indices of the first two items that are the same.
+/// Returns the indices of the first two items that are the same.
 pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
     // The key is random, so that nobody can prepare items that differ and have the same digest.
     let keys = RandomState::new();
@@ -194,7 +194,7 @@ fn digest(value: &Value, keys: &RandomState) -> u64 {
     hasher.finish()
 }
 
-/// A float that is an integer hashes as that integer.
+/// Hashes a float. A float that is an integer has the hash of that integer.
 fn digest_float(float: f64, hasher: &mut impl Hasher) {
     let integer = float as i128;
     if integer as f64 == float && float.abs() < i128::MAX as f64 {
