@@ -1,4 +1,4 @@
-//! [`Agent`].
+//! The agent: its runs, its sessions and its description.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Session`].
+//! The handle of an agent's session, which sets up its next run.
 
 use std::fmt;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! [`ClearToolResults`].
+//! The shortening of old results of tools in requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! `AGENTS.md` in the system prompt.
+//! The content of `AGENTS.md` in the system prompt.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Text between tags that it cannot end.
+//! The escaping of text between tags, so that it cannot end them.
 
 /// Escapes the `<` of every tag named `tag` in `text`, in any case and with any spaces.
 pub(super) fn escaped(text: &str, tag: &str) -> String {

@@ -1,4 +1,4 @@
-//! Messages with another text.
+//! The replacement of a message's text.
 
 use crate::message::{Message, Part};
 

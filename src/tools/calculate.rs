@@ -1,4 +1,4 @@
-//! `calculate`.
+//! The tool `calculate`.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const MAX_RESULT: usize = 2_000;
 /// The prefix that fend puts before an inexact result.
 const APPROXIMATE: &str = "approx. ";
 
-/// `calculate`: the value of an arithmetic `expression` (or `expr`).
+/// Creates the tool `calculate`, which returns the value of an arithmetic `expression` (or `expr`).
 ///
 /// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
 /// `1e+06`. A value without a finite decimal form is rounded to 15 significant digits. `%` is the

@@ -1,4 +1,4 @@
-//! `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
+//! The tools `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,11 @@ const STYLE: Style = Style {
     stderr: Stderr::Merged,
 };
 
-/// `Bash`: runs a command in the backend's shell, for 120 seconds or the time set in the call, at
-/// most 600. Standard output and error are in the order in which they were written; if they have
-/// more than 30,000 characters together, the middle is cut.
+/// Creates the tool `Bash`, which runs a command in the backend's shell.
+///
+/// A command may take 120 seconds, or the time set in the call, at most 600. Standard output and
+/// error are in the order in which they were written; if they have more than 30,000 characters
+/// together, the middle is cut.
 ///
 /// Limits set on the backend ([`Backend::command_limits`]) replace the 120 seconds and the 30,000
 /// characters.
@@ -97,8 +99,8 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     run::run(&*backend, command, limit, STYLE).await
 }
 
-/// `BashOutput`: returns the output of a background command of [`bash`] in the same run since the
-/// last call. Not part of a preset.
+/// Creates the tool `BashOutput`, which returns the output of a background command of [`bash`] in
+/// the same run since the last call. It is not part of a preset.
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";
@@ -116,7 +118,8 @@ async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput
     Ok(run::background(&output, STYLE.on(&*backend, None)))
 }
 
-/// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
+/// Creates the tool `KillBash`, which ends a background command of [`bash`]. It is not part of a
+/// preset.
 pub fn kill_bash(backend: impl Backend) -> FuncTool {
     let description = "Ends a background command with all processes it started.";
     FuncTool::new(
@@ -140,8 +143,8 @@ fn id_parameters() -> Value {
     })
 }
 
-/// `Read`: returns lines of a file with their numbers, 2,000 unless the call sets another number.
-/// Lines of more than 2,000 characters are cut.
+/// Creates the tool `Read`, which returns lines of a file with their numbers: 2,000 lines, unless
+/// the call sets another number. Lines of more than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
         unless offset and limit are set. Lines over 2000 characters are cut.";
@@ -159,7 +162,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
     read_only(FuncTool::new("Read", description, parameters, body))
 }
 
-/// `Write`: writes a whole file, replacing its content.
+/// Creates the tool `Write`, which writes a whole file and replaces its content.
 pub fn write(backend: impl Backend) -> FuncTool {
     let description = "Writes a file and replaces its content; missing folders are created.";
     let parameters = json!({
@@ -181,7 +184,8 @@ pub fn write(backend: impl Backend) -> FuncTool {
     .accesses(writes)
 }
 
-/// `Edit`: replaces a text that occurs exactly once in a file, or every occurrence of it.
+/// Creates the tool `Edit`, which replaces a text that occurs exactly once in a file, or every
+/// occurrence of it.
 pub fn edit(backend: impl Backend) -> FuncTool {
     let description = "Replaces old_string by new_string in a file and returns the difference. \
         old_string must be found exactly once, with whitespace and line breaks as in the file, \
@@ -218,7 +222,8 @@ async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     edit::edit(&*backend, path, old, new, policy).await
 }
 
-/// `Glob`: returns the files whose path matches a pattern, sorted, at most 1,000.
+/// Creates the tool `Glob`, which returns the files whose path matches a pattern, sorted, at most
+/// 1,000.
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
         their paths, sorted. ** matches any number of folders. Files that .gitignore excludes \
@@ -234,8 +239,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query, &args).await
 }
 
-/// `Grep`: returns the lines that match a regular expression, the files that have such lines, or
-/// the number of such lines in each file.
+/// Creates the tool `Grep`, which returns the lines that match a regular expression, the files that
+/// have such lines, or the number of such lines in each file.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";

@@ -1,4 +1,4 @@
-//! `current_datetime`.
+//! The tool `current_datetime`.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,8 +16,8 @@ use crate::util::text;
 /// The maximum number of zones suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// `current_datetime`: returns the time in UTC and in the system's time zone, or in the IANA
-/// `timezone` that the call names.
+/// Creates the tool `current_datetime`, which returns the time in UTC and in the system's time
+/// zone, or in the IANA `timezone` that the call names.
 ///
 /// The output is `UTC: ..` and `Local: ..` on two lines, in RFC 3339, to the second. With a
 /// `timezone` the second line has its name instead of `Local`.

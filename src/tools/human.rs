@@ -1,11 +1,11 @@
-//! `request_user_input` and `request_user_approval`.
+//! The tools `request_user_input` and `request_user_approval`.
 
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 
-/// `request_user_input`: asks the user a question and returns the reply.
+/// Creates the tool `request_user_input`, which asks the user a question and returns the reply.
 ///
 /// The question belongs to the run: its [`Confirmer`](crate::tool::Confirmer), or else a
 /// [`Responder`](crate::Responder), answers it with [`Answer::Reply`]. The first answer counts.
@@ -54,8 +54,8 @@ pub fn request_user_input() -> FuncTool {
     tool("request_user_input", description, run)
 }
 
-/// `request_user_approval`: asks the user to approve what the question describes, and returns
-/// `approved`, or the reply.
+/// Creates the tool `request_user_approval`, which asks the user to approve what the question
+/// describes, and returns `approved`, or the reply.
 ///
 /// A denial is an error with its reason. The question is answered like a question of
 /// [`request_user_input`]; a parked question is answered by

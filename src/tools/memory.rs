@@ -1,4 +1,4 @@
-//! `read_memory`, `write_long_term_memory` and `append_daily_note`.
+//! The tools `read_memory`, `write_long_term_memory` and `append_daily_note`.
 
 use std::sync::Arc;
 

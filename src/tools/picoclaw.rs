@@ -1,4 +1,4 @@
-//! `append_file`, `list_dir` and `exec`. The other tools of the set are the same as in
+//! The tools `append_file`, `list_dir` and `exec`. The other tools of the set are the same as in
 //! [`wick`](super::wick).
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const STYLE: Style = Style {
     stderr: Stderr::Headed,
 };
 
-/// `append_file`: appends text to a file.
+/// Creates the tool `append_file`, which appends text to a file.
 pub fn append_file(backend: impl Backend) -> FuncTool {
     let description = "Adds text to the end of a file, which is made if it is missing.";
     let parameters = schema::file(&json!({
@@ -35,7 +35,7 @@ pub fn append_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `list_dir`: lists a folder as lines of `DIR: name` and `FILE: name`.
+/// Creates the tool `list_dir`, which lists a folder as lines of `DIR: name` and `FILE: name`.
 pub fn list_dir(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder, one entry a line.";
     let body = with_backend(backend, files::list_text);
@@ -47,7 +47,7 @@ pub fn list_dir(backend: impl Backend) -> FuncTool {
     ))
 }
 
-/// `exec`: runs a command. Standard error follows `STDERR:`.
+/// Creates the tool `exec`, which runs a command. Standard error follows `STDERR:`.
 ///
 /// A command may run for 60 seconds, and 10,000 characters of each stream are shown, unless other
 /// limits are set on the backend ([`Backend::command_limits`]).

@@ -1,4 +1,4 @@
-//! `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and `execute`.
+//! The tools `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and `execute`.
 //!
 //! A call names a file with `path` or `file_path`.
 
@@ -30,15 +30,15 @@ const STYLE: Style = Style {
     stderr: Stderr::Marked,
 };
 
-/// `ls`: lists a folder as a JSON array of `{name, type, size}`.
+/// Creates the tool `ls`, which lists a folder as a JSON array of `{name, type, size}`.
 pub fn ls(backend: impl Backend) -> FuncTool {
     let description = "Lists a folder as a JSON array of name, type (file, dir, symlink) and size.";
     let body = with_backend(backend, files::list_json);
     read_only(FuncTool::new("ls", description, schema::folder(), body))
 }
 
-/// `read_file`: returns a file unchanged, or some of its lines. A file that is not UTF-8 is
-/// returned as `base64:` and its encoded bytes.
+/// Creates the tool `read_file`, which returns a file unchanged, or some of its lines. A file that
+/// is not UTF-8 is returned as `base64:` and its encoded bytes.
 pub fn read_file(backend: impl Backend) -> FuncTool {
     let description = "Returns the content of a file; content that is not UTF-8 as base64: and \
         the bytes encoded. With offset or limit, only those lines.";
@@ -50,7 +50,7 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
     read_only(FuncTool::new("read_file", description, parameters, body))
 }
 
-/// `write_file`: writes a whole file, replacing its content.
+/// Creates the tool `write_file`, which writes a whole file and replaces its content.
 pub fn write_file(backend: impl Backend) -> FuncTool {
     let description = "Writes a file, over what was there; missing folders are made.";
     let parameters = schema::file(&json!({
@@ -62,8 +62,8 @@ pub fn write_file(backend: impl Backend) -> FuncTool {
         .accesses(writes)
 }
 
-/// `edit_file`: replaces a text; `policy` selects among several occurrences. The arguments are
-/// `old_text` and `new_text`, or `old_string` and `new_string`.
+/// Creates the tool `edit_file`, which replaces a text; `policy` selects among several occurrences.
+/// The arguments are `old_text` and `new_text`, or `old_string` and `new_string`.
 pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
     let which = match policy {
         EditPolicy::First => "the first occurrence",
@@ -100,8 +100,8 @@ async fn call_edit(
     edit::edit(&*backend, path, old, new, policy).await
 }
 
-/// `glob`: returns at most 100 files that match a pattern. A pattern without a slash matches at any
-/// depth.
+/// Creates the tool `glob`, which returns at most 100 files that match a pattern. A pattern without
+/// a slash matches at any depth.
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs, or *.rs at any depth, and \
         returns their paths, sorted.";
@@ -118,7 +118,7 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::glob(&*backend, query, &args).await
 }
 
-/// `grep`: returns at most 200 lines that match a regular expression.
+/// Creates the tool `grep`, which returns at most 200 lines that match a regular expression.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression and returns the lines that match, \
         each after its path and number.";
@@ -143,7 +143,8 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     find::grep(&*backend, query, true, &args).await
 }
 
-/// `execute`: runs a command. Lines of standard error begin with `[stderr] `.
+/// Creates the tool `execute`, which runs a command. Lines of standard error begin with
+/// `[stderr] `.
 ///
 /// A command may run for 120 seconds, and 100,000 characters of each stream are shown, unless other
 /// limits are set on the backend ([`Backend::command_limits`]).

@@ -1,4 +1,4 @@
-//! [`FileCheckpoints`].
+//! The store of a workspace's file checkpoints, and its limits.
 
 use std::collections::HashMap;
 use std::fmt;

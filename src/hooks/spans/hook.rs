@@ -1,4 +1,4 @@
-//! [`TracingHook`].
+//! The hook that records a span for each run, model call and tool call.
 
 use async_trait::async_trait;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The spans of a run that others are put into.
+//! The open spans of a run, which are the parents of later spans.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! [`SummarizationHook`].
+//! The hook that decides when old messages are summarized, and its options.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`JsonlStore`].
+//! The store of sessions in a folder of files.
 
 use std::fmt;
 use std::path::Path;

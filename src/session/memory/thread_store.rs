@@ -1,4 +1,4 @@
-//! Sessions in memory.
+//! The store of sessions in memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! `AskUserQuestion`.
+//! The tool `AskUserQuestion`, with an interactor or with questions of the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,8 @@ struct Answer {
     description: String,
 }
 
-/// `AskUserQuestion`: asks one to four questions, one after another. Each has two to four answers
-/// to pick from; the user may also answer in their own words.
+/// Creates the tool `AskUserQuestion`, which asks one to four questions, one after another. Each
+/// has two to four answers to pick from; the user may also answer in their own words.
 ///
 /// The model reads each question with its answer. The result's details are
 /// `{"answers": [{"question", "picked": [label], "text"}]}`. If there is no person to ask, the call
@@ -79,10 +79,11 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
     })
 }
 
-/// `AskUserQuestion` like [`ask_user_question`], but with questions of the run: its
-/// [`Confirmer`](crate::tool::Confirmer), or else a [`Responder`](crate::Responder), answers them
-/// with an [`Answer::Reply`](crate::Answer::Reply) that has the indexes of the picked answers or a
-/// text.
+/// Creates the tool `AskUserQuestion`, like [`ask_user_question`], but with questions of the run.
+///
+/// The run's [`Confirmer`](crate::tool::Confirmer), or else a [`Responder`](crate::Responder),
+/// answers them with an [`Answer::Reply`](crate::Answer::Reply) that has the indexes of the picked
+/// answers or a text.
 ///
 /// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
 /// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)

@@ -1,4 +1,4 @@
-//! `internet_search` and `web_search`.
+//! The tools `internet_search` and `web_search`, and the search providers behind them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
