@@ -120,7 +120,7 @@ impl ThreadStore {
     pub fn delete(&self, id: &str) -> bool {
         let mut threads = self.begin(id);
         match threads.get(id) {
-            Some(entry) if entry.held => threads.with(id, Entry::empty),
+            Some(entry) if entry.is_held() => threads.with(id, Entry::empty),
             _ => threads.remove(id),
         }
     }
@@ -163,7 +163,7 @@ impl ThreadStore {
         let id = lease.session_id();
         let mut threads = lock(&self.0);
         let entry = threads.get(id);
-        if !entry.is_some_and(|entry| entry.token == lease.token() && !entry.deleted) {
+        if !entry.is_some_and(|entry| entry.may_be_written_with(lease.token())) {
             return Err(Error::session_taken_over(id));
         }
         f(&mut threads);
@@ -226,7 +226,7 @@ impl SessionStore for ThreadStore {
         if threads.exists(id) {
             return Err(already_exists(id));
         }
-        if threads.get(id).is_some_and(|entry| entry.held) {
+        if threads.get(id).is_some_and(Entry::is_held) {
             return Err(Error::session_busy(id));
         }
         threads.write(id, |entry| entry.set(session));
@@ -237,7 +237,7 @@ impl SessionStore for ThreadStore {
     async fn delete(&self, id: &str) -> Result<bool> {
         let mut threads = self.begin(id);
         match threads.get(id) {
-            Some(entry) if entry.held => Err(Error::session_busy(id)),
+            Some(entry) if entry.is_held() => Err(Error::session_busy(id)),
             _ => Ok(threads.remove(id)),
         }
     }
@@ -247,7 +247,7 @@ impl SessionStore for ThreadStore {
         // Checked and removed under one lock, so that there is no write in between.
         Ok(threads.retain(|threads, entry| {
             !entry.exists
-                || entry.held
+                || entry.is_held()
                 || threads.is_expired(entry)
                 || !entry.info().is_older_than(older_than)
         }))
@@ -258,7 +258,7 @@ impl SessionStore for ThreadStore {
     }
 
     async fn is_leased(&self, id: &str) -> Result<bool> {
-        Ok(lock(&self.0).get(id).is_some_and(|entry| entry.held))
+        Ok(lock(&self.0).get(id).is_some_and(Entry::is_held))
     }
 }
 

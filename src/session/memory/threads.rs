@@ -56,14 +56,22 @@ pub(super) struct Entry {
     pub(super) written: u64,
     created_at: SystemTime,
     updated_at: SystemTime,
-    /// The newest lease; `held` is true while a run has it.
-    pub(super) token: u64,
-    pub(super) held: bool,
-    /// True if it was deleted while it was held: later writes of its run are refused.
-    pub(super) deleted: bool,
+    /// The token of the newest lease.
+    token: u64,
+    lease: LeaseState,
     /// A leased session that has nothing in it yet does not exist for readers.
     pub(super) exists: bool,
     size: SessionSize,
+}
+
+/// The state of a session's newest lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeaseState {
+    /// No run holds the session.
+    Released,
+    Held,
+    /// A run holds the session, which was deleted since: later writes of the run are refused.
+    HeldAfterDeletion,
 }
 
 impl Threads {
@@ -163,13 +171,13 @@ impl Threads {
     /// Leases the session for a run. Returns its id and the token of the lease, or `None` while
     /// another run holds it.
     pub(super) fn lease(&mut self, id: &str) -> Option<(Arc<str>, u64)> {
-        if self.get(id).is_some_and(|entry| entry.held) {
+        if self.get(id).is_some_and(Entry::is_held) {
             return None;
         }
         self.token += 1;
         let token = self.token;
         Some(self.with(id, |entry| {
-            (entry.held, entry.token) = (true, token);
+            (entry.lease, entry.token) = (LeaseState::Held, token);
             (entry.session.state.thread_id.clone(), token)
         }))
     }
@@ -184,11 +192,11 @@ impl Threads {
         let is_discarded = self.with(id, |entry| {
             let is_newest = entry.token == token;
             if is_newest {
-                (entry.held, entry.deleted) = (false, false);
+                entry.lease = LeaseState::Released;
             }
 
             let is_unkept = is_newest && !is_kept && !entry.has_pending_calls();
-            !entry.held && (!entry.exists || is_unkept)
+            !entry.is_held() && (!entry.exists || is_unkept)
         });
 
         if is_discarded {
@@ -231,7 +239,7 @@ impl Threads {
     /// its calls can still be decided, unless the store is over a limit: calls that wait must not
     /// fill the memory for as long as they wait.
     pub(super) fn is_expired(&self, entry: &Entry) -> bool {
-        let is_unused = !entry.held && entry.last_access.elapsed() >= self.ttl;
+        let is_unused = !entry.is_held() && entry.last_access.elapsed() >= self.ttl;
         is_unused && (self.is_over_limit() || !entry.has_open_decision())
     }
 
@@ -292,11 +300,20 @@ impl Entry {
             created_at: SystemTime::now(),
             updated_at: SystemTime::now(),
             token: 0,
-            held: false,
-            deleted: false,
+            lease: LeaseState::Released,
             exists: false,
             size: SessionSize::default(),
         }
+    }
+
+    /// Returns `true` while a run holds the session.
+    pub(super) fn is_held(&self) -> bool {
+        self.lease != LeaseState::Released
+    }
+
+    /// Returns `true` if the lease with this token may write the session.
+    pub(super) fn may_be_written_with(&self, token: u64) -> bool {
+        self.token == token && self.lease != LeaseState::HeldAfterDeletion
     }
 
     /// Returns the memory of the entry in bytes.
@@ -330,7 +347,7 @@ impl Entry {
 
     /// Returns `true` if the session may be dropped to stay within the limits.
     fn is_evictable(&self) -> bool {
-        self.exists && !self.held && !self.has_pending_calls()
+        self.exists && !self.is_held() && !self.has_pending_calls()
     }
 
     /// Replaces the state, but for its id. No call is open after that.
@@ -369,7 +386,7 @@ impl Entry {
         let id = self.session.state.thread_id.clone();
         self.session = StoredSession::new(AgentState::new(id));
         self.size = SessionSize::default();
-        self.deleted = true;
+        self.lease = LeaseState::HeldAfterDeletion;
         std::mem::take(&mut self.exists)
     }
 

@@ -26,12 +26,19 @@ pub(super) const MAX_REPLY: u64 = 1024 * 1024;
 pub(super) struct Connection {
     stream: BufReader<Stream>,
     timeout: Duration,
-    /// True until the connection is made, which is one call with one deadline.
-    is_opening: bool,
-    /// True once a reply was left unread.
-    is_broken: bool,
+    state: ConnectionState,
     /// True if the server can be asked to wait for its disk.
     pub(super) waits_for_disk: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ConnectionState {
+    /// The connection is being made, which is one call with one deadline.
+    Opening,
+    /// Each call has its own deadline.
+    Open,
+    /// A reply was left unread, so that nothing more can be asked.
+    Broken,
 }
 
 enum Stream {
@@ -43,7 +50,7 @@ enum Stream {
 impl Connection {
     /// Returns `true` after a reply that was not read to its end.
     pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
+        self.state == ConnectionState::Broken
     }
 
     /// Connects and sends the password. All calls until [`finish_opening`](Self::finish_opening)
@@ -52,8 +59,7 @@ impl Connection {
         let mut connection = Self {
             stream: BufReader::with_capacity(BUFFER, Stream::open(address, timeout)?),
             timeout,
-            is_opening: true,
-            is_broken: false,
+            state: ConnectionState::Opening,
             waits_for_disk: true,
         };
 
@@ -83,7 +89,9 @@ impl Connection {
 
     /// Gives each further call its own deadline.
     pub(super) fn finish_opening(&mut self) {
-        self.is_opening = false;
+        if self.state == ConnectionState::Opening {
+            self.state = ConnectionState::Open;
+        }
     }
 
     /// Sends one command with a short answer.
@@ -115,7 +123,7 @@ impl Connection {
         commands: &[Cmd],
         log_bytes: u64,
     ) -> Outcome<Vec<Value>> {
-        if self.is_broken {
+        if self.is_broken() {
             let text = "an earlier reply on this connection was not read";
             return Err(Failure::Lost(Error::new(ErrorKind::Connect, text)));
         }
@@ -128,7 +136,7 @@ impl Connection {
         let max_bytes = log_bytes.saturating_add(MAX_REPLY);
         let mut max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let stream = self.stream.get_mut();
-        if !self.is_opening {
+        if self.state == ConnectionState::Open {
             let timeout = timeout_for(self.timeout, packed.len());
             stream.socket().begin_call(timeout, max_bytes);
         }
@@ -147,7 +155,7 @@ impl Connection {
         let outcome = reader.read();
         *max_bytes = max_bytes.saturating_sub(reader.received());
         outcome.map_err(|unread| {
-            self.is_broken = true;
+            self.state = ConnectionState::Broken;
             match unread {
                 Unread::Lost(error) => connection_lost(&error),
                 Unread::Refused(problem) => {

@@ -17,7 +17,7 @@ use crate::session::log::Queue;
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
-use super::failure::{Unwritten, database_error, is_undone};
+use super::failure::{FailedWrite, database_error, is_undone};
 use super::file;
 use super::schema;
 use super::side_files;
@@ -137,10 +137,10 @@ impl Database {
         &self,
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Unwritten> {
+    ) -> Result<T, FailedWrite> {
         // SQLite would continue to write to a file that was removed.
-        if identity(&self.path).map_err(Unwritten::unbegun)? != self.identity {
-            return Err(Unwritten::unbegun(Error::new(
+        if identity(&self.path).map_err(FailedWrite::NotBegun)? != self.identity {
+            return Err(FailedWrite::NotBegun(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "session database {} was replaced while it was open; nothing was written, \
@@ -161,17 +161,14 @@ impl Database {
         let outcome = connection
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
-        let transaction = outcome.map_err(|error| Unwritten::unbegun(make_error(error)))?;
+        let transaction = outcome.map_err(|error| FailedWrite::NotBegun(make_error(error)))?;
         self.check_schema(&transaction, &self.writer_steps)
-            .map_err(Unwritten::unbegun)?;
-        let output = work(&transaction).map_err(|error| Unwritten::undone(make_error(error)))?;
+            .map_err(FailedWrite::NotBegun)?;
+        let output = work(&transaction).map_err(|error| FailedWrite::Undone(make_error(error)))?;
         match transaction.commit() {
             Ok(()) => Ok(output),
-            Err(error) => Err(Unwritten {
-                is_undone: is_undone(&error),
-                is_unbegun: false,
-                error: make_error(error),
-            }),
+            Err(error) if is_undone(&error) => Err(FailedWrite::Undone(make_error(error))),
+            Err(error) => Err(FailedWrite::Unknown(make_error(error))),
         }
     }
 

@@ -6,35 +6,36 @@ use rusqlite::ErrorCode;
 
 use crate::error::{Error, ErrorKind};
 
-/// The error of a write that failed.
-pub(super) struct Unwritten {
-    pub(super) error: Error,
-    /// True if it is certain that none of it will be there after a crash.
-    pub(super) is_undone: bool,
-    /// True if its transaction could not begin, so that any other would have failed as well.
-    pub(super) is_unbegun: bool,
+/// A write that failed, and its error.
+pub(super) enum FailedWrite {
+    /// The transaction could not begin, so any other would have failed as well.
+    NotBegun(Error),
+    /// The transaction was undone: none of it will be there after a crash.
+    Undone(Error),
+    /// The commit failed. The contents of the disk are unknown until it is read again.
+    Unknown(Error),
 }
 
-impl Unwritten {
-    pub(super) fn undone(error: Error) -> Self {
-        Self {
-            error,
-            is_undone: true,
-            is_unbegun: false,
+impl FailedWrite {
+    pub(super) fn error(&self) -> &Error {
+        match self {
+            Self::NotBegun(error) | Self::Undone(error) | Self::Unknown(error) => error,
         }
     }
 
-    pub(super) fn unbegun(error: Error) -> Self {
-        Self {
-            is_unbegun: true,
-            ..Self::undone(error)
-        }
+    /// Returns `true` if the write may be there after a crash.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
     }
 }
 
-impl From<Unwritten> for Error {
-    fn from(unwritten: Unwritten) -> Self {
-        unwritten.error
+impl From<FailedWrite> for Error {
+    fn from(failure: FailedWrite) -> Self {
+        match failure {
+            FailedWrite::NotBegun(error)
+            | FailedWrite::Undone(error)
+            | FailedWrite::Unknown(error) => error,
+        }
     }
 }
 

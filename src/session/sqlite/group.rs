@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::session::log::Log as _;
 
 use super::database::Database;
-use super::failure::{Unwritten, database_error};
+use super::failure::{FailedWrite, database_error};
 use super::log::{END, INSERT, Writer, insert_rows, read_end};
 
 /// The outcome of an append within a transaction.
@@ -108,10 +108,8 @@ impl Database {
                 .zip(outcomes)
                 .map(|((writer, _), appended)| self.settle(writer, appended))
                 .collect(),
-            Err(unwritten) if unwritten.is_undone && !unwritten.is_unbegun => {
-                appends.iter_mut().map(alone).collect()
-            }
-            Err(unwritten) => fail_all(appends, &unwritten),
+            Err(FailedWrite::Undone(_)) => appends.iter_mut().map(alone).collect(),
+            Err(failure) => fail_all(appends, &failure),
         }
     }
 
@@ -132,14 +130,14 @@ impl Database {
     }
 }
 
-/// Returns the error of a transaction to all who had a part in it.
-fn fail_all(appends: &mut [(&mut Writer, &[u8])], unwritten: &Unwritten) -> Vec<Result<u64>> {
-    let error = &unwritten.error;
+/// Returns the error of a transaction for each of its appends.
+fn fail_all(appends: &mut [(&mut Writer, &[u8])], failure: &FailedWrite) -> Vec<Result<u64>> {
+    let error = failure.error();
     appends
         .iter_mut()
         .map(|(writer, _)| {
             writer.check()?;
-            writer.is_broken = !unwritten.is_undone;
+            writer.is_broken = failure.is_unknown();
             Err(Error::new(error.kind(), error.text()))
         })
         .collect()

@@ -90,9 +90,9 @@ impl Database {
                 writer.is_broken = true;
                 Err(Error::session_taken_over(&writer.id))
             }
-            Err(unwritten) => {
-                writer.is_broken = !unwritten.is_undone;
-                Err(unwritten.error)
+            Err(failure) => {
+                writer.is_broken = failure.is_unknown();
+                Err(failure.into())
             }
         }
     }
