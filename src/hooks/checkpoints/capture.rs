@@ -44,6 +44,17 @@ pub(super) struct ResolvedPath {
     pub(super) is_link: bool,
 }
 
+/// A change of a file that is about to be made.
+pub(super) struct PendingChange<'a> {
+    pub(super) session: &'a Arc<str>,
+    /// The message of the user after which the change is made.
+    pub(super) position: Position,
+    pub(super) origin: Origin,
+    pub(super) file: &'a ResolvedPath,
+    /// The content that the file is about to get.
+    pub(super) after: FileContent,
+}
+
 /// The entries of a session's index about a file that is about to change.
 #[derive(Default)]
 struct IndexedFile {
@@ -96,30 +107,27 @@ impl FileCheckpoints {
         after: FileContent,
     ) -> Result<()> {
         for run in runs {
-            self.capture(&run.session, run.position(), Origin::Run, file, after)
-                .await?;
+            self.capture(PendingChange {
+                session: &run.session,
+                position: run.position(),
+                origin: Origin::Run,
+                file,
+                after,
+            })
+            .await?;
         }
         Ok(())
     }
 
     /// Stores the current state of a file, unless the index has it, and the content that it is
     /// about to get.
-    pub(super) async fn capture(
-        &self,
-        session: &Arc<str>,
-        position: Position,
-        origin: Origin,
-        file: &ResolvedPath,
-        after: FileContent,
-    ) -> Result<()> {
-        let message = position.message;
-        let indexed = self
-            .indexed_file(session, message, origin, file, after)
-            .await?;
+    pub(super) async fn capture(&self, change: PendingChange<'_>) -> Result<()> {
+        let indexed = self.indexed_file(&change).await?;
 
         // Content that something else has written since then is stored as well, separate from the
         // session's own.
-        let is_captured = indexed.is_captured && self.is_own_content(session, file).await?;
+        let is_captured =
+            indexed.is_captured && self.is_own_content(change.session, change.file).await?;
         if is_captured && indexed.has_write {
             return Ok(());
         }
@@ -130,10 +138,28 @@ impl FileCheckpoints {
         let (prior_state, content) = if is_captured {
             (None, Bytes::new())
         } else {
-            let (prior_state, content) = self.read_state(file, indexed.session_bytes).await?;
+            let state = self.read_state(change.file, indexed.session_bytes);
+            let (prior_state, content) = state.await?;
             (Some(prior_state), content)
         };
 
+        self.store_change(change, prior_state, content).await
+    }
+
+    /// Stores the record of a change. It has no `prior_state` if the index has that already.
+    async fn store_change(
+        &self,
+        change: PendingChange<'_>,
+        prior_state: Option<PriorState>,
+        content: Bytes,
+    ) -> Result<()> {
+        let PendingChange {
+            session,
+            position,
+            origin,
+            file,
+            after,
+        } = change;
         let inner = self.inner.clone();
         let id = session.clone();
         let path = file.relative.clone();
@@ -164,18 +190,13 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Looks up a file that is about to get the content `after` in the index.
-    async fn indexed_file(
-        &self,
-        session: &Arc<str>,
-        message: usize,
-        origin: Origin,
-        file: &ResolvedPath,
-        after: FileContent,
-    ) -> Result<IndexedFile> {
+    /// Looks up the file of a change in the index.
+    async fn indexed_file(&self, change: &PendingChange<'_>) -> Result<IndexedFile> {
         let inner = self.inner.clone();
-        let id = session.clone();
-        let relative = file.relative.clone();
+        let id = change.session.clone();
+        let relative = change.file.relative.clone();
+        let message = change.position.message;
+        let (origin, after) = (change.origin, change.after);
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
                 // The next record moves the damaged file away and must not depend on it.
@@ -304,16 +325,20 @@ impl FileCheckpoints {
     /// Returns the content of a file, even if the backend does not read it at once. Returns `None`
     /// if the file has grown over the limit meanwhile.
     pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
-        let backend = &self.inner.backend;
-        match backend.read(path).await {
-            Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
-            content => {
-                let content = content?;
+        match self.inner.backend.read(path).await {
+            Ok(content) => {
                 let is_within_limit = content.len() as u64 <= self.limits.file;
-                return Ok(is_within_limit.then_some(content));
+                Ok(is_within_limit.then_some(content))
             }
+            Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {
+                self.content_in_chunks(path).await
+            }
+            Err(error) => Err(error),
         }
+    }
 
+    async fn content_in_chunks(&self, path: &str) -> Result<Option<Bytes>> {
+        let backend = &self.inner.backend;
         let mut content = Vec::new();
         loop {
             let offset = content.len() as u64;

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::blocking::{blocking, blocking_if_large};
 
 use super::active_runs::Position;
-use super::capture::{ResolvedPath, join_root};
+use super::capture::{PendingChange, ResolvedPath, join_root};
 use super::file_checkpoints::FileCheckpoints;
 use super::index::RewindTarget;
 use super::record::{FileContent, Fingerprint, Origin, PriorState};
@@ -187,8 +187,14 @@ impl FileCheckpoints {
             Some(target_content),
         ];
         for after in steps.into_iter().flatten() {
-            self.capture(session, position.clone(), Origin::Rewind, &file, after)
-                .await?;
+            self.capture(PendingChange {
+                session,
+                position: position.clone(),
+                origin: Origin::Rewind,
+                file: &file,
+                after,
+            })
+            .await?;
         }
 
         self.restore(&file, &current, target_state, has_content)

@@ -11,6 +11,15 @@ use crate::message::is_text_deeper;
 use super::line::{COMMA, DIGITS, EntrySeed, LINE_PREFIX, LogEntry, MAX_LINE, Outer, VERSION, hex};
 use super::summary::LogSummary;
 
+/// The number, the lease and the time of a record.
+#[derive(Clone, Copy)]
+pub(super) struct RecordStamp {
+    pub(super) seq: u64,
+    /// The token of the lease that writes the record.
+    pub(super) token: u64,
+    pub(super) at: u64,
+}
+
 #[derive(Serialize)]
 struct LineOut<'a> {
     v: u64,
@@ -103,8 +112,8 @@ fn put_on_one_line(record: &mut [u8]) {
     }
 }
 
-/// Adds the lines of one write, each of less than `max_len` bytes. The first record has the number
-/// `seq`.
+/// Adds the lines of one write, each of less than `max_len` bytes. The first record has the stamp
+/// `first`, and the last line has `info`.
 ///
 /// # Errors
 ///
@@ -112,60 +121,72 @@ fn put_on_one_line(record: &mut [u8]) {
 pub(super) fn write(
     bytes: &mut Vec<u8>,
     entries: &[LogEntry],
-    seq: u64,
-    token: u64,
-    at: u64,
+    first: RecordStamp,
     info: Option<&LogSummary>,
     max_len: usize,
 ) -> Result<()> {
-    for (number, entry) in entries.iter().enumerate() {
-        let start = bytes.len();
-        bytes.extend_from_slice(LINE_PREFIX);
-        bytes.extend_from_slice(b"00000000\"");
-        let out = LineOut {
-            v: VERSION,
-            seq: seq.saturating_add(number as u64),
-            token,
-            at,
-            kind: entry.kind(),
-            data: entry,
-            info: info.filter(|_| number + 1 == entries.len()),
+    for (index, entry) in entries.iter().enumerate() {
+        let stamp = RecordStamp {
+            seq: first.seq.saturating_add(index as u64),
+            ..first
         };
-
-        let max_len = max_len.min(MAX_LINE);
-        let check_len = |error: serde_json::Error| {
-            if error.is_io() {
-                too_long(entry, max_len)
-            } else {
-                error.into()
-            }
-        };
-        // A session may be far longer than a snapshot, and the memory of both may not be there.
-        if let LogEntry::Snapshot(_) = entry {
-            let mut length = LineLength { remaining: max_len };
-            serde_json::to_writer(&mut length, &out).map_err(check_len)?;
-            bytes.reserve_exact(max_len - length.remaining + 1);
-        }
-
-        let end = start.saturating_add(max_len).saturating_sub(1);
-        let mut buffer = LineBuffer { bytes, end };
-        serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
-        put_on_one_line(&mut bytes[start..]);
-
-        // The object continues here, so a comma replaces its opening brace.
-        bytes[start + COMMA] = b',';
-        let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-
-        // A snapshot that is nested too deeply is skipped by readers, which then read the whole
-        // log.
-        if !matches!(entry, LogEntry::Snapshot(_)) {
-            check_depth(&bytes[start..])?;
-        }
-
-        let digits = start + LINE_PREFIX.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
-        bytes.push(b'\n');
+        let info = info.filter(|_| index + 1 == entries.len());
+        write_line(bytes, entry, stamp, info, max_len.min(MAX_LINE))?;
     }
 
+    Ok(())
+}
+
+fn write_line(
+    bytes: &mut Vec<u8>,
+    entry: &LogEntry,
+    stamp: RecordStamp,
+    info: Option<&LogSummary>,
+    max_len: usize,
+) -> Result<()> {
+    let start = bytes.len();
+    bytes.extend_from_slice(LINE_PREFIX);
+    bytes.extend_from_slice(b"00000000\"");
+    let out = LineOut {
+        v: VERSION,
+        seq: stamp.seq,
+        token: stamp.token,
+        at: stamp.at,
+        kind: entry.kind(),
+        data: entry,
+        info,
+    };
+
+    let check_len = |error: serde_json::Error| {
+        if error.is_io() {
+            too_long(entry, max_len)
+        } else {
+            error.into()
+        }
+    };
+    // A session may be far longer than a snapshot, and the memory of both may not be there.
+    if let LogEntry::Snapshot(_) = entry {
+        let mut length = LineLength { remaining: max_len };
+        serde_json::to_writer(&mut length, &out).map_err(check_len)?;
+        bytes.reserve_exact(max_len - length.remaining + 1);
+    }
+
+    let end = start.saturating_add(max_len).saturating_sub(1);
+    let mut buffer = LineBuffer { bytes, end };
+    serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
+    put_on_one_line(&mut bytes[start..]);
+
+    // The object continues here, so a comma replaces its opening brace.
+    bytes[start + COMMA] = b',';
+    let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
+
+    // A snapshot that is nested too deeply is skipped by readers, which then read the whole log.
+    if !matches!(entry, LogEntry::Snapshot(_)) {
+        check_depth(&bytes[start..])?;
+    }
+
+    let digits = start + LINE_PREFIX.len();
+    bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
+    bytes.push(b'\n');
     Ok(())
 }

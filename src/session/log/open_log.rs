@@ -11,7 +11,7 @@ use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
 use super::line::{LogEntry, MAX_LINE};
-use super::line_writer;
+use super::line_writer::{self, RecordStamp};
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::memory_limit::{max_snapshot, max_written};
 use super::repair::Content;
@@ -277,15 +277,7 @@ impl<L: Log> OpenLog<L> {
         at: u64,
         entries: Vec<LogEntry>,
     ) -> Result<EncodedAppend> {
-        if self.is_unsettled {
-            let id = &self.fold.session().state.thread_id;
-            let text = format!(
-                "session {id:?} was not written: the outcome of an earlier write is not known; run \
-                 the session again, which reads it again"
-            );
-            return Err(Error::new(ErrorKind::Io, text));
-        }
-
+        self.check_settled()?;
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
         let last_seq = seq.checked_add(entries.len() as u64).ok_or_else(|| {
@@ -296,7 +288,11 @@ impl<L: Log> OpenLog<L> {
             Error::new(ErrorKind::Corrupt, text)
         })?;
 
-        let mut seq = seq.saturating_add(1);
+        let mut stamp = RecordStamp {
+            seq: seq.saturating_add(1),
+            token: self.token,
+            at,
+        };
         let mut bytes = Vec::new();
         if self.needs_newline {
             bytes.push(b'\n');
@@ -307,20 +303,17 @@ impl<L: Log> OpenLog<L> {
             let start = bytes.len();
             let snapshot = slice::from_ref(snapshot);
             let max_len = max_snapshot(shared.max_memory());
-            line_writer::write(&mut bytes, snapshot, seq, self.token, at, None, max_len)?;
+            line_writer::write(&mut bytes, snapshot, stamp, None, max_len)?;
             info.snapshot = Some(SnapshotPosition {
                 offset: self.size.saturating_add(start as u64),
                 len: (bytes.len() - start) as u64,
             });
 
-            seq = seq.saturating_add(1);
+            stamp.seq = stamp.seq.saturating_add(1);
             remaining = marks;
         }
 
-        let write_info = Some(&info);
-        line_writer::write(
-            &mut bytes, remaining, seq, self.token, at, write_info, MAX_LINE,
-        )?;
+        line_writer::write(&mut bytes, remaining, stamp, Some(&info), MAX_LINE)?;
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
         shared.check_new_size(id, new_size)?;
@@ -332,6 +325,19 @@ impl<L: Log> OpenLog<L> {
             last_seq,
             at,
         })
+    }
+
+    /// Refuses a write after a write whose outcome is unknown.
+    fn check_settled(&self) -> Result<()> {
+        if !self.is_unsettled {
+            return Ok(());
+        }
+        let id = &self.fold.session().state.thread_id;
+        let text = format!(
+            "session {id:?} was not written: the outcome of an earlier write is not known; run \
+             the session again, which reads it again"
+        );
+        Err(Error::new(ErrorKind::Io, text))
     }
 
     /// Begins an append with this writer, which [`finish`](Self::finish) settles.

@@ -9,7 +9,7 @@ use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{LogEntry, MAX_LINE};
-use super::line_writer;
+use super::line_writer::{self, RecordStamp};
 use super::log::{Each, Log};
 use super::log_store::LogStore;
 use super::memory_log::{LogStep, MemoryLog};
@@ -50,6 +50,14 @@ fn parts(scan: &Scan, content: Content<'_>) -> Vec<(u64, Vec<u8>)> {
     parts
 }
 
+fn stamp(seq: u64) -> RecordStamp {
+    RecordStamp {
+        seq,
+        token: 1,
+        at: 7,
+    }
+}
+
 /// Returns a log of some writes, the last of them a snapshot.
 fn log() -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -75,12 +83,12 @@ fn log() -> Vec<u8> {
         let seq = 1 + number + number / 2;
         let messages = (seq + number % 2) as usize;
         let info = info(messages);
-        line_writer::write(&mut bytes, &entries, seq, 1, 7, Some(&info), MAX_LINE).unwrap();
+        line_writer::write(&mut bytes, &entries, stamp(seq), Some(&info), MAX_LINE).unwrap();
     }
 
     let session = Box::new(StoredSession::new(AgentState::new("a")));
     let snapshot = [LogEntry::Snapshot(session)];
-    line_writer::write(&mut bytes, &snapshot, 10, 1, 7, None, MAX_LINE).unwrap();
+    line_writer::write(&mut bytes, &snapshot, stamp(10), None, MAX_LINE).unwrap();
     bytes
 }
 

@@ -15,7 +15,7 @@ use crate::testing::conformance;
 use crate::util::sync::lock;
 
 use super::line::{LogEntry, read_snapshot};
-use super::line_writer;
+use super::line_writer::{self, RecordStamp};
 use super::log::Snapshots;
 use super::log_store::LogStore;
 use super::memory_limit::{MemoryLimit, max_snapshot};
@@ -302,7 +302,12 @@ fn snapshot_of_a_hundred_thousand_messages_is_written_and_read_by_default() {
     let entries = [LogEntry::Snapshot(Box::new(session))];
     let mut line = Vec::new();
     let max_len = max_snapshot(limit.bytes());
-    line_writer::write(&mut line, &entries, 1, 1, 1, None, max_len).unwrap();
+    let stamp = RecordStamp {
+        seq: 1,
+        token: 1,
+        at: 1,
+    };
+    line_writer::write(&mut line, &entries, stamp, None, max_len).unwrap();
     let fold = read_snapshot("a", &line, limit.bytes()).unwrap();
     assert_eq!(fold.session().state.messages.len(), 100_000);
 }
