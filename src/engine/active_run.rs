@@ -54,16 +54,8 @@ pub(crate) struct RunRequest {
 /// Creates the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
     let tool_use_id = request.parent.as_ref().map(|call| call.id().tool_use_id);
-    let limits = &request.config.limits;
-    let wrapping_hooks = request.config.hooks.most_wrapping();
-    let tree = match &request.parent {
-        Some(call) => {
-            let tree = &call.run().shared().tree;
-            tree.of_child(call.run().depth() + 1, limits.max_depth, wrapping_hooks)
-        }
-        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, wrapping_hooks),
-    };
-    let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;
+    let tree = tree_limits(&request);
+    let outcome_bytes = MIN_RESULT_BYTES..=request.config.limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
     let shared = RunShared::new(request.session_id.clone(), tool_use_id, tasks, tree);
     let shared = Arc::new(shared);
@@ -73,14 +65,27 @@ pub(crate) fn start(request: RunRequest) -> Run {
     Run::new(shared, future.boxed())
 }
 
+/// Returns the limits that the run shares with its parent, or that it sets as the top of a tree.
+fn tree_limits(request: &RunRequest) -> TreeLimits {
+    let limits = &request.config.limits;
+    let wrapping_hooks = request.config.hooks.most_wrapping();
+    match &request.parent {
+        Some(call) => {
+            let tree = &call.run().shared().tree;
+            tree.of_child(call.run().depth() + 1, limits.max_depth, wrapping_hooks)
+        }
+        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, wrapping_hooks),
+    }
+}
+
 /// Drives a run to its end. Exactly one result message is sent in every case.
 async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOutput> {
     let mut settings = request.config.settings.clone();
     if let Some(trace) = &request.trace {
         Arc::make_mut(&mut settings).trace = Some(trace.clone());
     }
-    let parts = request.config.clone();
-    let cx = RunContext::new(settings, parts, shared, request.parent.clone());
+    let config = request.config.clone();
+    let cx = RunContext::new(settings, config, shared, request.parent.clone());
     if let Some(parent) = &request.parent {
         cx.add_gate(ParentGate(parent.run().clone()));
     }

@@ -34,11 +34,13 @@ struct AttemptRecord<'a> {
     meter: ResponseMeter,
     /// The memory of the answer so far.
     share: PoolShare,
+    /// True once the reader and the hooks receive the answer, from the first event on.
     is_begun: bool,
     /// True once the model of the current attempt has sent an event.
     has_events: bool,
     /// The number of bytes of thinking and of calls received that are not in `fold` yet.
     unfinished_bytes: usize,
+    /// True once the stream has ended regularly, so that `Drop` has nothing to keep.
     is_done: bool,
 }
 

@@ -232,9 +232,23 @@ impl Compacting<'_> {
         self.cx.emit(SystemKind::Status(Box::new(Status::new(
             Activity::Compacting,
         ))));
-        let mut status = Status::new(None);
-        let mut new_compaction = None;
-        match self.summarize(&*compactor, trigger).await {
+        let outcome = self.summarize(&*compactor, trigger).await;
+        self.note_outcome(&outcome, trigger);
+        let status = status_after(&outcome);
+        self.cx.emit(SystemKind::Status(Box::new(status)));
+        let Ok(Some(new_compaction)) = outcome else {
+            return false;
+        };
+
+        self.apply(trigger, new_compaction, start_time.elapsed())
+            .await;
+        true
+    }
+
+    /// Warns of a compaction that failed or had nothing to shorten, and delays the next one.
+    fn note_outcome(&mut self, outcome: &Result<Option<Compaction>>, trigger: CompactionTrigger) {
+        match outcome {
+            Ok(Some(_)) => {}
             Ok(None) if trigger == CompactionTrigger::Manual => {
                 self.cx
                     .warn("a compaction was requested, but there is nothing to shorten");
@@ -242,10 +256,7 @@ impl Compacting<'_> {
             Ok(None) => {
                 self.history.context_size.failed_at_tokens = Some(self.context_tokens());
             }
-            Ok(compaction) => new_compaction = compaction,
             Err(error) => {
-                status.compact_result = Some("failed".into());
-                status.compact_error = Some(error.to_string());
                 self.history.context_size.failed_at_tokens = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
@@ -253,19 +264,6 @@ impl Compacting<'_> {
                 ));
             }
         }
-
-        if new_compaction.is_some() {
-            status.compact_result = Some("success".into());
-        }
-
-        self.cx.emit(SystemKind::Status(Box::new(status)));
-        let Some(new_compaction) = new_compaction else {
-            return false;
-        };
-
-        self.apply(trigger, new_compaction, start_time.elapsed())
-            .await;
-        true
     }
 
     /// Returns the new compaction, or `None` if there is nothing to shorten.
@@ -356,6 +354,20 @@ pub(super) async fn summarize(
     }
 
     Ok(compaction)
+}
+
+/// Returns the status of the run after a compaction.
+fn status_after(outcome: &Result<Option<Compaction>>) -> Status {
+    let mut status = Status::new(None);
+    match outcome {
+        Ok(Some(_)) => status.compact_result = Some("success".into()),
+        Ok(None) => {}
+        Err(error) => {
+            status.compact_result = Some("failed".into());
+            status.compact_error = Some(error.to_string());
+        }
+    }
+    status
 }
 
 fn panicked(text: &str) -> Error {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::message::{Message, ToolResult};
 use crate::model::ModelResponse;
 use crate::run::{RunContext, SteeredMessage};
-use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
+use crate::sdk::{ApiMessage, AssistantEvent, Envelope, SdkMessage, UserEvent};
 use crate::session::{AgentState, MessageInfo, Record};
 use crate::util::Pace;
 
@@ -251,6 +251,7 @@ impl History {
         self.store(response, true, &[]).await.map(drop)
     }
 
+    /// Stores an answer, complete or aborted, then emits it.
     async fn store(
         &mut self,
         response: Arc<ModelResponse>,
@@ -259,16 +260,8 @@ impl History {
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
-        let mut info = MessageInfo::of(&response, envelope.uuid);
+        let mut info = self.answer_info(&response, envelope.uuid);
         info.aborted = is_aborted;
-        if info.model.is_empty() {
-            info.model = self.cx.model().id().into();
-        }
-
-        if info.id.is_empty() {
-            info.id = format!("msg_{}", envelope.uuid.simple()).into();
-        }
-
         let full_answer = if self.ends_with_answer() {
             self.join(&response, info.clone()).boxed().await?
         } else {
@@ -278,17 +271,42 @@ impl History {
         };
 
         self.record_emitted(1, envelope.uuid);
+        self.emit_answer(envelope, message, info, &response);
+        Ok(full_answer)
+    }
+
+    /// Returns the metadata of an answer. If the provider sent no model or no id, the run's model
+    /// and an id made of `uuid` replace them.
+    fn answer_info(&self, response: &ModelResponse, uuid: Uuid) -> MessageInfo {
+        let mut info = MessageInfo::of(response, uuid);
+        if info.model.is_empty() {
+            info.model = self.cx.model().id().into();
+        }
+
+        if info.id.is_empty() {
+            info.id = format!("msg_{}", uuid.simple()).into();
+        }
+
+        info
+    }
+
+    fn emit_answer(
+        &self,
+        envelope: Envelope,
+        message: Arc<Message>,
+        info: MessageInfo,
+        response: &ModelResponse,
+    ) {
         let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
         let reason = response.stop_reason.as_ref();
         api.stop_reason = reason.map(|reason| reason.as_str().into());
         api.stop_sequence = response.stop_sequence.clone();
         let mut event = AssistantEvent::new(envelope, api);
         event.request_id = response.request_id.as_deref().map(str::to_owned);
-        event.aborted = is_aborted;
+        event.aborted = info.aborted;
         self.cx
             .shared()
             .push(SdkMessage::Assistant(Box::new(event)));
-        Ok(full_answer)
     }
 
     /// Returns `true` if the last message of the history is an answer without calls, which the next

@@ -90,19 +90,25 @@ impl ActiveRun {
         let results = results.into_iter().map(|(_, result)| result).collect();
         self.history.append_results(results).await?;
         drop(shares);
-        if !parked_calls.is_empty() {
-            let state = cx.state(|state| {
-                state.pending.extend(parked_calls);
-                state.clone()
-            });
-
-            // Saved first, because hooks may forward the questions as soon as they see them.
-            self.history.save(&state).await?;
-            let exit = exit.or_else(|| self.check_stop());
-            return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
+        if parked_calls.is_empty() {
+            return Ok(exit.or(loop_exit));
         }
 
-        Ok(exit.or(loop_exit))
+        self.park(parked_calls).await?;
+        let exit = exit.or_else(|| self.check_stop());
+        Ok(exit.or(Some(ExitReason::AwaitingApproval)))
+    }
+
+    /// Stores the calls that wait for approval.
+    async fn park(&self, calls: Vec<PendingCall>) -> Result<()> {
+        let state = self.cx.state(|state| {
+            state.pending.extend(calls);
+            state.clone()
+        });
+
+        // Saved before the run ends, because hooks may forward the questions as soon as they see
+        // them.
+        self.history.save(&state).await
     }
 
     /// Creates a runner for `call_count` calls, whose results stay in memory until the last call

@@ -177,24 +177,23 @@ impl PermissionCheck<'_> {
     async fn check_gate(&self, call: &ToolCall) -> Result<ToolDecision, Refusal> {
         let request = self.request(call);
         let gates = self.cx.gates();
-        let failure = match panic::catch_async(gates.check(&request)).await {
-            Ok(Ok(mut decision)) => {
-                self.context.add(decision.context.take());
-                let refusal = |reason: &str| Refusal::by_gate(self.cx, &request, reason);
-                return match decision.verdict {
-                    Verdict::Deny(reason) => Err(refusal(&reason)),
-                    Verdict::Stop(reason) => {
-                        Err(refusal(&reason).ending_with(ExitReason::Interrupted))
-                    }
-                    Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => Ok(decision),
-                };
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(text) => format!("the gate panicked: {text}"),
+        let outcome = match panic::catch_async(gates.check(&request)).await {
+            Ok(Ok(decision)) => Ok(decision),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(text) => Err(format!("the gate panicked: {text}")),
         };
 
-        let reason = format!("the permission check failed: {failure}");
-        Err(self.denied(call, "other", &reason))
+        let mut decision = outcome.map_err(|failure| {
+            let reason = format!("the permission check failed: {failure}");
+            self.denied(call, "other", &reason)
+        })?;
+        self.context.add(decision.context.take());
+        let refusal = |reason: &str| Refusal::by_gate(self.cx, &request, reason);
+        match decision.verdict {
+            Verdict::Deny(reason) => Err(refusal(&reason)),
+            Verdict::Stop(reason) => Err(refusal(&reason).ending_with(ExitReason::Interrupted)),
+            Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => Ok(decision),
+        }
     }
 
     /// Returns the call with the arguments of the gate after checking them against the schema.
