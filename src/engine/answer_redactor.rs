@@ -72,7 +72,7 @@ impl Stream for AnswerRedactor {
                     }
                 }
                 Some(Ok(event)) => {
-                    if let Err(error) = this.take(event) {
+                    if let Err(error) = this.handle(event) {
                         this.is_over = true;
                         return Poll::Ready(Some(Err(error)));
                     }
@@ -91,7 +91,12 @@ impl Stream for AnswerRedactor {
 }
 
 impl AnswerRedactor {
-    fn take(&mut self, event: ModelEvent) -> Result<()> {
+    /// Queues an event without secrets, after the texts that it ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
+    fn handle(&mut self, event: ModelEvent) -> Result<()> {
         let event = match event {
             ModelEvent::Text(piece) => ModelEvent::Text(self.text.push(&self.exact, piece)),
             ModelEvent::Thinking(piece) => {
@@ -103,7 +108,7 @@ impl AnswerRedactor {
                 ModelEvent::Thinking(piece)
             }
             ModelEvent::ToolCallStart { index, id, name } => {
-                let (id, name) = (self.shared(id), self.shared(name));
+                let (id, name) = (self.redact_text(id), self.redact_text(name));
                 self.calls.insert(index, id.clone(), Default::default());
                 ModelEvent::ToolCallStart { index, id, name }
             }
@@ -116,13 +121,13 @@ impl AnswerRedactor {
                 ModelEvent::ToolCallDelta { index, json }
             }
             ModelEvent::ToolCall(call) => {
-                let call = self.call(call)?;
+                let call = self.redact_call(call)?;
                 self.finish_text();
                 self.finish_call(&call.id);
                 ModelEvent::ToolCall(call)
             }
             ModelEvent::Part(part) => {
-                let part = self.part(part)?;
+                let part = self.redact_part(part)?;
                 self.finish_text();
                 self.finish_thinking();
                 ModelEvent::Part(part)
@@ -137,15 +142,15 @@ impl AnswerRedactor {
                 self.calls.clear();
                 ModelEvent::Restart
             }
-            ModelEvent::Start(head) => ModelEvent::Start(self.head(head)),
+            ModelEvent::Start(head) => ModelEvent::Start(self.redact_head(head)),
             ModelEvent::Stop { reason, sequence } => {
                 self.finish(reason.as_ref());
                 ModelEvent::Stop {
                     reason: reason.map(|reason| match reason {
-                        StopReason::Other(label) => StopReason::Other(self.shared(label)),
+                        StopReason::Other(label) => StopReason::Other(self.redact_text(label)),
                         reason => reason,
                     }),
-                    sequence: sequence.map(|sequence| self.shared(sequence)),
+                    sequence: sequence.map(|sequence| self.redact_text(sequence)),
                 }
             }
             // A warning is redacted when it is emitted.
@@ -174,12 +179,12 @@ impl AnswerRedactor {
 
     fn finish_text(&mut self) {
         let piece = self.text.finish();
-        self.show(piece, ModelEvent::Text);
+        self.queue(piece, ModelEvent::Text);
     }
 
     fn finish_thinking(&mut self) {
         let piece = self.thinking.finish();
-        self.show(piece, ModelEvent::Thinking);
+        self.queue(piece, ModelEvent::Thinking);
     }
 
     fn finish_call(&mut self, id: &Arc<str>) {
@@ -191,32 +196,34 @@ impl AnswerRedactor {
     fn end_call(&mut self, index: u32) {
         if let Some(call) = self.calls.remove(index) {
             let json = call.finish(&self.exact);
-            self.show(json, |json| ModelEvent::ToolCallDelta { index, json });
+            self.queue(json, |json| ModelEvent::ToolCallDelta { index, json });
         }
     }
 
-    /// Ends an interrupted stream.
+    /// Queues what may be shown of the open text and thinking of an interrupted stream, and drops
+    /// its open calls.
     fn cut_off(&mut self) {
         let text = self.text.cut_off().to_owned();
-        self.show(text, ModelEvent::Text);
+        self.queue(text, ModelEvent::Text);
         let thinking = self.thinking.cut_off().to_owned();
-        self.show(thinking, ModelEvent::Thinking);
+        self.queue(thinking, ModelEvent::Thinking);
         self.calls.clear();
     }
 
-    fn show(&mut self, piece: String, event: impl FnOnce(String) -> ModelEvent) {
+    /// Queues the event of a piece, unless the piece is empty.
+    fn queue(&mut self, piece: String, event: impl FnOnce(String) -> ModelEvent) {
         if !piece.is_empty() {
             self.ready.push_back(Ok(event(piece)));
         }
     }
 
-    fn shared(&self, text: Arc<str>) -> Arc<str> {
+    fn redact_text(&self, text: Arc<str>) -> Arc<str> {
         self.exact.changed(&text).map_or(text, Arc::from)
     }
 
     /// Returns the head without secrets. Its ids are the server's own, which may spell a key
     /// differently, so they are not redacted by exact match.
-    fn head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
+    fn redact_head(&self, mut head: Box<ResponseHead>) -> Box<ResponseHead> {
         let ids = [Some(&mut head.id), Some(&mut head.model)];
         for id in ids.into_iter().chain([head.request_id.as_mut()]).flatten() {
             if let std::borrow::Cow::Owned(new_id) = redacted(id) {
@@ -233,7 +240,7 @@ impl AnswerRedactor {
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that its provider
     /// requires back.
-    fn call(&self, call: ToolCall) -> Result<ToolCall> {
+    fn redact_call(&self, call: ToolCall) -> Result<ToolCall> {
         let ToolCall {
             id,
             name,
@@ -241,7 +248,7 @@ impl AnswerRedactor {
             raw_args,
             extra,
         } = call;
-        if extra.as_ref().is_some_and(|fields| self.is_in(fields)) {
+        if extra.as_ref().is_some_and(|fields| self.has_secret(fields)) {
             return Err(secret_in_signed_block());
         }
 
@@ -261,15 +268,15 @@ impl AnswerRedactor {
         });
 
         Ok(ToolCall {
-            id: self.shared(id),
-            name: self.shared(name),
+            id: self.redact_text(id),
+            name: self.redact_text(name),
             args,
             raw_args,
             extra,
         })
     }
 
-    fn is_in(&self, block: &ProviderBlock) -> bool {
+    fn has_secret(&self, block: &ProviderBlock) -> bool {
         self.exact.is_in_json(block.raw.get())
     }
 
@@ -278,30 +285,32 @@ impl AnswerRedactor {
     /// # Errors
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in a block that must stay as it is.
-    fn part(&self, part: Part) -> Result<Part> {
+    fn redact_part(&self, part: Part) -> Result<Part> {
         Ok(match part {
             Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
-            Part::ToolCall(call) => Part::ToolCall(self.call(call)?),
-            Part::Image(media) => Part::Image(self.media(media)),
-            Part::Document(media) => Part::Document(self.media(media)),
-            Part::Audio(media) => Part::Audio(self.media(media)),
-            Part::Annotations(annotations) => Part::Annotations(self.annotations(annotations)?),
-            Part::Thinking(block) if !self.is_in(&block) => Part::Thinking(block),
-            Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
-            Part::Opaque(block) if !self.is_in(&block) => Part::Opaque(block),
+            Part::ToolCall(call) => Part::ToolCall(self.redact_call(call)?),
+            Part::Image(media) => Part::Image(self.redact_media(media)),
+            Part::Document(media) => Part::Document(self.redact_media(media)),
+            Part::Audio(media) => Part::Audio(self.redact_media(media)),
+            Part::Annotations(annotations) => {
+                Part::Annotations(self.redact_annotations(annotations)?)
+            }
+            Part::Thinking(block) if !self.has_secret(&block) => Part::Thinking(block),
+            Part::Thinking(block) => Part::Thinking(self.redact_unsigned(block)?),
+            Part::Opaque(block) if !self.has_secret(&block) => Part::Opaque(block),
             Part::Opaque(_) => return Err(secret_in_signed_block()),
         })
     }
 
-    fn media(&self, mut media: Media) -> Media {
+    fn redact_media(&self, mut media: Media) -> Media {
         match &mut media.source {
             MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
-                *place = self.shared(place.clone());
+                *place = self.redact_text(place.clone());
             }
             MediaSource::Base64(_) => {}
         }
 
-        media.name = media.name.map(|name| self.shared(name));
+        media.name = media.name.map(|name| self.redact_text(name));
         media
     }
 
@@ -311,11 +320,11 @@ impl AnswerRedactor {
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that the provider
     /// requires back.
-    fn annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
+    fn redact_annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
         if annotations
             .block
             .as_ref()
-            .is_some_and(|block| self.is_in(block))
+            .is_some_and(|block| self.has_secret(block))
         {
             return Err(secret_in_signed_block());
         }
@@ -327,7 +336,7 @@ impl AnswerRedactor {
                 &mut citation.cited_text,
             ];
             for text in texts {
-                *text = self.shared(text.clone());
+                *text = self.redact_text(text.clone());
             }
         }
 
@@ -339,7 +348,7 @@ impl AnswerRedactor {
     /// # Errors
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if the block has other fields than unsigned text.
-    fn unsigned(&self, mut block: ProviderBlock) -> Result<ProviderBlock> {
+    fn redact_unsigned(&self, mut block: ProviderBlock) -> Result<ProviderBlock> {
         let mut value: Value = serde_json::from_str(block.raw.get())?;
         let is_text = value.as_object().is_some_and(|fields| {
             let mut fields = fields.iter();
