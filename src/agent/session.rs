@@ -114,9 +114,11 @@ impl Session {
     /// * If a hook has changed the history at the position of the input, the run fails with
     ///   [`Conflict`](crate::ErrorKind::Conflict).
     ///
-    /// Some inputs are removed from the history and may be sent again: an input that the model
-    /// refused, unless refused turns are kept, and an unanswered input that was too long or whose
-    /// media made the request invalid.
+    /// Some inputs are removed from the history and may be sent again:
+    ///
+    /// * an input that the model refused, unless
+    ///   [refused turns are kept](crate::AgentBuilder::keep_refused);
+    /// * an unanswered input that was too long, or whose media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self
@@ -426,12 +428,14 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Returns [`Config`](crate::ErrorKind::Config) if the agent has no compactor,
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist, the
-    /// compactor's error, [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the
-    /// session at the beginning or when the summary is to be stored, and
-    /// [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers were
-    /// changed meanwhile.
+    /// Returns the compactor's error, or an error of the kind
+    ///
+    /// * [`Config`](crate::ErrorKind::Config) if the agent has no compactor;
+    /// * [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist;
+    /// * [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run has leased the session at the
+    ///   beginning, or when the summary is stored;
+    /// * [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary covers have
+    ///   changed in the meantime.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

@@ -239,8 +239,10 @@ impl<'de> Deserialize<'de> for Decision {
 pub struct Decisions(Vec<Decision>);
 
 impl Decisions {
-    /// Checks that each decision is about a call that is pending, with the arguments that the call
-    /// has, that its question has not expired, and that no call has two decisions.
+    /// Checks each decision, and that no call has two.
+    ///
+    /// A decision must be about a pending call and its present arguments, and the question must not
+    /// have expired.
     pub(super) fn check(&self, pending: &[PendingCall], now_ms: u64) -> Result<()> {
         let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
         let mut decided_ids = HashSet::new();

@@ -35,8 +35,8 @@ struct CallSlot {
 }
 
 impl ActiveRun {
-    /// Returns the ids of the calls of an answer that begin as soon as the answer is stored,
-    /// because no hook, gate or question can intervene. Their starts are stored with the answer.
+    /// Returns the ids of the calls of an answer whose starts are stored with the answer. These
+    /// calls begin at once: no hook, gate or question can intervene.
     pub(super) async fn calls_certain_to_run(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
         let group_len = runner

@@ -266,8 +266,8 @@ impl ActiveRun {
         }
     }
 
-    /// Returns the ids of the calls whose starts are stored with the answer; none if the answer
-    /// continues the previous message, because that write settles all calls.
+    /// Returns the ids of the calls whose starts are stored with the answer. There are none if the
+    /// answer continues the previous message: that write settles all calls.
     async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         if calls.is_empty() || self.history.ends_with_answer() {
             return Vec::new();

@@ -112,8 +112,10 @@ pub(super) struct StoredResult {
     pub(super) bytes: u64,
 }
 
-/// Returns the results in the folder of the result at `path`, the oldest first. Results whose
-/// modification time is unknown, or that were not examined before `deadline`, count as the oldest.
+/// Returns the results in the folder of the result at `path`, the oldest first.
+///
+/// A result that was not examined before `deadline`, or has no modification time, counts as the
+/// oldest.
 pub(super) async fn oldest_first(
     backend: &dyn Backend,
     path: &str,

@@ -260,9 +260,8 @@ impl ToolCall {
 
     /// Creates a call from the text of the arguments that a model wrote.
     ///
-    /// An empty text counts as `{}`. Text that is not a JSON object, that is nested deeper than 100
-    /// levels, or that has more than 200,000 values leaves `args` as `null` and is stored in
-    /// `raw_args`.
+    /// An empty text counts as `{}`. Other text that is not a JSON object, is nested deeper than
+    /// 100 levels or has more than 200,000 values is stored in `raw_args`, and `args` is `null`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,

@@ -30,10 +30,10 @@ pub(super) fn repair_messages(
         changes: Vec::new(),
     };
 
-    // In this order: parts that no provider accepts are removed first, so that slots are counted
-    // once; results find their calls by id, then by position; calls without whole arguments are
-    // dropped only if they have no result; ids are made unique last, because a new id must not
-    // match a result.
+    // The order matters. Parts that no provider accepts are removed first, so that slots are
+    // counted once. Results find their calls by id, then by position. Only then it is known which
+    // calls without whole arguments have no result and are dropped. Ids are made unique last,
+    // because a new id must not match a result.
     repairer.drop_unusable_parts();
     repairer.collect_slots();
     repairer.match_results_to_earlier_calls();

@@ -147,9 +147,11 @@ impl Run {
     }
 
     /// Requests an answer that matches a JSON Schema. The last text is parsed into
-    /// [`RunOutput::structured`]. An answer that does not match is sent back with its errors, as
-    /// often as [`output_retries`](crate::AgentBuilder::output_retries) allows; after that, the run
-    /// ends with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
+    /// [`RunOutput::structured`].
+    ///
+    /// An answer that does not match is sent back with its errors. After
+    /// [`output_retries`](crate::AgentBuilder::output_retries) such answers, the next one ends the
+    /// run with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
     ///
     /// Call it before the first poll; later it has no effect. If `name` is not
     /// `[A-Za-z0-9_-]{1,64}`, the run fails with [`ErrorKind::Tool`].

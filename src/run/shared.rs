@@ -224,8 +224,8 @@ impl RunShared {
         self.stop_signal.unless_stopped(future)
     }
 
-    /// Awaits `future`, a step of closing the run, even after a stop. Returns `None` if `grace`
-    /// ends first, a timer that these steps share and that starts when the run is stopped.
+    /// Awaits `future`, a step of closing the run, even after a stop. Returns `None` if the timer
+    /// `grace` ends first. It starts when the run is stopped, and all these steps share it.
     pub(crate) fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,

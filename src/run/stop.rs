@@ -108,8 +108,8 @@ impl StopSignal {
         }
     }
 
-    /// Awaits `future`. Returns `None` if `grace` ends first, a timer of [`CLOSING_TIME`] that
-    /// starts when a stop is requested.
+    /// Awaits `future`. Returns `None` if the timer `grace` ends first. It starts when a stop is
+    /// requested, and takes [`CLOSING_TIME`].
     pub(super) async fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,

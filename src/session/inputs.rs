@@ -213,8 +213,8 @@ impl Inputs {
         }
     }
 
-    /// Ends the inputs before this message, which is an answer now, even if it began as part of an
-    /// input.
+    /// Ends the inputs before this message. The message is an answer now, even if it was part of an
+    /// input before.
     pub(crate) fn end_inputs_at(&mut self, message: usize) {
         if self.0.iter().any(|input| input.until > message) {
             for input in Arc::make_mut(&mut self.0) {

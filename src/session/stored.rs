@@ -169,8 +169,8 @@ impl StoredSession {
 
         ToolState::of(old_state).push_changes(&ToolState::of(now), &mut records);
 
-        // State that changed with messages is written before them, so that a copy that is cut
-        // between them has it as well.
+        // State that changed with messages is written before them: a copy that is cut between them
+        // has it as well.
         changed_messages(old_state, now, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);

@@ -174,8 +174,8 @@ impl FuncTool {
         self
     }
 
-    /// Marks the tool as one whose calls start the agent that the argument `argument` names, for
-    /// permission rules as well.
+    /// Marks the tool as one whose calls start an agent. The argument `argument` names the agent,
+    /// also for permission rules.
     pub(crate) fn starting_agent_of(self, argument: &'static str) -> Self {
         self.starting_agents().accesses(move |args| {
             let name = args[argument].as_str();

@@ -23,8 +23,8 @@ pub(super) struct FittedRequest {
     pub(super) estimated_tokens: u64,
 }
 
-/// Cuts tool results so that the request fits into a window of `window` tokens, as far as that
-/// makes it fit, and limits the answer to the room that is left. The history is not touched.
+/// Cuts tool results until the request fits into a window of `window` tokens, or none can be cut
+/// further, and limits the answer to the remaining room. The history does not change.
 pub(super) async fn fit(
     mut request: ModelRequest,
     window: u64,

@@ -315,10 +315,11 @@ impl LogTail {
     }
 }
 
-/// The time at which a log gets a snapshot, which bounds the bytes that are read when it is opened.
+/// The time at which a log gets a snapshot. Snapshots bound the bytes that are read when the log is
+/// opened.
 ///
-/// A snapshot is due when the log has grown, since the last one was written, by at least `after`
-/// bytes and by at least the size of that snapshot.
+/// A snapshot is due when the log has grown by at least `after` bytes since the last snapshot, and
+/// by at least the size of that snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Snapshots {

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
-/// A queue of jobs that run in order, all on one of the runtime's threads for blocking work, which
-/// is given back when none is left.
+/// A queue of jobs that run in order, all on one of the runtime's threads for blocking work. The
+/// thread is released when the queue is empty.
 ///
-/// Jobs run on a thread rather than in the futures that wait for them, because a future that is not
-/// polled, such as the future of a run with a slow reader, would block all others.
+/// Jobs do not run in the futures that wait for them: a future that is not polled, such as that of
+/// a run with a slow reader, would block all others.
 #[derive(Clone, Default)]
 pub(in crate::session) struct Queue(Arc<Inner>);
 

@@ -45,8 +45,10 @@ pub(super) fn read<L: Log>(
 }
 
 /// Reads a log from its newest snapshot on. `end` is the end of the log, which may have grown by
-/// `more` bytes since. Returns `None` if the whole log has to be read, because there is no such
-/// snapshot or because the data after it is damaged.
+/// `more` bytes since.
+///
+/// Returns `None` if the whole log has to be read: there is no sound snapshot, or the data after it
+/// is damaged.
 pub(super) fn at_snapshot<L: Log>(
     log: &L,
     id: &str,

@@ -52,8 +52,8 @@ struct Fields<'a> {
 
 /// Reads the data of a snapshot, and measures the session.
 ///
-/// Every element is charged its real size once it is parsed. It is parsed only if that takes no
-/// more than what the elements before it have left of `max_bytes`, as estimated from its text.
+/// An element is parsed only if its memory, estimated from its text, fits into the part of
+/// `max_bytes` that earlier elements have left. Once parsed, it takes its real size from that part.
 ///
 /// # Errors
 ///

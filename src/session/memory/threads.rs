@@ -126,8 +126,8 @@ impl Threads {
         }
     }
 
-    /// Calls `f` on the entry of `id`, which is created if it does not exist, and counts that as a
-    /// use of it. Then drops other entries if the store is over a limit.
+    /// Calls `f` on the entry of `id`, which counts as a use of the entry. Creates the entry if it
+    /// does not exist. Then drops other entries if the store is over a limit.
     pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
         self.clock += 1;
         let entry = match self.entries.get_mut(id) {

@@ -23,7 +23,7 @@ use super::schema::{IDS_AT_ONCE, Statements};
 
 /// The maximum length of an id in bytes, which entries of an index limit.
 const MAX_ID: usize = 1_000;
-/// The distance by which the rows of a log that is written again are moved, so that they do not
+/// The distance by which the rows of a rewritten log are moved, so that they do not
 /// collide with the rows that they replace.
 const SHIFT: i64 = 1 << 62;
 

@@ -74,9 +74,9 @@ impl<'c> Statements<'c> {
 impl Database {
     /// Appends to several logs in one transaction, each within a savepoint of its own.
     ///
-    /// SQLite may undo a transaction as a whole because of one append, such as an append for which
-    /// the disk has no room. Each append then has a transaction of its own. All these transactions
-    /// together wait no longer for another program than a single transaction would.
+    /// SQLite may undo the whole transaction because of one append, for example if the disk has no
+    /// room for it. Each append is then repeated in a transaction of its own. Together, these
+    /// transactions wait no longer for another program than a single one would.
     pub(super) fn append_group(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
         let queued_at = self.writers.take_queued_at().unwrap_or_else(Instant::now);
         let alone = |(writer, bytes): &mut (&mut Writer, &[u8])| {

@@ -71,11 +71,14 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// Returns [`Config`](crate::ErrorKind::Config) if the file is not a database of this crate, or
-    /// the path is `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead),
-    /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) if a newer version of this crate created
-    /// it, [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged, and
-    /// [`Io`](crate::ErrorKind::Io) if it cannot be created or may not be written.
+    /// Returns an error of the kind
+    ///
+    /// * [`Config`](crate::ErrorKind::Config) if the file is not a database of this crate, or the
+    ///   path is `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead);
+    /// * [`VersionTooNew`](crate::ErrorKind::VersionTooNew) if a newer version of this crate
+    ///   created it;
+    /// * [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged;
+    /// * [`Io`](crate::ErrorKind::Io) if it cannot be created or may not be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::with_busy_timeout(path.as_ref(), BUSY_TIMEOUT)
     }

@@ -27,8 +27,8 @@ pub fn check_arguments(schema: &Value, args: &Value) -> Result<(), ArgumentError
 
 /// Checks the arguments of `call` against the schema; the error is the text for the model.
 ///
-/// Arguments that could not be parsed are never taken for empty ones; only a text that *is*
-/// empty counts as `{}`, and that has to match the schema like any other.
+/// Only an empty text counts as `{}`, which has to match the schema like any other arguments.
+/// Arguments that could not be parsed are an error.
 pub(crate) fn parse_arguments(call: &ToolCall, schema: &Value) -> Result<(), String> {
     let args = &*call.args;
     if !args.is_object() {

@@ -214,8 +214,8 @@ impl BackgroundTasks {
         Some(TaskHandle::new(entry, tasks.sink.clone()))
     }
 
-    /// Returns the handles of the 64 tasks that ended last, in the order in which they ended, and
-    /// then of all tasks that have not ended, in the order in which they began.
+    /// Returns the handles of the 64 tasks that ended last, in the order in which they ended. All
+    /// tasks in progress follow, in the order in which they began.
     pub fn list(&self) -> Vec<TaskHandle> {
         let tasks = lock(&self.0);
         tasks

@@ -54,8 +54,9 @@ impl TaskContext {
         self.drained().await;
     }
 
-    /// Forwards a message of a run inside this task, such as a subagent's, with the id of the call
-    /// that began the task as its `parent_tool_use_id`, and waits until the reader has taken it.
+    /// Forwards a message of a run inside this task, such as a subagent's, and waits until the
+    /// reader has taken it. Its `parent_tool_use_id` becomes the id of the call that began the
+    /// task.
     ///
     /// `init` and `result` are not forwarded, because the task has its own messages; the usage of a
     /// `result` is counted. After an answer with tool calls, the progress of the task is emitted.
