@@ -21,7 +21,7 @@ const MAX_SWEPT: usize = 1_000;
 /// A hash is added to an id that cannot be a name unchanged. No two sessions share a folder, even
 /// on file systems that ignore case.
 pub(super) fn session_folder(folder: &str, session: &str) -> String {
-    let name = safe(session);
+    let name = file_name_part(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
     if is_plain {
         format!("{folder}/{name}")
@@ -35,11 +35,11 @@ pub(super) fn session_folder(folder: &str, session: &str) -> String {
 /// The hash distinguishes results whose ids differ only in characters that a name cannot have, in
 /// case, or not at all.
 pub(super) fn file_name(id: &str, hash: u64) -> String {
-    format!("{}-{hash:016x}{SUFFIX}", safe(id))
+    format!("{}-{hash:016x}{SUFFIX}", file_name_part(id))
 }
 
 /// Converts an id into a part of a path: letters, digits, `-` and `_`.
-fn safe(id: &str) -> String {
+fn file_name_part(id: &str) -> String {
     let safe_char = |c: char| match c {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
         _ => '_',
@@ -70,7 +70,7 @@ pub(super) async fn remove_session(
 ) -> Result<usize> {
     let folder = session_folder(folder, session);
     let mut removed = 0;
-    for path in results(backend, &folder).await? {
+    for path in result_paths(backend, &folder).await? {
         removed += usize::from(remove(backend, &path).await?);
     }
     Ok(removed)
@@ -84,11 +84,11 @@ pub(super) async fn remove_older(
     limit: SystemTime,
 ) -> Result<()> {
     let mut remaining = MAX_SWEPT;
-    let entries = listed(backend, folder).await?;
+    let entries = list_or_empty(backend, folder).await?;
     let sessions = entries.iter().filter(|entry| entry.kind == EntryKind::Dir);
     for session in sessions.take(MAX_SWEPT) {
         let session = format!("{folder}/{}", session.name);
-        for path in results(backend, &session).await? {
+        for path in result_paths(backend, &session).await? {
             if remaining == 0 {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ pub(super) async fn oldest_first(
     deadline: Instant,
 ) -> Result<Vec<StoredResult>> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let entries = listed(backend, folder).await?;
+    let entries = list_or_empty(backend, folder).await?;
     let mut results = Vec::new();
     for entry in entries.into_iter().filter(is_result) {
         let path = format!("{folder}/{}", entry.name);
@@ -142,8 +142,8 @@ pub(super) async fn oldest_first(
 }
 
 /// Returns the paths of the results in a folder.
-async fn results(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
-    let entries = listed(backend, folder).await?;
+async fn result_paths(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
+    let entries = list_or_empty(backend, folder).await?;
     let results = entries.iter().filter(|entry| is_result(entry));
     Ok(results
         .map(|entry| format!("{folder}/{}", entry.name))
@@ -159,7 +159,7 @@ pub(super) async fn remove(backend: &dyn Backend, path: &str) -> Result<bool> {
     }
 }
 
-async fn listed(backend: &dyn Backend, folder: &str) -> Result<Vec<DirEntry>> {
+async fn list_or_empty(backend: &dyn Backend, folder: &str) -> Result<Vec<DirEntry>> {
     match backend.list(folder).await {
         Err(error) if is_not_found(&error) => Ok(Vec::new()),
         listed => listed,

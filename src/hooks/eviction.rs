@@ -102,8 +102,8 @@ impl Eviction {
     pub(super) async fn store(&self, backend: &dyn Backend, path: &str, text: &str) -> Result<()> {
         let folder = self.folder(backend);
         let ignore = format!("{folder}/{IGNORE_FILE}");
-        if !is_intact(backend, &folder, &ignore).await? {
-            replace(backend, &ignore).await?;
+        if !is_ignore_file_intact(backend, &folder, &ignore).await? {
+            replace_ignore_file(backend, &ignore).await?;
         }
         backend.write(path, text.as_bytes()).await
     }
@@ -171,7 +171,7 @@ impl Eviction {
 ///
 /// Returns an error if the folder of results is a link, which may lead to a folder with an ignore
 /// file of its own.
-async fn is_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<bool> {
+async fn is_ignore_file_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<bool> {
     let root = backend.root().trim_end_matches('/');
     let real_root = backend.real_path("").await?;
     let suffix = folder.strip_prefix(root).unwrap_or(folder);
@@ -197,7 +197,7 @@ async fn is_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<
 }
 
 /// Writes the ignore file. What it replaces is removed first, because a link would be followed.
-async fn replace(backend: &dyn Backend, ignore: &str) -> Result<()> {
+async fn replace_ignore_file(backend: &dyn Backend, ignore: &str) -> Result<()> {
     match backend.remove(ignore).await {
         Ok(()) => {}
         Err(error) if is_not_found(&error) => {}

@@ -36,7 +36,8 @@ impl Socket {
                 let path = folder.join(format!(".s.PGSQL.{port}"));
                 Ok(Self::Local(UnixStream::connect(path).await?))
             }
-            (None, _) => unreachable!("the names of hosts have been looked up"),
+            // Names of hosts are looked up before.
+            (None, _) => Err(io::Error::other("the host has no address")),
         }
     }
 }

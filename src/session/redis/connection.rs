@@ -223,7 +223,11 @@ impl Stream {
 
                 Ok(Self::Plain(socket))
             }
-            _ => unreachable!("`Address::read` accepts only these"),
+            // `Address::read` accepts no other kind.
+            _ => {
+                let text = format!("{} has an address of an unknown kind", address.name);
+                Err(Failure::Refused(Error::new(ErrorKind::Config, text)))
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl<S: Server> Pool<S> {
             // A name that does not exist is unlikely to appear during the retries.
             let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
             if is_hopeless || start_time.elapsed() + wait >= self.options.max_retry_time {
-                return Err(self.gave_up(&error, tries, start_time.elapsed()));
+                return Err(self.unreachable_error(&error, tries, start_time.elapsed()));
             }
 
             sleep(wait);
@@ -98,7 +98,7 @@ impl<S: Server> Pool<S> {
         &self,
         call: impl Fn(&S, &mut S::Connection) -> Outcome<T>,
     ) -> Outcome<T> {
-        let mut connection = match self.idle() {
+        let mut connection = match self.take_idle() {
             Some(connection) => connection,
             None => self.server.connect()?,
         };
@@ -123,7 +123,7 @@ impl<S: Server> Pool<S> {
         !lock(&self.connections).idle.is_empty()
     }
 
-    fn idle(&self) -> Option<S::Connection> {
+    fn take_idle(&self) -> Option<S::Connection> {
         let mut connections = lock(&self.connections);
         connections
             .idle
@@ -160,7 +160,7 @@ impl<S: Server> Pool<S> {
         Ok(Permit(self))
     }
 
-    fn gave_up(&self, error: &Error, tries: u32, after: Duration) -> Error {
+    fn unreachable_error(&self, error: &Error, tries: u32, after: Duration) -> Error {
         let times = match tries {
             1 => "once".to_owned(),
             _ => format!("{tries} times"),

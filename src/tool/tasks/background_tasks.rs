@@ -256,7 +256,7 @@ impl BackgroundTasks {
         };
 
         let polled = ended_task.poll_unpin(cx);
-        let Poll::Ready(mut ended_task) = polled else {
+        let Poll::Ready(finished_task) = polled else {
             // Other tasks that have ended wait for this one, because their outcomes would take
             // memory as well.
             let mut tasks = lock(&self.0);
@@ -265,23 +265,28 @@ impl BackgroundTasks {
             return Poll::Pending;
         };
 
-        if !ended_task.entry.settle(shortened(&ended_task.outcome)) {
+        Poll::Ready(self.settle(finished_task))
+    }
+
+    /// Records the end of a task, and returns the task with its final outcome.
+    fn settle(&self, mut task: FinishedTask) -> FinishedTask {
+        if !task.entry.settle(shortened(&task.outcome)) {
             // A handle stopped the task after its future had ended.
-            ended_task.outcome = TaskOutcome::Stopped;
-            ended_task.text_len = 0;
+            task.outcome = TaskOutcome::Stopped;
+            task.text_len = 0;
         }
 
         let mut tasks = lock(&self.0);
         if let Some(limits) = &mut tasks.limits {
-            limits.add(&ended_task.outcome);
+            limits.add(&task.outcome);
         }
 
-        let entry = &ended_task.entry;
+        let entry = &task.entry;
         tasks.open.retain(|open| !Arc::ptr_eq(open, entry));
         tasks.keep_ended(entry.clone());
         drop(tasks);
         entry.end.notify_waiters();
-        Poll::Ready(ended_task)
+        task
     }
 
     /// Returns the size of the announced outcomes that are not in the history yet, in bytes.
