@@ -23,6 +23,78 @@ use super::history_size::check_pool;
 use super::sanitize;
 use super::usage::record_partial_usage;
 
+/// Streams one answer: events are folded, passed through the hooks' taps and shown.
+pub(super) async fn attempt(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: &ModelRequest,
+    reservation: &Reservation,
+    is_shown: bool,
+) -> Result<ModelResponse> {
+    let mut view = AttemptView::new(cx, request, is_shown && request.is_visible());
+    let mut record = AttemptRecord {
+        cx,
+        model,
+        request,
+        reservation,
+        fold: ResponseFold::new(),
+        meter: ResponseMeter::new(request.response_limits()),
+        share: cx.shared().tree.histories.share(),
+        is_begun: false,
+        has_events: false,
+        unfinished_bytes: 0,
+        is_done: false,
+    };
+
+    let result = stream(&mut record, &mut view).await;
+    if result.is_ok() {
+        view.release();
+    }
+
+    result
+}
+
+async fn stream(
+    record: &mut AttemptRecord<'_>,
+    view: &mut AttemptView<'_>,
+) -> Result<ModelResponse> {
+    // An interrupt of this attempt must not keep the answer of an earlier one.
+    record.cx.discard_partial();
+    let mut taps = record.request.start_taps();
+    let buffers = record.cx.shared().tree.event_buffers.clone();
+    let request = record.request.clone().with_event_buffers(buffers);
+    let events = record.model.stream(request).await?;
+    let mut events = DropContained::new(redact_stream(events), "a model's stream");
+    let mut pace = Pace::default();
+    let mut bytes = 0;
+
+    // The event is passed on before the wait, so that a waiting run holds none.
+    while record.handle(events.next().await, &mut taps, view)? {
+        let previous = std::mem::replace(&mut bytes, record.meter.bytes());
+        pace.step(bytes.saturating_sub(previous)).await;
+        if record.cx.shared().is_stopped() {
+            // The caller (`unless_stopped`) drops this future when it is polled next.
+            yield_now().await;
+        }
+
+        if view.is_shown() && record.cx.shared().is_backed_up() {
+            record.cx.shared().drained().await;
+        }
+    }
+
+    if !record.fold.is_stopped() {
+        // The partial answer stays in the record, whose `Drop` keeps it.
+        return Err(truncated_stream());
+    }
+
+    record.is_done = true;
+    let mut response = std::mem::take(&mut record.fold).finish()?;
+    if let Some(StopReason::MaxTokens | StopReason::ContextWindow) = response.stop_reason {
+        response.cut_calls = record.meter.open_names();
+    }
+    Ok(response)
+}
+
 /// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial answer, which
 /// the user may have read already, and records the usage, which has to be paid for.
 struct AttemptRecord<'a> {
@@ -193,78 +265,6 @@ impl Drop for AttemptRecord<'_> {
             self.cx.keep_partial(fold.into_partial());
         }
     }
-}
-
-/// Streams one answer: events are folded, passed through the hooks' taps and shown.
-pub(super) async fn attempt(
-    cx: &RunContext,
-    model: &dyn Model,
-    request: &ModelRequest,
-    reservation: &Reservation,
-    is_shown: bool,
-) -> Result<ModelResponse> {
-    let mut view = AttemptView::new(cx, request, is_shown && request.is_visible());
-    let mut record = AttemptRecord {
-        cx,
-        model,
-        request,
-        reservation,
-        fold: ResponseFold::new(),
-        meter: ResponseMeter::new(request.response_limits()),
-        share: cx.shared().tree.histories.share(),
-        is_begun: false,
-        has_events: false,
-        unfinished_bytes: 0,
-        is_done: false,
-    };
-
-    let result = stream(&mut record, &mut view).await;
-    if result.is_ok() {
-        view.release();
-    }
-
-    result
-}
-
-async fn stream(
-    record: &mut AttemptRecord<'_>,
-    view: &mut AttemptView<'_>,
-) -> Result<ModelResponse> {
-    // An interrupt of this attempt must not keep the answer of an earlier one.
-    record.cx.discard_partial();
-    let mut taps = record.request.start_taps();
-    let buffers = record.cx.shared().tree.event_buffers.clone();
-    let request = record.request.clone().with_event_buffers(buffers);
-    let events = record.model.stream(request).await?;
-    let mut events = DropContained::new(redact_stream(events), "a model's stream");
-    let mut pace = Pace::default();
-    let mut bytes = 0;
-
-    // The event is passed on before the wait, so that a waiting run holds none.
-    while record.handle(events.next().await, &mut taps, view)? {
-        let previous = std::mem::replace(&mut bytes, record.meter.bytes());
-        pace.step(bytes.saturating_sub(previous)).await;
-        if record.cx.shared().is_stopped() {
-            // The caller (`unless_stopped`) drops this future when it is polled next.
-            yield_now().await;
-        }
-
-        if view.is_shown() && record.cx.shared().is_backed_up() {
-            record.cx.shared().drained().await;
-        }
-    }
-
-    if !record.fold.is_stopped() {
-        // The partial answer stays in the record, whose `Drop` keeps it.
-        return Err(truncated_stream());
-    }
-
-    record.is_done = true;
-    let mut response = std::mem::take(&mut record.fold).finish()?;
-    if let Some(StopReason::MaxTokens | StopReason::ContextWindow) = response.stop_reason {
-        response.cut_calls = record.meter.open_names();
-    }
-    Ok(response)
 }
 
 fn pass(taps: &mut Taps, view: &mut AttemptView<'_>, event: ModelEvent) {

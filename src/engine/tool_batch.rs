@@ -34,6 +34,17 @@ struct CallSlot {
     share: Option<PoolShare>,
 }
 
+impl CallSlot {
+    fn new(call: ToolCall, start: CallStart) -> Self {
+        Self {
+            call,
+            start,
+            outcome: None,
+            share: None,
+        }
+    }
+}
+
 impl ActiveRun {
     /// Returns the ids of the calls of an answer whose starts are stored with the answer. These
     /// calls begin at once: no hook, gate or question can intervene.
@@ -363,17 +374,6 @@ impl CallRunner<'_> {
         }
         slot.outcome = outcome;
         slot
-    }
-}
-
-impl CallSlot {
-    fn new(call: ToolCall, start: CallStart) -> Self {
-        Self {
-            call,
-            start,
-            outcome: None,
-            share: None,
-        }
     }
 }
 

@@ -17,6 +17,59 @@ use crate::util::panic;
 use super::hook::Hook;
 use super::phases::Phases;
 
+/// Awaits one phase of `hook`. Errors, panics and an exceeded time limit become errors that name
+/// the hook and the phase.
+pub(crate) fn guard<T>(
+    cx: &RunContext,
+    hook: &dyn Hook,
+    phase: Phases,
+    future: impl Future<Output = Result<T>>,
+) -> impl Future<Output = Result<T>> {
+    guard_wrapping(cx, hook, phase, None, future)
+}
+
+/// Awaits a wrapping phase of `hook`, as [`guard`]. `runs_in_progress` counts its calls of
+/// [`Next::run`](super::Next::run) in progress.
+///
+/// An error that the hook only passes on from `Next::run` is not attributed to the hook.
+pub(super) async fn guard_wrapping<T>(
+    cx: &RunContext,
+    hook: &dyn Hook,
+    phase: Phases,
+    runs_in_progress: Option<&AtomicUsize>,
+    future: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let guarded_future = GuardedHook {
+        future: Some(AssertUnwindSafe(future).catch_unwind()),
+        runs_in_progress,
+        timeout: cx.settings().hook_timeout,
+        clock: &cx.shared().clock,
+        timer: None,
+    };
+
+    let name = hook.name();
+    let phase = phase.name();
+    let text = match guarded_future.await {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) if error.is_attributed() => return Err(error),
+        Ok(Err(error)) => {
+            let text = format!("hook `{name}` failed in {phase}: {error}");
+            return Err(Error::new(ErrorKind::Hook, text)
+                .with_source(error)
+                .attributed());
+        }
+        Err(HookFailure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
+        Err(HookFailure::Timeout(timeout)) => {
+            format!(
+                "hook `{name}` took longer than {timeout:?} in {phase}; raise \
+                 `AgentBuilder::hook_timeout`"
+            )
+        }
+    };
+
+    Err(Error::new(ErrorKind::Hook, text).attributed())
+}
+
 pin_project! {
     /// The future of a hook's phase. It fails if the phase takes too long, not counting the time
     /// inside `Next::run`.
@@ -81,57 +134,4 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             Poll::Pending => Poll::Pending,
         }
     }
-}
-
-/// Awaits one phase of `hook`. Errors, panics and an exceeded time limit become errors that name
-/// the hook and the phase.
-pub(crate) fn guard<T>(
-    cx: &RunContext,
-    hook: &dyn Hook,
-    phase: Phases,
-    future: impl Future<Output = Result<T>>,
-) -> impl Future<Output = Result<T>> {
-    guard_wrapping(cx, hook, phase, None, future)
-}
-
-/// Awaits a wrapping phase of `hook`, as [`guard`]. `runs_in_progress` counts its calls of
-/// [`Next::run`](super::Next::run) in progress.
-///
-/// An error that the hook only passes on from `Next::run` is not attributed to the hook.
-pub(super) async fn guard_wrapping<T>(
-    cx: &RunContext,
-    hook: &dyn Hook,
-    phase: Phases,
-    runs_in_progress: Option<&AtomicUsize>,
-    future: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    let guarded_future = GuardedHook {
-        future: Some(AssertUnwindSafe(future).catch_unwind()),
-        runs_in_progress,
-        timeout: cx.settings().hook_timeout,
-        clock: &cx.shared().clock,
-        timer: None,
-    };
-
-    let name = hook.name();
-    let phase = phase.name();
-    let text = match guarded_future.await {
-        Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) if error.is_attributed() => return Err(error),
-        Ok(Err(error)) => {
-            let text = format!("hook `{name}` failed in {phase}: {error}");
-            return Err(Error::new(ErrorKind::Hook, text)
-                .with_source(error)
-                .attributed());
-        }
-        Err(HookFailure::Panic(message)) => format!("hook `{name}` panicked in {phase}: {message}"),
-        Err(HookFailure::Timeout(timeout)) => {
-            format!(
-                "hook `{name}` took longer than {timeout:?} in {phase}; raise \
-                 `AgentBuilder::hook_timeout`"
-            )
-        }
-    };
-
-    Err(Error::new(ErrorKind::Hook, text).attributed())
 }

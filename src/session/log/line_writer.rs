@@ -20,6 +20,85 @@ pub(super) struct RecordStamp {
     pub(super) at: u64,
 }
 
+/// Adds the lines of one write, each of less than `max_len` bytes. The first record has the stamp
+/// `first`, and the last line has `info`.
+///
+/// # Errors
+///
+/// Returns [`ErrorKind::InvalidMessages`] if a record is nested too deep or too long.
+pub(super) fn write(
+    bytes: &mut Vec<u8>,
+    entries: &[LogEntry],
+    first: RecordStamp,
+    info: Option<&LogSummary>,
+    max_len: usize,
+) -> Result<()> {
+    for (index, entry) in entries.iter().enumerate() {
+        let stamp = RecordStamp {
+            seq: first.seq.saturating_add(index as u64),
+            ..first
+        };
+        let info = info.filter(|_| index + 1 == entries.len());
+        write_line(bytes, entry, stamp, info, max_len.min(MAX_LINE))?;
+    }
+
+    Ok(())
+}
+
+fn write_line(
+    bytes: &mut Vec<u8>,
+    entry: &LogEntry,
+    stamp: RecordStamp,
+    info: Option<&LogSummary>,
+    max_len: usize,
+) -> Result<()> {
+    let start = bytes.len();
+    bytes.extend_from_slice(LINE_PREFIX);
+    bytes.extend_from_slice(b"00000000\"");
+    let out = LineOut {
+        v: VERSION,
+        seq: stamp.seq,
+        token: stamp.token,
+        at: stamp.at,
+        kind: entry.kind(),
+        data: entry,
+        info,
+    };
+
+    let check_len = |error: serde_json::Error| {
+        if error.is_io() {
+            too_long(entry, max_len)
+        } else {
+            error.into()
+        }
+    };
+    // A session may be far longer than a snapshot, and the memory of both may not be there.
+    if let LogEntry::Snapshot(_) = entry {
+        let mut length = LineLength { remaining: max_len };
+        serde_json::to_writer(&mut length, &out).map_err(check_len)?;
+        bytes.reserve_exact(max_len - length.remaining + 1);
+    }
+
+    let end = start.saturating_add(max_len).saturating_sub(1);
+    let mut buffer = LineBuffer { bytes, end };
+    serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
+    put_on_one_line(&mut bytes[start..]);
+
+    // The object continues here, so a comma replaces its opening brace.
+    bytes[start + COMMA] = b',';
+    let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
+
+    // A snapshot that is nested too deeply is skipped by readers, which then read the whole log.
+    if !matches!(entry, LogEntry::Snapshot(_)) {
+        check_depth(&bytes[start..])?;
+    }
+
+    let digits = start + LINE_PREFIX.len();
+    bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
+    bytes.push(b'\n');
+    Ok(())
+}
+
 #[derive(Serialize)]
 struct LineOut<'a> {
     v: u64,
@@ -110,83 +189,4 @@ fn put_on_one_line(record: &mut [u8]) {
         remaining[index] = b' ';
         remaining = &mut remaining[index + 1..];
     }
-}
-
-/// Adds the lines of one write, each of less than `max_len` bytes. The first record has the stamp
-/// `first`, and the last line has `info`.
-///
-/// # Errors
-///
-/// Returns [`ErrorKind::InvalidMessages`] if a record is nested too deep or too long.
-pub(super) fn write(
-    bytes: &mut Vec<u8>,
-    entries: &[LogEntry],
-    first: RecordStamp,
-    info: Option<&LogSummary>,
-    max_len: usize,
-) -> Result<()> {
-    for (index, entry) in entries.iter().enumerate() {
-        let stamp = RecordStamp {
-            seq: first.seq.saturating_add(index as u64),
-            ..first
-        };
-        let info = info.filter(|_| index + 1 == entries.len());
-        write_line(bytes, entry, stamp, info, max_len.min(MAX_LINE))?;
-    }
-
-    Ok(())
-}
-
-fn write_line(
-    bytes: &mut Vec<u8>,
-    entry: &LogEntry,
-    stamp: RecordStamp,
-    info: Option<&LogSummary>,
-    max_len: usize,
-) -> Result<()> {
-    let start = bytes.len();
-    bytes.extend_from_slice(LINE_PREFIX);
-    bytes.extend_from_slice(b"00000000\"");
-    let out = LineOut {
-        v: VERSION,
-        seq: stamp.seq,
-        token: stamp.token,
-        at: stamp.at,
-        kind: entry.kind(),
-        data: entry,
-        info,
-    };
-
-    let check_len = |error: serde_json::Error| {
-        if error.is_io() {
-            too_long(entry, max_len)
-        } else {
-            error.into()
-        }
-    };
-    // A session may be far longer than a snapshot, and the memory of both may not be there.
-    if let LogEntry::Snapshot(_) = entry {
-        let mut length = LineLength { remaining: max_len };
-        serde_json::to_writer(&mut length, &out).map_err(check_len)?;
-        bytes.reserve_exact(max_len - length.remaining + 1);
-    }
-
-    let end = start.saturating_add(max_len).saturating_sub(1);
-    let mut buffer = LineBuffer { bytes, end };
-    serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
-    put_on_one_line(&mut bytes[start..]);
-
-    // The object continues here, so a comma replaces its opening brace.
-    bytes[start + COMMA] = b',';
-    let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-
-    // A snapshot that is nested too deeply is skipped by readers, which then read the whole log.
-    if !matches!(entry, LogEntry::Snapshot(_)) {
-        check_depth(&bytes[start..])?;
-    }
-
-    let digits = start + LINE_PREFIX.len();
-    bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
-    bytes.push(b'\n');
-    Ok(())
 }
