@@ -48,19 +48,19 @@ impl Partials {
         match event {
             ModelEvent::Start(head) => out(start(*head)),
             ModelEvent::Text(text) => {
-                self.open(OpenBlockKind::Text, || BlockStart::Text, out);
-                self.delta(BlockDelta::Text(text), out);
+                self.begin_block(OpenBlockKind::Text, || BlockStart::Text, out);
+                self.emit_delta(BlockDelta::Text(text), out);
             }
             ModelEvent::Thinking(text) => {
-                self.open(OpenBlockKind::Thinking, || BlockStart::Thinking, out);
-                self.delta(BlockDelta::Thinking(text), out);
+                self.begin_block(OpenBlockKind::Thinking, || BlockStart::Thinking, out);
+                self.emit_delta(BlockDelta::Thinking(text), out);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 self.incomplete_calls
                     .entry(id.clone())
                     .or_default()
                     .push_back(index);
-                self.open(
+                self.begin_block(
                     OpenBlockKind::Call(index),
                     || BlockStart::ToolUse { id, name },
                     out,
@@ -69,24 +69,26 @@ impl Partials {
             ModelEvent::ToolCallDelta { index, json }
                 if self.open_block == OpenBlockKind::Call(index) =>
             {
-                self.delta(BlockDelta::InputJson(json), out);
+                self.emit_delta(BlockDelta::InputJson(json), out);
             }
             // A delta of a call whose block is closed is not emitted.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
                 let queue = self.incomplete_calls.get_mut(&call.id);
                 match queue.and_then(VecDeque::pop_front) {
-                    Some(index) if self.open_block == OpenBlockKind::Call(index) => self.close(out),
+                    Some(index) if self.open_block == OpenBlockKind::Call(index) => {
+                        self.end_block(out)
+                    }
                     // Its block was closed when the next one began.
                     Some(_) => {}
-                    None => self.whole_call(call, out),
+                    None => self.emit_whole_call(call, out),
                 }
             }
-            ModelEvent::Part(part) => self.part(&part, out),
-            ModelEvent::PartEnd => self.close(out),
+            ModelEvent::Part(part) => self.emit_part(&part, out),
+            ModelEvent::PartEnd => self.end_block(out),
             ModelEvent::Usage(usage) => self.usage = usage,
             ModelEvent::Stop { reason, sequence } => {
-                self.close(out);
+                self.end_block(out);
                 out(ApiStreamEvent::MessageDelta {
                     stop_reason: reason.map(|reason| Arc::from(reason.as_str())),
                     stop_sequence: sequence,
@@ -101,7 +103,7 @@ impl Partials {
     }
 
     /// Emits a complete call as a block with one delta.
-    fn whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
+    fn emit_whole_call(&mut self, call: ToolCall, out: &mut dyn FnMut(ApiStreamEvent)) {
         let json = call
             .raw_args
             .as_deref()
@@ -111,21 +113,21 @@ impl Partials {
             id: call.id,
             name: call.name,
         };
-        self.close(out);
-        self.open(OpenBlockKind::Call(u32::MAX), || block, out);
-        self.delta(BlockDelta::InputJson(json), out);
-        self.close(out);
+        self.end_block(out);
+        self.begin_block(OpenBlockKind::Call(u32::MAX), || block, out);
+        self.emit_delta(BlockDelta::InputJson(json), out);
+        self.end_block(out);
     }
 
     /// Emits a complete part. Emitted thinking closes its block, and citations close the block of
     /// their text; any other block of this format is a block of its own. Blocks of other providers
     /// have no form and are omitted.
-    fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
+    fn emit_part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
-            Part::Thinking(_) if self.open_block == OpenBlockKind::Thinking => self.close(out),
+            Part::Thinking(_) if self.open_block == OpenBlockKind::Thinking => self.end_block(out),
             Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
                 if let Ok(value) = serde_json::from_str(block.raw.get()) {
-                    self.close(out);
+                    self.end_block(out);
                     out(ApiStreamEvent::ContentBlockStart {
                         index: self.next_index,
                         block: BlockStart::Other(value),
@@ -141,16 +143,16 @@ impl Partials {
             Part::Annotations(annotations) if self.open_block == OpenBlockKind::Text => {
                 for citation in citation_values(annotations) {
                     let delta = json!({"type": "citations_delta", "citation": citation});
-                    self.delta(BlockDelta::Other(delta), out);
+                    self.emit_delta(BlockDelta::Other(delta), out);
                 }
 
-                self.close(out);
+                self.end_block(out);
             }
-            _ => self.close(out),
+            _ => self.end_block(out),
         }
     }
 
-    fn open(
+    fn begin_block(
         &mut self,
         kind: OpenBlockKind,
         block: impl FnOnce() -> BlockStart,
@@ -159,19 +161,19 @@ impl Partials {
         if self.open_block == kind {
             return;
         }
-        self.close(out);
+        self.end_block(out);
         self.open_block = kind;
         let index = self.next_index;
         let block = block();
         out(ApiStreamEvent::ContentBlockStart { index, block });
     }
 
-    fn delta(&self, delta: BlockDelta, out: &mut dyn FnMut(ApiStreamEvent)) {
+    fn emit_delta(&self, delta: BlockDelta, out: &mut dyn FnMut(ApiStreamEvent)) {
         let index = self.next_index;
         out(ApiStreamEvent::ContentBlockDelta { index, delta });
     }
 
-    fn close(&mut self, out: &mut dyn FnMut(ApiStreamEvent)) {
+    fn end_block(&mut self, out: &mut dyn FnMut(ApiStreamEvent)) {
         if self.open_block == OpenBlockKind::None {
             return;
         }
@@ -199,7 +201,7 @@ pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<Ap
             index,
             delta: suffix,
         } if index == *last_index => {
-            let suffix = grow(delta, suffix)?;
+            let suffix = append_delta(delta, suffix)?;
             Some(ContentBlockDelta {
                 index,
                 delta: suffix,
@@ -209,7 +211,7 @@ pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<Ap
     }
 }
 
-fn grow(delta: &mut BlockDelta, more: BlockDelta) -> Option<BlockDelta> {
+fn append_delta(delta: &mut BlockDelta, more: BlockDelta) -> Option<BlockDelta> {
     use BlockDelta::{InputJson, Text, Thinking};
     match (delta, more) {
         (Text(text), Text(more)) | (Thinking(text), Thinking(more)) => text.push_str(&more),

@@ -32,8 +32,8 @@ impl RequestBuilder {
         cx: &RunContext,
         output: Option<&OutputFormat>,
     ) -> Result<ModelRequest> {
-        let messages = self.checked_view(config, cx)?;
-        let messages = self.modify(config, cx, messages).await?;
+        let messages = self.checked_history(config, cx)?;
+        let messages = self.run_modify_hooks(config, cx, messages).await?;
         let mut request = assemble(config, cx, output, messages)
             .with_provider_cache(cx.provider_cache().clone())
             .show_events();
@@ -53,14 +53,14 @@ impl RequestBuilder {
         cx: &RunContext,
         output: Option<&OutputFormat>,
     ) -> Result<ModelRequest> {
-        let messages = self.checked_view(config, cx)?;
+        let messages = self.checked_history(config, cx)?;
         let cache = cx.provider_cache().read_only();
         Ok(assemble(config, cx, output, messages).with_provider_cache(cache))
     }
 
     /// Returns the history to send, repaired if it is invalid.
-    fn checked_view(&mut self, config: &Config, cx: &RunContext) -> Result<Messages> {
-        let messages = self.view(cx);
+    fn checked_history(&mut self, config: &Config, cx: &RunContext) -> Result<Messages> {
+        let messages = self.history_to_send(cx);
         let hook_count = config.hooks.modify_request.len();
         self.checks
             .reserve_exact((hook_count + 1).saturating_sub(self.checks.len()));
@@ -76,7 +76,7 @@ impl RequestBuilder {
     fn repair_history(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
         let repairs = cx.state(AgentState::repair);
         cx.warn(format!("the history was repaired ({problem}): {repairs}"));
-        let messages = self.view(cx);
+        let messages = self.history_to_send(cx);
         self.checks[0].check(&messages)?;
         Ok(messages)
     }
@@ -91,7 +91,7 @@ impl RequestBuilder {
 
     /// Returns the history as it is sent: with a summary instead of the messages that it covers,
     /// and without leading system messages, which become a section of the system prompt.
-    fn view(&mut self, cx: &RunContext) -> Messages {
+    fn history_to_send(&mut self, cx: &RunContext) -> Messages {
         let (messages, compaction) =
             cx.state(|state| (state.messages.clone(), state.compaction.clone()));
         let system_count = set_system_section(cx, &messages);
@@ -138,7 +138,7 @@ impl RequestBuilder {
     }
 
     /// Passes the messages through every `modify_request`; the result must be sendable.
-    async fn modify(
+    async fn run_modify_hooks(
         &mut self,
         config: &Config,
         cx: &RunContext,

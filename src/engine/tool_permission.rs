@@ -86,7 +86,7 @@ impl PermissionCheck<'_> {
         call: ToolCall,
         hook_verdict: Verdict,
     ) -> Result<Permit, Refusal> {
-        let (call, gate_decision) = self.check(call, &hook_verdict).await?;
+        let (call, gate_decision) = self.check_refusals(call, &hook_verdict).await?;
         let call = self.replace_args(call, gate_decision.args)?;
         match self.open_question(&call, hook_verdict, gate_decision.verdict) {
             Some(question) => self.ask(call, question).await,
@@ -100,14 +100,14 @@ impl PermissionCheck<'_> {
         call: ToolCall,
         hook_verdict: Verdict,
     ) -> Result<ToolCall, Refusal> {
-        let (call, gate_decision) = self.check(call, &hook_verdict).await?;
+        let (call, gate_decision) = self.check_refusals(call, &hook_verdict).await?;
         self.refuse_changed_args(&call, gate_decision.args)?;
         Ok(call)
     }
 
     /// Runs the steps that may refuse the call, in order: a hook's stop, the schema, the mode, a
     /// hook's denial, the gate. Returns the decision of the gate if none refuses.
-    async fn check(
+    async fn check_refusals(
         &self,
         call: ToolCall,
         hook_verdict: &Verdict,

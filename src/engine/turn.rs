@@ -154,7 +154,7 @@ impl ActiveRun {
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
     async fn request_answer(&mut self) -> Result<Arc<ModelResponse>> {
         let is_new_turn = !std::mem::take(&mut self.recoveries.has_dropped_answer);
-        let request = self.prepare(is_new_turn).boxed().await?;
+        let request = self.prepare_request(is_new_turn).boxed().await?;
         self.history.byte_size.check()?;
         let config = &*self.config;
         let chain = HookChain {
@@ -200,7 +200,7 @@ impl ActiveRun {
 
     /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces a
     /// dropped answer.
-    async fn prepare(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
+    async fn prepare_request(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
         let config = self.config.clone();
         self.cx.set_turn(self.cx.turn() + 1);
         if is_new_turn {

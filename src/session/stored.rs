@@ -210,7 +210,8 @@ impl StoredSession {
         records
     }
 
-    /// Inputs that were appended are not counted as the same: some readers have them elsewhere.
+    /// Returns the difference of the inputs from the stored ones. Appended inputs do not count as
+    /// equal, because some readers have them at other positions.
     fn changed_inputs(&self, now: &AgentState) -> InputsChange {
         let appended = self.state.inputs.count_last_of(&self.input_ids);
         let saved_count = self.state.inputs.len() - appended;

@@ -129,12 +129,12 @@ impl<'a> Counter<'a> {
         match byte {
             b' ' | b'\n' | b'\r' | b'\t' => return true,
             b',' => self.is_new = true,
-            b':' => self.name(),
-            b'[' => return self.begin(ARRAY),
-            b'{' => return self.begin(STRUCT),
-            b']' | b'}' => self.end(byte),
+            b':' => self.count_name(),
+            b'[' => return self.begin_container(ARRAY),
+            b'{' => return self.begin_container(STRUCT),
+            b']' | b'}' => self.end_container(byte),
             b'"' => {
-                self.string();
+                self.count_string();
                 return true;
             }
             _ if self.is_new => {
@@ -149,7 +149,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Counts the last string as the name of a field.
-    fn name(&mut self) {
+    fn count_name(&mut self) {
         self.is_new = true;
         let LastValue::Text(start, end) = self.last else {
             return;
@@ -165,7 +165,7 @@ impl<'a> Counter<'a> {
         level.fields += 1;
     }
 
-    fn begin(&mut self, memory: usize) -> bool {
+    fn begin_container(&mut self, memory: usize) -> bool {
         if self.depth == PARSER_DEPTH {
             return false;
         }
@@ -181,7 +181,7 @@ impl<'a> Counter<'a> {
         true
     }
 
-    fn end(&mut self, byte: u8) {
+    fn end_container(&mut self, byte: u8) {
         if byte == b'}' && PART_DEPTHS.contains(&(self.depth + self.nesting)) {
             let len = self.offset - self.levels[self.depth].start;
             self.longest_copy = self.longest_copy.max(len);
@@ -190,7 +190,7 @@ impl<'a> Counter<'a> {
         self.is_new = false;
     }
 
-    fn string(&mut self) {
+    fn count_string(&mut self) {
         let start = self.offset;
         self.offset = end_of_string(self.text, start);
         self.is_new = false;

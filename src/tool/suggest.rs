@@ -61,7 +61,7 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Letters and digits in lower case: models mix `read_file`, `ReadFile` and `read-file`.
+/// Returns letters and digits in lower case: models mix `read_file`, `ReadFile` and `read-file`.
 fn plain(name: &str) -> Vec<char> {
     name.chars()
         .filter(|c| c.is_alphanumeric())

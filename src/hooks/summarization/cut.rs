@@ -33,12 +33,15 @@ pub(crate) async fn cut(
     counter: &Arc<dyn TokenCounter>,
 ) -> Result<Option<usize>> {
     if !is_large(messages.as_slice()) {
-        let over = Cancellation::default();
-        return Ok(cut_now(messages, from, keep, &**counter, &over));
+        let cancellation = Cancellation::default();
+        return Ok(cut_now(messages, from, keep, &**counter, &cancellation));
     }
     let messages = messages.clone();
     let counter = counter.clone();
-    blocking_until_dropped(move |over| Ok(cut_now(&messages, from, keep, &*counter, over))).await
+    blocking_until_dropped(move |cancellation| {
+        Ok(cut_now(&messages, from, keep, &*counter, cancellation))
+    })
+    .await
 }
 
 fn cut_now(
@@ -46,13 +49,13 @@ fn cut_now(
     from: usize,
     keep: Keep,
     counter: &dyn TokenCounter,
-    over: &Cancellation,
+    cancellation: &Cancellation,
 ) -> Option<usize> {
     let len = messages.len();
     let count = len.checked_sub(from)?;
     let share = keep.count.unwrap_or((count as f64 * keep.share) as usize);
     let share_index = len - share.clamp(MIN_KEPT.min(count), count);
-    let token_index = split_until(messages, keep.tokens, counter, over);
+    let token_index = split_until(messages, keep.tokens, counter, cancellation);
     let token_index = token_index.min(len.saturating_sub(MIN_KEPT));
     let is_legal = boundaries(messages);
     let cut_index = (from..=share_index.max(token_index))
@@ -82,17 +85,18 @@ pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCoun
     split_until(messages, max_tokens, counter, &Cancellation::default())
 }
 
-/// Does what [`split_index`] does, unless it is `over` before: then the index has no meaning.
+/// Does what [`split_index`] does. If `cancellation` is cancelled before the end, the index has no
+/// meaning.
 fn split_until(
     messages: &Messages,
     max_tokens: u64,
     counter: &dyn TokenCounter,
-    over: &Cancellation,
+    cancellation: &Cancellation,
 ) -> usize {
     let mut index = messages.len();
     let mut tokens = 0_u64;
     for message in messages.as_slice().iter().rev() {
-        if over.is_cancelled() {
+        if cancellation.is_cancelled() {
             return 0;
         }
 

@@ -53,14 +53,14 @@ enum Task {
 }
 
 impl Leases {
-    /// Renewals take precedence: many leases that are given back to a slow server delay none of
-    /// them.
+    /// Takes the next task; `is_due` is `true` if it is time to renew. Renewals take precedence, so
+    /// that many releases on a slow server do not delay them.
     fn next(&mut self, is_due: bool) -> Task {
         if is_due && !self.held.is_empty() {
             return Task::Renew(self.held.values().cloned().collect());
         }
         match self.released.pop() {
-            Some(held) => Task::Release(held),
+            Some(lease) => Task::Release(lease),
             None if self.held.is_empty() => Task::End,
             None => Task::Wait,
         }
@@ -218,7 +218,7 @@ impl<S: Server> Worker<S> {
         }
     }
 
-    /// Tries twice: the connection may have been lost long ago.
+    /// Makes a call, and repeats it once: an idle connection may have been lost long ago.
     fn call(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<()>) -> Outcome<()> {
         let pool = &self.0.pool;
         pool.once(&call).or_else(|_| pool.once(&call))

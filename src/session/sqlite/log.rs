@@ -127,7 +127,7 @@ impl Log for Database {
         collect_ids(self)
     }
 
-    /// Others read between the pages.
+    // One query a page, so that others can use the reader in between.
     fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         let mut place = Some(String::new());
         while let Some(after) = place {
@@ -224,7 +224,7 @@ impl Log for Database {
         Ok(removed?)
     }
 
-    /// Others read between the pieces.
+    // One query a piece, so that others can use the reader in between.
     fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
         let mut after = i64::MIN;
         let mut exists = false;
