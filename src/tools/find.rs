@@ -79,6 +79,12 @@ pub(super) async fn grep(
         let _ = write!(text, "\n(cut: a result has at most {MAX_TEXT} bytes)");
     }
 
+    add_grep_notes(&mut text, &matches, matches.truncated && !is_cut, is_capped);
+    Ok(ToolOutput::new(text).with_details(details(&matches)))
+}
+
+/// Adds the notes about matches that a result does not show.
+fn add_grep_notes(text: &mut String, matches: &GrepMatches, is_truncated: bool, is_capped: bool) {
     if matches.files.is_empty() {
         text.push_str("No matches found");
     }
@@ -87,7 +93,6 @@ pub(super) async fn grep(
         text.push_str(WITHHELD);
     }
 
-    let is_truncated = matches.truncated && !is_cut;
     if is_truncated && is_capped {
         let _ = write!(
             text,
@@ -100,8 +105,6 @@ pub(super) async fn grep(
     if matches.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
     }
-
-    Ok(ToolOutput::new(text).with_details(details(&matches)))
 }
 
 /// Returns a path for display: unchanged, or as a JSON string in quotes if it has a character that

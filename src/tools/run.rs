@@ -20,20 +20,6 @@ pub(super) struct Style {
     pub(super) stderr: Stderr,
 }
 
-/// The time that a call has in addition to the time limit of its command: the tool ends the command
-/// and shows its output, so the engine's own limit must not expire first.
-const MARGIN: Duration = Duration::from_secs(15);
-
-/// Returns the time limit of a call whose command may run for `limit`.
-pub(super) fn call_timeout(limit: Duration) -> Duration {
-    limit.saturating_add(MARGIN)
-}
-
-/// Returns the time limit of a command: the backend's, or else the tool's.
-pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
-    backend.command_limits().timeout.unwrap_or(default)
-}
-
 impl Style {
     /// Returns the style without its limit if the backend or the command has its own, which has cut
     /// the output already.
@@ -54,6 +40,20 @@ pub(super) enum Stderr {
     Marked,
     /// It follows a heading.
     Headed,
+}
+
+/// The time that a call has in addition to the time limit of its command: the tool ends the command
+/// and shows its output, so the engine's own limit must not expire first.
+const MARGIN: Duration = Duration::from_secs(15);
+
+/// Returns the time limit of a call whose command may run for `limit`.
+pub(super) fn call_timeout(limit: Duration) -> Duration {
+    limit.saturating_add(MARGIN)
+}
+
+/// Returns the time limit of a command: the backend's, or else the tool's.
+pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
+    backend.command_limits().timeout.unwrap_or(default)
 }
 
 /// Runs a command to its end.
@@ -100,24 +100,7 @@ pub(super) fn check(command: &Command) -> Result<(), ToolError> {
 fn format_output(output: &CommandOutput, style: Style) -> String {
     let mut text = decoded(&output.stdout, style.max_chars);
     let stderr = decoded(&output.stderr, style.max_chars);
-    let is_marked = style.stderr == Stderr::Marked;
-    let stderr = if is_marked { stderr.trim() } else { &stderr };
-    if !stderr.is_empty() {
-        // The trailing line break of standard output is kept before marked lines.
-        if !text.is_empty() && (is_marked || !text.ends_with('\n')) {
-            text.push('\n');
-        }
-
-        match style.stderr {
-            Stderr::Merged => text.push_str(stderr),
-            Stderr::Headed => text.push_str(&format!("STDERR:\n{stderr}")),
-            Stderr::Marked => {
-                let lines = stderr.lines().map(|line| format!("[stderr] {line}"));
-                text.push_str(&lines.collect::<Vec<_>>().join("\n"));
-            }
-        }
-    }
-
+    add_stderr(&mut text, &stderr, style.stderr);
     let mut text = text.trim_end_matches('\n').to_owned();
     if text.is_empty() {
         text.push_str(style.nothing);
@@ -133,6 +116,29 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
     }
 
     text
+}
+
+/// Adds standard error to the text of standard output.
+fn add_stderr(text: &mut String, stderr: &str, form: Stderr) {
+    let is_marked = form == Stderr::Marked;
+    let stderr = if is_marked { stderr.trim() } else { stderr };
+    if stderr.is_empty() {
+        return;
+    }
+
+    // The trailing line break of standard output is kept before marked lines.
+    if !text.is_empty() && (is_marked || !text.ends_with('\n')) {
+        text.push('\n');
+    }
+
+    match form {
+        Stderr::Merged => text.push_str(stderr),
+        Stderr::Headed => text.push_str(&format!("STDERR:\n{stderr}")),
+        Stderr::Marked => {
+            let lines = stderr.lines().map(|line| format!("[stderr] {line}"));
+            text.push_str(&lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
 }
 
 fn decoded(captured: &Captured, max_chars: usize) -> String {

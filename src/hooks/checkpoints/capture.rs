@@ -20,6 +20,7 @@ use super::active_runs::{ActiveRun, Position};
 use super::file_checkpoints::{CachedIndex, FileCheckpoints, Inner, SharedIndex};
 use super::index::SessionIndex;
 use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
+use super::storage::RecordWrite;
 
 /// The size in bytes of the chunks in which a file is read.
 const CHUNK: usize = 1024 * 1024;
@@ -182,9 +183,14 @@ impl FileCheckpoints {
                 // If a record without content is lost, the file counts as changed by others, but no
                 // content is lost.
                 let is_durable = record.before.is_some();
-                inner
-                    .storage
-                    .write(&id, index, record, &content, is_durable, &limits)
+                let write = RecordWrite {
+                    session: &id,
+                    record,
+                    content: &content,
+                    is_durable,
+                    limits: &limits,
+                };
+                inner.storage.write(index, write)
             })
         })
         .await
@@ -258,9 +264,14 @@ impl FileCheckpoints {
                     len: 0,
                 };
 
-                inner
-                    .storage
-                    .write(&id, index, record, &[], false, &limits)?;
+                let write = RecordWrite {
+                    session: &id,
+                    record,
+                    content: &[],
+                    is_durable: false,
+                    limits: &limits,
+                };
+                inner.storage.write(index, write)?;
                 Ok(damage)
             })
         })

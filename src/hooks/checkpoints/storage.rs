@@ -38,6 +38,16 @@ pub(super) enum Storage {
     Folder(Folder, FolderTotal),
 }
 
+/// A record to store, and its content.
+pub(super) struct RecordWrite<'a> {
+    pub(super) session: &'a str,
+    pub(super) record: ChangeRecord,
+    pub(super) content: &'a [u8],
+    /// True if the record must be on the disk before the change is made.
+    pub(super) is_durable: bool,
+    pub(super) limits: &'a Limits,
+}
+
 impl Storage {
     /// Updates the index from the stored records. A record whose end is missing is reported as the
     /// damage of the index, and as a warning in the log.
@@ -91,70 +101,15 @@ impl Storage {
         })
     }
 
-    /// Adds a record, durably if `durable` is set. The content is omitted if it would exceed a
-    /// limit.
-    pub(super) fn write(
-        &self,
-        session: &str,
-        index: &mut SessionIndex,
-        record: ChangeRecord,
-        content: &[u8],
-        durable: bool,
-        limits: &Limits,
-    ) -> Result<()> {
-        let content_len = content.len() as u64;
-        match self {
-            Self::Memory(logs) => {
-                let mut logs = lock(logs);
-                let used = memory_of(&logs);
-                let start = logs.get(session).map_or(0, Vec::len) as u64;
-                let refusal = limits
-                    .refuse_for_session(start, content_len)
-                    .or_else(|| refuse_for_memory(used, content_len));
-                let new_record = NewRecord::new(record, content, refusal)?;
-                index.check_room(new_record.line.len() as u64)?;
-                if used.saturating_add(new_record.line.len()) > MAX_RECORDS_MEMORY {
-                    return Err(no_room_for_records());
-                }
-
-                let log = logs.entry(session.to_owned()).or_default();
-                if new_record.content.len() > LARGE {
-                    log.reserve_exact(new_record.line.len() + new_record.content.len() + 1);
-                }
-                for part in new_record.parts() {
-                    log.extend_from_slice(part);
-                }
-                index.push(new_record.at(start));
-            }
-            #[cfg(unix)]
-            Self::Folder(folder, total) => {
-                let file = folder.open_end(session, index)?;
-                let start = index.end;
-                let mut refusal = limits.refuse_for_session(start, content_len);
-                // Dropped when the record is written.
-                let mut reservation = None;
-                if refusal.is_none() && !content.is_empty() {
-                    reservation = total.reserve(content_len, limits.total, || folder.size())?;
-                    if reservation.is_none() {
-                        refusal = Some(limits.refuse_for_total(content_len));
-                    }
-                }
-
-                let new_record = NewRecord::new(record, content, refusal)?;
-                index.check_room(new_record.line.len() as u64)?;
-                let appended = folder.append(session, &file, start, new_record.parts(), durable);
-                if appended.is_err() {
-                    total.clear();
-                }
-                drop(reservation);
-                appended?;
-                index.push(new_record.at(start));
-            }
-        }
-
+    /// Adds a record. The content is omitted if it would exceed a limit.
+    pub(super) fn write(&self, index: &mut SessionIndex, write: RecordWrite<'_>) -> Result<()> {
         #[cfg(not(unix))]
-        let _ = durable;
-        Ok(())
+        let _ = write.is_durable;
+        match self {
+            Self::Memory(logs) => write_to_memory(&mut lock(logs), index, write),
+            #[cfg(unix)]
+            Self::Folder(folder, total) => write_to_folder(folder, total, index, write),
+        }
     }
 
     /// Reads `len` bytes of a session's records from the offset `at`.
@@ -263,6 +218,80 @@ impl Storage {
 
         Ok(index)
     }
+}
+
+fn write_to_memory(
+    logs: &mut Logs,
+    index: &mut SessionIndex,
+    write: RecordWrite<'_>,
+) -> Result<()> {
+    let RecordWrite {
+        session,
+        record,
+        content,
+        limits,
+        ..
+    } = write;
+    let content_len = content.len() as u64;
+    let used = memory_of(logs);
+    let start = logs.get(session).map_or(0, Vec::len) as u64;
+    let refusal = limits
+        .refuse_for_session(start, content_len)
+        .or_else(|| refuse_for_memory(used, content_len));
+    let new_record = NewRecord::new(record, content, refusal)?;
+    index.check_room(new_record.line.len() as u64)?;
+    if used.saturating_add(new_record.line.len()) > MAX_RECORDS_MEMORY {
+        return Err(no_room_for_records());
+    }
+
+    let log = logs.entry(session.to_owned()).or_default();
+    if new_record.content.len() > LARGE {
+        log.reserve_exact(new_record.line.len() + new_record.content.len() + 1);
+    }
+    for part in new_record.parts() {
+        log.extend_from_slice(part);
+    }
+    index.push(new_record.at(start));
+    Ok(())
+}
+
+#[cfg(unix)]
+fn write_to_folder(
+    folder: &Folder,
+    total: &FolderTotal,
+    index: &mut SessionIndex,
+    write: RecordWrite<'_>,
+) -> Result<()> {
+    let RecordWrite {
+        session,
+        record,
+        content,
+        is_durable,
+        limits,
+    } = write;
+    let content_len = content.len() as u64;
+    let file = folder.open_end(session, index)?;
+    let start = index.end;
+    let mut refusal = limits.refuse_for_session(start, content_len);
+    // Dropped when the record is written.
+    let mut reservation = None;
+    if refusal.is_none() && !content.is_empty() {
+        reservation = total.reserve(content_len, limits.total, || folder.size())?;
+        if reservation.is_none() {
+            refusal = Some(limits.refuse_for_total(content_len));
+        }
+    }
+
+    let new_record = NewRecord::new(record, content, refusal)?;
+    index.check_room(new_record.line.len() as u64)?;
+    let appended = folder.append(session, &file, start, new_record.parts(), is_durable);
+    if appended.is_err() {
+        total.clear();
+    }
+    drop(reservation);
+    appended?;
+    index.push(new_record.at(start));
+    Ok(())
 }
 
 /// A record that is about to be stored.
