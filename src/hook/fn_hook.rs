@@ -60,8 +60,8 @@ impl fmt::Debug for FnHook {
     }
 }
 
-/// Creates a hook that runs once, before the loop, as [`Hook::before_agent`]:
-/// `|cx, state| async move { Ok(state) }`.
+/// Creates a hook that runs once, before the loop, as [`Hook::before_agent`]. The closure has the
+/// form `|cx, state| async move { Ok(state) }`.
 pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
@@ -72,7 +72,7 @@ where
 }
 
 /// Creates a hook that runs before each model call, on a copy of the history, as
-/// [`Hook::modify_request`]:
+/// [`Hook::modify_request`]. The closure has the form
 /// `|cx, messages| async move { Ok(messages) }`.
 pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
@@ -83,8 +83,8 @@ where
     FnHook::new(name, Phase::ModifyRequest(Box::new(f)))
 }
 
-/// Creates a hook around each model call, as [`Hook::wrap_model_call`]:
-/// `|request, next| async move { next.run(request).await }`.
+/// Creates a hook around each model call, as [`Hook::wrap_model_call`]. The closure has the form
+/// `|request, next| async move { next.run(request).await }`. See [`Next`] for an example.
 pub fn wrap_model_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ModelRequest, Next<ModelRequest>) -> Fut + Send + Sync + 'static,
@@ -94,8 +94,8 @@ where
     FnHook::new(name, Phase::WrapModelCall(Box::new(f)))
 }
 
-/// Creates a hook that runs before each tool call, as [`Hook::pre_tool_use`]:
-/// `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
+/// Creates a hook that runs before each tool call, as [`Hook::pre_tool_use`]. The closure has the
+/// form `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -134,7 +134,7 @@ where
     FnHook::new(name, Phase::PreToolUse(Box::new(f)))
 }
 
-/// Creates a hook around each tool call, as [`Hook::wrap_tool_call`]:
+/// Creates a hook around each tool call, as [`Hook::wrap_tool_call`]. The closure has the form
 /// `|call, next| async move { next.run(call).await }`.
 pub fn wrap_tool_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
@@ -145,8 +145,8 @@ where
     FnHook::new(name, Phase::WrapToolCall(Box::new(f)))
 }
 
-/// Creates a hook that runs after each tool call, as [`Hook::post_tool_use`]:
-/// `|cx, call, result| async move { Ok(result) }`.
+/// Creates a hook that runs after each tool call, as [`Hook::post_tool_use`]. The closure has the
+/// form `|cx, call, result| async move { Ok(result) }`.
 pub fn post_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,
@@ -156,8 +156,8 @@ where
     FnHook::new(name, Phase::PostToolUse(Box::new(f)))
 }
 
-/// Creates a hook that runs when an answer has no tool calls, as [`Hook::before_stop`]:
-/// `|cx, response| async move { Ok(StopDecision::Stop) }`.
+/// Creates a hook that runs when an answer has no tool calls, as [`Hook::before_stop`]. The closure
+/// has the form `|cx, response| async move { Ok(StopDecision::Stop) }`.
 pub fn before_stop<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
@@ -167,8 +167,8 @@ where
     FnHook::new(name, Phase::BeforeStop(Box::new(f)))
 }
 
-/// Creates a hook that runs once, after the loop, as [`Hook::after_agent`]:
-/// `|cx, state| async move { Ok(state) }`.
+/// Creates a hook that runs once, after the loop, as [`Hook::after_agent`]. The closure has the
+/// form `|cx, state| async move { Ok(state) }`.
 pub fn after_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,

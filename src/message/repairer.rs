@@ -303,11 +303,12 @@ impl Repairer<'_> {
             } = &self.slots[slot];
             match *result {
                 Some(result) => {
-                    if !following_results.contains(&result) || result < last {
+                    let is_in_place = following_results.contains(&result) && result >= last;
+                    if is_in_place {
+                        last = result;
+                    } else {
                         let id = call.id.clone();
                         self.changes.push(Repair::MovedResult { index: result, id });
-                    } else {
-                        last = result;
                     }
 
                     paired.push((result, self.result_for(slot, result)));
