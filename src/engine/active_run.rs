@@ -53,7 +53,10 @@ pub(crate) struct RunRequest {
 
 /// Creates the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
-    let tool_use_id = request.parent.as_ref().map(|call| call.id().tool_use_id);
+    let tool_use_id = request
+        .parent
+        .as_ref()
+        .map(|call| call.to_parent_call().tool_use_id);
     let tree = tree_limits(&request);
     let outcome_bytes = MIN_RESULT_BYTES..=request.config.limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());

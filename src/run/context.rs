@@ -86,7 +86,7 @@ impl RunContext {
         let parent_budget = parent.as_ref().map(|call| call.run().budget());
         Self(Arc::new(Inner {
             budget: Budget::new(limits, calls, parent_budget),
-            parent_call: parent.as_ref().map(|call| Box::new(call.id())),
+            parent_call: parent.as_ref().map(|call| Box::new(call.to_parent_call())),
             parent,
             cancellation: Cancellation::default(),
             started: Instant::now(),

@@ -100,7 +100,7 @@ impl RunningCall {
     }
 
     /// Returns the call as its child runs name it.
-    pub(crate) fn id(&self) -> ParentCall {
+    pub(crate) fn to_parent_call(&self) -> ParentCall {
         ParentCall {
             session_id: self.run.session_id().clone(),
             run_id: self.run.run_id().into(),
