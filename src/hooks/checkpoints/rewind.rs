@@ -153,17 +153,7 @@ impl FileCheckpoints {
         let current = self.read_current(&file).await?;
         let target_content = target.before.content().unwrap_or(FileContent::Absent);
         let has_content = current.fingerprint == target_content;
-        let has_mode = match (&target.before, &current.metadata) {
-            (
-                PriorState::Stored {
-                    mode: Some(mode), ..
-                },
-                Some(metadata),
-            ) => metadata.mode.is_none_or(|own| own == *mode),
-            _ => true,
-        };
-
-        if has_content && has_mode {
+        if has_content && has_target_mode(target, &current) {
             return Ok(TargetOutcome::Unchanged);
         }
 
@@ -327,6 +317,19 @@ impl FileCheckpoints {
             mode if mode == current_mode => Ok(()),
             mode => backend.set_mode(path, mode).await,
         }
+    }
+}
+
+/// Returns `true` if a file has the mode of its target state, as far as both are known.
+fn has_target_mode(target: &RewindTarget, current: &CurrentState) -> bool {
+    match (&target.before, &current.metadata) {
+        (
+            PriorState::Stored {
+                mode: Some(mode), ..
+            },
+            Some(metadata),
+        ) => metadata.mode.is_none_or(|own| own == *mode),
+        _ => true,
     }
 }
 
