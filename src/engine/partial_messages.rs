@@ -77,7 +77,7 @@ impl Partials {
                 let queue = self.incomplete_calls.get_mut(&call.id);
                 match queue.and_then(VecDeque::pop_front) {
                     Some(index) if self.open_block == OpenBlockKind::Call(index) => {
-                        self.end_block(out)
+                        self.end_block(out);
                     }
                     // Its block was closed when the next one began.
                     Some(_) => {}
