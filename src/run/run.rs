@@ -64,30 +64,41 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 /// ```
 #[must_use = "a run does nothing unless it is polled or awaited"]
 pub struct Run {
-    future: Option<BoxFuture<'static, Result<RunOutput>>>,
+    state: LoopState,
     shared: Arc<RunShared>,
     /// Wakes the reader through the run's clock.
     waker: Waker,
-    output: Option<Box<Result<RunOutput>>>,
-    /// True if the loop was polled and waits to be woken.
-    is_waiting: bool,
     /// The number of messages yielded since the last pause.
     yielded: usize,
     /// The number of background tasks announced since the run continued.
     announced: usize,
 }
 
+/// The state of a run's loop.
+enum LoopState {
+    /// The loop was not polled yet.
+    Created(LoopFuture),
+    /// The loop waits to be woken.
+    Waiting(LoopFuture),
+    Ended(Box<Result<RunOutput>>),
+    /// The loop panicked while it was polled, or the run was dropped.
+    Gone,
+}
+
+type LoopFuture = BoxFuture<'static, Result<RunOutput>>;
+
+impl LoopState {
+    fn is_in_progress(&self) -> bool {
+        matches!(self, Self::Created(_) | Self::Waiting(_))
+    }
+}
+
 impl Run {
-    pub(crate) fn new(
-        shared: Arc<RunShared>,
-        future: BoxFuture<'static, Result<RunOutput>>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<RunShared>, future: LoopFuture) -> Self {
         Self {
-            future: Some(future),
+            state: LoopState::Created(future),
             waker: shared.clock.clone().into(),
             shared,
-            output: None,
-            is_waiting: false,
             yielded: 0,
             announced: 0,
         }
@@ -204,14 +215,12 @@ impl Run {
     /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if the
     /// stream has not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
-        if let Some(output) = self.output.take() {
-            return *output;
-        }
-
-        let text = if self.future.is_none() {
-            "the run panicked while it was polled and has no output"
-        } else {
-            "the run has not ended: poll it until it yields `None`, or await it"
+        let text = match std::mem::replace(&mut self.state, LoopState::Gone) {
+            LoopState::Ended(output) => return *output,
+            LoopState::Gone => "the run panicked while it was polled and has no output",
+            LoopState::Created(_) | LoopState::Waiting(_) => {
+                "the run has not ended: poll it until it yields `None`, or await it"
+            }
         };
         Err(Error::new(ErrorKind::Cancelled, text))
     }
@@ -251,7 +260,8 @@ impl Run {
     /// Advances the loop if it was woken since the last poll: a reader also polls after each
     /// message that it takes.
     fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
-        if !self.is_waiting || self.shared.clock.register(cx) {
+        let is_waiting = matches!(self.state, LoopState::Waiting(_));
+        if !is_waiting || self.shared.clock.register(cx) {
             self.poll_loop(cx);
         }
     }
@@ -260,18 +270,19 @@ impl Run {
     fn poll_loop(&mut self, cx: &mut Context<'_>) {
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
         // future that has panicked.
-        let Some(mut future) = self.future.take() else {
-            return;
+        let mut future = match std::mem::replace(&mut self.state, LoopState::Gone) {
+            LoopState::Created(future) | LoopState::Waiting(future) => future,
+            ended => {
+                self.state = ended;
+                return;
+            }
         };
         match self.shared.clock.poll(&self.waker, cx, &mut future) {
             Poll::Ready(output) => {
                 self.shared.tasks.close();
-                self.output = Some(Box::new(output));
+                self.state = LoopState::Ended(Box::new(output));
             }
-            Poll::Pending => {
-                self.is_waiting = true;
-                self.future = Some(future);
-            }
+            Poll::Pending => self.state = LoopState::Waiting(future),
         }
     }
 }
@@ -303,7 +314,7 @@ impl Stream for Run {
 
         match self.shared.pop(Some(cx.waker())) {
             Some(message) => Poll::Ready(Some(message)),
-            None if self.future.is_none() => Poll::Ready(None),
+            None if !self.state.is_in_progress() => Poll::Ready(None),
             None => {
                 self.yielded = 0;
                 Poll::Pending
@@ -324,7 +335,7 @@ impl IntoFuture for Run {
 impl Drop for Run {
     fn drop(&mut self) {
         // The loop is dropped first, so that the session is released before waiters are woken.
-        self.future = None;
+        self.state = LoopState::Gone;
         self.shared.tasks.close();
         self.shared.mark_ended();
     }
@@ -334,7 +345,7 @@ impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")
             .field("session_id", self.session_id())
-            .field("running", &self.future.is_some())
+            .field("running", &self.state.is_in_progress())
             .finish_non_exhaustive()
     }
 }
