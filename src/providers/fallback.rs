@@ -17,19 +17,26 @@ use crate::model::{
 
 /// A model that passes a request on to the next of several models if one cannot answer.
 ///
-/// The next model is called if a model is unreachable (`Connect`, `Dns`, `Tls`, `Proxy`,
-/// `Timeout`), rejects the caller (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`,
-/// `QuotaExhausted`), fails (`Overloaded`, `Server`, `StreamTruncated`), or refuses to answer
-/// (`Refused`, or a stop for [`Refusal`](StopReason::Refusal)). Other errors are returned, because
-/// the next model would return them as well. If a part of an answer was emitted,
-/// [`ModelEvent::Restart`] discards it first.
+/// Every request starts with the first model. The next model is called if a model
 ///
-/// Every request starts with the first model. If all fail, the last error is returned, or the first
-/// error if only the first is retryable. The id and the profile come from the first model;
-/// [`ModelRequest::model`] applies only to the first model. The usage of any other model is
-/// recorded under that model, at its price. A budget reserves the cost of the most expensive model,
-/// so the price of each model must be known if there is a budget in USD. If a model fails in the
-/// middle of an answer, the next one is called only if the budget covers both.
+/// * is unreachable: `Connect`, `Dns`, `Tls`, `Proxy`, `Timeout`;
+/// * rejects the caller: `Auth`, `PermissionDenied`, `NotFound`, `RateLimited`, `QuotaExhausted`;
+/// * fails: `Overloaded`, `Server`, `StreamTruncated`;
+/// * refuses to answer: `Refused`, or a stop for [`Refusal`](StopReason::Refusal).
+///
+/// Other errors are returned, because the next model would return them as well. If a part of an
+/// answer was emitted, [`ModelEvent::Restart`] discards it before the next model begins. If all
+/// models fail, the last error is returned, or the first error if only the first is retryable.
+///
+/// The id and the profile are those of the first model, and [`ModelRequest::model`] applies to the
+/// first model only.
+///
+/// # Budgets
+///
+/// The usage of each model is recorded under that model, at its price. A budget reserves the cost
+/// of the most expensive model, so a budget in USD requires that the price of each model is known.
+/// If a model fails in the middle of an answer, the next one is called only if the budget covers
+/// both.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};

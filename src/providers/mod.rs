@@ -49,17 +49,20 @@
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
 //!
-//! Strict servers are test servers that refuse what the real server refuses, according to its
-//! documentation or to reports of its users. The example `agent` was also run by hand, with a text
-//! and a round of tools each, against the scripted server aimock 1.43 with the prefixes `gemini`,
-//! `openai` (both APIs), `anthropic`, `ollama`, `mistral`, `groq`, `xai`, `deepseek`, `openrouter`,
-//! `vllm`, `llamacpp` and `lmstudio`, and with a text against llama.cpp with `llamacpp`, `vllm`,
-//! `lmstudio`, `openai-chat` and `anthropic`. Later system messages, that is system messages inside
-//! a history, become user messages where the templates of models accept none.
+//! A *strict server* is a test server that refuses what the real server refuses, according to its
+//! documentation or to reports of its users. A *later system message* is one inside a history. It
+//! becomes a user message where the templates of models accept none.
 //!
-//! An image, a document or a recording in a new input that the API or the model does not accept is
-//! an error before sending. In older messages and in results of tools, a text replaces it: for an
-//! image, that it was omitted, and its media type.
+//! The example `agent` was also run by hand:
+//!
+//! * with a text and a round of tools, against the scripted server aimock 1.43: `gemini`, `openai`
+//!   (both APIs), `anthropic`, `ollama`, `mistral`, `groq`, `xai`, `deepseek`, `openrouter`, `vllm`,
+//!   `llamacpp` and `lmstudio`;
+//! * with a text, against llama.cpp: `llamacpp`, `vllm`, `lmstudio`, `openai-chat` and `anthropic`.
+//!
+//! An image, a document or a recording that the API or the model does not accept is an error before
+//! sending if it is in a new input. In an older message or the result of a tool, a text replaces
+//! it: an image is named by its media type.
 //!
 //! # Requests
 //!

@@ -14,11 +14,15 @@ use super::model::OpenAi;
 
 /// OpenAI's model of this name, on the API that each request needs.
 ///
-/// A request goes to the Responses API when Chat Completions has no such model, when it has a
-/// hosted tool or the effort `max`, when it has function tools and the model reasons, which Chat
-/// Completions refuses for newer models, when it has media that only the Responses API takes, or
-/// when the previous answer came from the Responses API and the model reasons. All other requests,
-/// and requests for models that are not OpenAI's, go to Chat Completions.
+/// A request for a model of OpenAI goes to the Responses API if one of these is true:
+///
+/// * Chat Completions does not have the model.
+/// * The request has a hosted tool, the effort `max`, or media that only the Responses API takes.
+/// * The model reasons, and the request has function tools: Chat Completions refuses these for
+///   newer models.
+/// * The model reasons, and the previous answer came from the Responses API.
+///
+/// All other requests go to Chat Completions.
 ///
 /// ```
 /// use agentcore::Model;
@@ -77,13 +81,15 @@ impl OpenAiAuto {
             .hosted_tools
             .iter()
             .any(|tool| &*tool.provider == RESPONSES);
+        let reasons_with_tools =
+            family.tools_need_responses && !request.tools.is_empty() && family.reasons_with(effort);
+        let continues_reasoning =
+            family.reasons != Reasons::Never && is_last_answer_of(request, self.responses.tag());
         !family.has_chat
             || has_hosted_tools
             || effort == Some("max")
-            || family.tools_need_responses
-                && !request.tools.is_empty()
-                && family.reasons_with(effort)
-            || family.reasons != Reasons::Never && is_last_answer_of(request, self.responses.tag())
+            || reasons_with_tools
+            || continues_reasoning
             || self.has_media_of_responses(request)
     }
 
