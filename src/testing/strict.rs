@@ -16,12 +16,18 @@ use super::rules;
 
 /// A wrapper around a model that answers only requests that every provider would accept.
 ///
-/// It checks the pairing of calls and results, unique ids, the order of roles (several user
-/// messages in a row are valid, since providers receive them as one message), that contents and
-/// texts are not empty, tool names and schemas, arguments, `max_output_tokens`, and that thinking
-/// blocks are returned byte for byte as this model gave them (blocks from elsewhere can be declared
-/// with [`knowing`](Self::knowing)). The checks share no code with
-/// [`Messages::validate_for_model`], and agree with it on everything that it checks.
+/// These are checked:
+///
+/// * The order of roles. Several user messages in a row are valid, since providers receive them as
+///   one message.
+/// * The pairing of calls and results, and that ids are unique.
+/// * Contents and texts, which must not be empty.
+/// * The names and schemas of tools, the arguments of calls, and `max_output_tokens`.
+/// * Thinking blocks, which must be returned byte for byte as this model gave them. Blocks of
+///   another model can be declared with [`knowing`](Self::knowing).
+///
+/// The checks share no code with [`Messages::validate_for_model`], and agree with it on everything
+/// that it checks.
 ///
 /// ```
 /// use agentcore::testing::{FunctionModel, StrictModel};
@@ -37,11 +43,12 @@ use super::rules;
 /// ```
 pub struct StrictModel<M> {
     inner: M,
-    seen: Arc<Mutex<StrictState>>,
+    state: Arc<Mutex<StrictState>>,
 }
 
 #[derive(Default)]
 struct StrictState {
+    /// The thinking blocks that the model gave, as JSON.
     thinking: HashSet<String>,
     violations: Vec<String>,
 }
@@ -51,7 +58,7 @@ impl<M> StrictModel<M> {
     pub fn new(inner: M) -> Self {
         Self {
             inner,
-            seen: Arc::default(),
+            state: Arc::default(),
         }
     }
 
@@ -59,14 +66,14 @@ impl<M> StrictModel<M> {
     #[must_use]
     pub fn knowing(self, messages: &Messages) -> Self {
         for part in messages.iter().flat_map(|m| m.content().parts()) {
-            remember(&self.seen, part);
+            record_thinking(&self.state, part);
         }
         self
     }
 
     /// Returns all violations in the requests so far, in order.
     pub fn violations(&self) -> Vec<String> {
-        lock(&self.seen).violations.clone()
+        lock(&self.state).violations.clone()
     }
 
     /// Returns the wrapped model.
@@ -75,18 +82,19 @@ impl<M> StrictModel<M> {
     }
 }
 
-fn remember(seen: &Mutex<StrictState>, part: &Part) {
+/// Records the thinking block of a part that this model gave, if it is one.
+fn record_thinking(state: &Mutex<StrictState>, part: &Part) {
     if let Part::Thinking(block) = part {
-        lock(seen).thinking.insert(block.raw.get().to_owned());
+        lock(state).thinking.insert(block.raw.get().to_owned());
     }
 }
 
 impl<M: Clone> Clone for StrictModel<M> {
-    /// Clones the handle; the seen blocks are shared.
+    /// Clones the handle; the thinking blocks and the violations are shared.
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            seen: self.seen.clone(),
+            state: self.state.clone(),
         }
     }
 }
@@ -124,21 +132,21 @@ impl<M: Model> Model for StrictModel<M> {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         {
-            let mut record = lock(&self.seen);
-            let violations = rules::violations(&request, &record.thinking);
+            let mut state = lock(&self.state);
+            let violations = rules::violations(&request, &state.thinking);
             if !violations.is_empty() {
                 let text = violations.join("; ");
-                record.violations.extend(violations);
+                state.violations.extend(violations);
                 return Err(Error::new(ErrorKind::InvalidRequest, text));
             }
         }
 
-        let record = self.seen.clone();
+        let state = self.state.clone();
         let stream = self.inner.stream(request).await?;
         Ok(stream
             .inspect(move |event| {
                 if let Ok(ModelEvent::Part(part)) = event {
-                    remember(&record, part);
+                    record_thinking(&state, part);
                 }
             })
             .boxed())
