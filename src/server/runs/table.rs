@@ -256,20 +256,19 @@ impl RunTable {
             }
         }
 
+        if have_finished(&runs, later(start, limit / 2)).await {
+            return;
+        }
         // A run that continues after its questions were closed is interrupted as well.
-        let deadlines = [limit / 2, limit].map(|limit| later(start, limit));
-        for (deadline, is_last) in deadlines.into_iter().zip([false, true]) {
-            let ends = futures::future::join_all(runs.iter().map(|run| run.finished()));
-            if timeout_at(deadline, ends).await.is_ok() {
-                return;
-            }
-            for run in runs.iter().filter(|run| run.is_running()) {
-                if is_last {
-                    run.abort();
-                } else {
-                    run.handle().interrupt();
-                }
-            }
+        for run in runs.iter().filter(|run| run.is_running()) {
+            run.handle().interrupt();
+        }
+
+        if have_finished(&runs, later(start, limit)).await {
+            return;
+        }
+        for run in runs.iter().filter(|run| run.is_running()) {
+            run.abort();
         }
     }
 
@@ -366,6 +365,12 @@ impl Inner {
         }
         old_logs
     }
+}
+
+/// Waits for the end of all runs. Returns `false` if the deadline passes before.
+async fn have_finished(runs: &[Arc<ServerRun>], deadline: Instant) -> bool {
+    let ends = futures::future::join_all(runs.iter().map(|run| run.finished()));
+    timeout_at(deadline, ends).await.is_ok()
 }
 
 impl fmt::Debug for RunTable {
