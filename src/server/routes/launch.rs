@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use crate::agent::{Decision, Session};
 use crate::message::Messages;
+use crate::run::Run;
 use crate::session::{AgentState, PendingCall, SessionStore};
 
 use super::super::app::App;
@@ -21,7 +22,7 @@ use super::path::checked_thread_id;
 pub(super) enum LaunchInput {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
-    /// An input, with its id, that replaces the messages from this position on.
+    /// An input that replaces the messages from this position on.
     Regenerate(Messages, usize),
     /// Decisions about pending calls.
     Decisions(Vec<Decision>),
@@ -197,19 +198,7 @@ pub(super) fn launch(
         session = session.trace_recorder(recorder.clone());
     }
 
-    let mut input = Messages::new();
-    let run = match launch_input {
-        LaunchInput::Input(messages, input_id) => {
-            input = messages.clone();
-            with_input_id(session.clone(), input_id).run(messages)
-        }
-        LaunchInput::Regenerate(messages, position) => {
-            input = messages.clone();
-            session.clone().rewind_to(position).run(messages)
-        }
-        LaunchInput::Decisions(decisions) => session.clone().must_exist().resume(decisions),
-    };
-
+    let (run, input) = new_run(session.clone(), launch_input);
     let run_id = run.handle().run_id().clone();
     let parks_questions = options.parks_questions;
     // A new thread has no messages; without a state, readers would treat them as unknown.
@@ -240,6 +229,24 @@ pub(super) fn launch(
         });
     }
     Ok(server_run)
+}
+
+/// Returns a run that has not begun, and the messages of its input.
+fn new_run(session: Session, launch_input: LaunchInput) -> (Run, Messages) {
+    match launch_input {
+        LaunchInput::Input(messages, input_id) => {
+            let run = with_input_id(session, input_id).run(messages.clone());
+            (run, messages)
+        }
+        LaunchInput::Regenerate(messages, position) => {
+            let run = session.rewind_to(position).run(messages.clone());
+            (run, messages)
+        }
+        LaunchInput::Decisions(decisions) => {
+            let run = session.must_exist().resume(decisions);
+            (run, Messages::new())
+        }
+    }
 }
 
 /// Returns the data of the run for its encoders.
