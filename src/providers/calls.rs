@@ -98,6 +98,33 @@ impl StreamedCall {
     fn is_whole(&mut self, max_values: usize) -> bool {
         self.wholeness.check(&self.args, max_values)
     }
+
+    /// Emits the beginning of the call, or the next piece of its arguments, `args`.
+    ///
+    /// A call cannot be emitted without its name, which may arrive after the first arguments. Its
+    /// id is fixed once it has been emitted.
+    fn emit(&mut self, position: usize, args: &str, ids: &mut CallIds, out: &mut Events) {
+        if self.name.is_empty() || self.args.is_empty() {
+            return;
+        }
+
+        let index = position as u32;
+        if self.id.is_some() {
+            if !args.is_empty() {
+                out.push(delta(index, args));
+            }
+            return;
+        }
+
+        let id = ids.assign(&self.provider_id, position);
+        self.id = Some(id.clone());
+        out.push(ModelEvent::ToolCallStart {
+            index,
+            id,
+            name: self.name.as_str().into(),
+        });
+        out.push(delta(index, &self.args));
+    }
 }
 
 /// A piece of a call as it arrived. Missing fields are `None` or empty.
@@ -124,68 +151,25 @@ impl Calls {
         ids: &mut CallIds,
         out: &mut Events,
     ) -> Result<()> {
-        let CallPiece {
-            index,
-            id,
-            name,
-            args,
-            ..
-        } = piece;
-
         // Either may arrive after the call has begun.
-        check_call(id, name)?;
+        check_call(piece.id, piece.name)?;
         let position = match self.find(&piece, out.max_values()) {
             Some(position) => position,
             None => {
-                out.collect_call(id, name)?;
-                self.begin(index)
+                out.collect_call(piece.id, piece.name)?;
+                self.begin(piece.index)
             }
         };
 
-        out.collect_bytes(args.len())?;
+        out.collect_bytes(piece.args.len())?;
         if let Some(fields) = &piece.fields {
             out.collect_bytes(fields.raw.get().len())?;
             out.collect_values(fields.raw.get())?;
         }
 
-        let streamed = &mut self.calls[position];
-        streamed.fields = piece.fields.or(streamed.fields.take());
-        if streamed.provider_id.is_empty() && !id.is_empty() {
-            streamed.provider_id.push_str(id);
-            let last = self.of_id.entry(id.to_owned()).or_insert(position);
-            *last = position.max(*last);
-        }
-
-        if streamed.name.is_empty() {
-            streamed.name.push_str(name);
-        }
-
-        streamed.args.push_str(args);
-
-        // A call cannot be emitted without its name, which may arrive after the first arguments.
-        // The id is fixed once it has been emitted.
-        if streamed.name.is_empty() || streamed.args.is_empty() {
-            return Ok(());
-        }
-
-        let call_index = position as u32;
-        if streamed.id.is_some() {
-            if !args.is_empty() {
-                out.push(delta(call_index, args));
-            }
-
-            return Ok(());
-        }
-
-        let assigned = ids.assign(&streamed.provider_id, position);
-        streamed.id = Some(assigned.clone());
-        out.push(ModelEvent::ToolCallStart {
-            index: call_index,
-            id: assigned,
-            name: streamed.name.as_str().into(),
-        });
-
-        out.push(delta(call_index, &streamed.args));
+        let args = piece.args;
+        self.add(position, piece);
+        self.calls[position].emit(position, args, ids, out);
         Ok(())
     }
 
@@ -198,6 +182,23 @@ impl Calls {
         }
 
         position
+    }
+
+    /// Adds a piece to the call at `position`.
+    fn add(&mut self, position: usize, piece: CallPiece<'_>) {
+        let streamed = &mut self.calls[position];
+        streamed.fields = piece.fields.or(streamed.fields.take());
+        if streamed.provider_id.is_empty() && !piece.id.is_empty() {
+            streamed.provider_id.push_str(piece.id);
+            let last = self.of_id.entry(piece.id.to_owned()).or_insert(position);
+            *last = position.max(*last);
+        }
+
+        if streamed.name.is_empty() {
+            streamed.name.push_str(piece.name);
+        }
+
+        streamed.args.push_str(piece.args);
     }
 
     /// Returns the call that a piece belongs to; `None` if it begins a new call.
