@@ -61,8 +61,8 @@ impl<const N: usize> Repeated<N> {
     }
 
     /// Learns from a frame that was parsed whole and whose only new parts were `values`: JSON text
-    /// that is part of `frame`, or a string without escapes, without its quotes. Returns `false`,
-    /// and learns nothing, if the values are not parts of the frame.
+    /// that is part of `frame`, or a string without escapes, without its quotes. Returns `false` if
+    /// the values are not parts of the frame, or overlap.
     pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
         let ranges = values.map(|value| place(frame, value));
         if ranges.iter().any(Option::is_none) {

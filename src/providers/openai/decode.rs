@@ -1,4 +1,4 @@
-//! Chunks into events.
+//! The decoder of Chat Completions: from the chunks of a stream, or a whole completion, to events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::super::lenient::{Text, is_empty_value};
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::extra_content::{self, ExtraContent};
-use super::reasoning::StreamedReasoning;
+use super::reasoning::{Extent, StreamedReasoning};
 use super::rules::Rules;
 use super::wire::{
     CallDelta, Choices, DeltaContent, Head, WireChunk, WireDelta, plain_args, plain_text,
@@ -47,14 +47,33 @@ pub(super) struct ChatDecoder {
     has_refused: bool,
     finish: Option<StopReason>,
     usage: Usage,
-    done: bool,
-    /// The text around the choices.
+    is_done: bool,
+    repeated: RepeatedChunks,
+}
+
+/// The texts around the values that differ between the chunks of a stream.
+#[derive(Default)]
+struct RepeatedChunks {
     around_choices: Repeated,
     /// The text around a piece of text.
     around_text: Repeated,
-    /// The text around a piece of a call's arguments, and the call's index in it.
+    /// The text around a piece of a call's arguments.
     around_args: Repeated,
+    /// The index of the call in `around_args`.
     args_index: Option<u64>,
+}
+
+impl RepeatedChunks {
+    /// Learns from the chunk `data`, which has no fields next to its choices that are read.
+    fn learn(&mut self, data: &str, choices: &Choices<'_>) {
+        if let Some(text) = plain_text(choices) {
+            self.around_text.learn(data, text);
+        } else if let Some((index, args)) = plain_args(choices)
+            && self.around_args.learn(data, args)
+        {
+            self.args_index = index;
+        }
+    }
 }
 
 impl ChatDecoder {
@@ -80,11 +99,8 @@ impl ChatDecoder {
             has_refused: false,
             finish: None,
             usage: Usage::default(),
-            done: false,
-            around_choices: Repeated::default(),
-            around_text: Repeated::default(),
-            around_args: Repeated::default(),
-            args_index: None,
+            is_done: false,
+            repeated: RepeatedChunks::default(),
         }
     }
 
@@ -128,7 +144,7 @@ impl ChatDecoder {
         } else if let Some(raw) = chunk.choices
             && chunk.error.is_none()
         {
-            self.around_choices.learn(data, raw.get());
+            self.repeated.around_choices.learn(data, raw.get());
         }
 
         self.choices(choices, data, out)
@@ -136,25 +152,18 @@ impl ChatDecoder {
 
     /// Decodes the choices of the chunk `data`, which has no other field that is read.
     fn choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
-        if let Some(text) = plain_text(&choices) {
-            self.around_text.learn(data, text);
-        } else if let Some((index, args)) = plain_args(&choices)
-            && self.around_args.learn(data, args)
-        {
-            self.args_index = index;
-        }
-
+        self.repeated.learn(data, &choices);
         for choice in choices {
             if choice.index.get() != 0 {
                 continue;
             }
 
             if let Some(delta) = choice.delta {
-                self.delta(delta, false, out)?;
+                self.delta(delta, Extent::Piece, out)?;
             }
 
             if let Some(message) = choice.message {
-                self.delta(*message, true, out)?;
+                self.delta(*message, Extent::Answer, out)?;
             }
 
             match &*choice.finish_reason.0 {
@@ -181,8 +190,8 @@ impl ChatDecoder {
     }
 
     /// Reads a delta, or the whole answer.
-    fn delta(&mut self, delta: WireDelta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
-        self.reason(&delta, is_whole, out)?;
+    fn delta(&mut self, delta: WireDelta<'_>, extent: Extent, out: &mut Events) -> Result<()> {
+        self.reason(&delta, extent, out)?;
         let is_thought = delta.extra_content.is_some_and(extra_content::is_thought);
         if let Some(raw) = delta.extra_content.filter(|_| !is_thought) {
             self.extra_content.set(raw, out)?;
@@ -194,7 +203,7 @@ impl ChatDecoder {
             DeltaContent::Text(text) => self.text(text.0, out)?,
             DeltaContent::Chunks(chunks) => {
                 for chunk in chunks {
-                    self.content_chunk(chunk, is_whole, out)?;
+                    self.content_chunk(chunk, extent, out)?;
                 }
             }
         }
@@ -208,15 +217,14 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless the
-    /// answer is whole.
-    fn content_chunk(&mut self, raw: &RawValue, is_whole: bool, out: &mut Events) -> Result<()> {
+    /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless they are
+    /// of a whole answer.
+    fn content_chunk(&mut self, raw: &RawValue, extent: Extent, out: &mut Events) -> Result<()> {
         if let Some(text) = self.reasoning.push_chunk(raw, out)? {
             push_thinking(&text, out);
-            return if is_whole {
-                self.end_reasoning(out)
-            } else {
-                Ok(())
+            return match extent {
+                Extent::Piece => Ok(()),
+                Extent::Answer => self.end_reasoning(out),
             };
         }
 
@@ -264,7 +272,7 @@ impl ChatDecoder {
     fn args(&mut self, args: &str, out: &mut Events) -> Result<()> {
         self.end_reasoning(out)?;
         let piece = CallPiece {
-            index: self.args_index,
+            index: self.repeated.args_index,
             id: "",
             name: "",
             args,
@@ -275,13 +283,13 @@ impl ChatDecoder {
     }
 
     /// Reads the reasoning of a delta. If several fields have a text, it is the same text.
-    fn reason(&mut self, delta: &WireDelta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
+    fn reason(&mut self, delta: &WireDelta<'_>, extent: Extent, out: &mut Events) -> Result<()> {
         let (field, text) = match &*delta.reasoning_content.0 {
             "" => ("reasoning", &*delta.reasoning.0),
             text => ("reasoning_content", text),
         };
         if let Some(list) = delta.reasoning_details {
-            let detail_text = self.reasoning.push_details(list, is_whole, out)?;
+            let detail_text = self.reasoning.push_details(list, extent, out)?;
             if !detail_text.is_empty() {
                 push_thinking(if text.is_empty() { &detail_text } else { text }, out);
                 return Ok(());
@@ -335,7 +343,7 @@ impl ChatDecoder {
             sequence: None,
         });
 
-        self.done = true;
+        self.is_done = true;
         Ok(())
     }
 
@@ -384,15 +392,15 @@ impl Decoder for ChatDecoder {
         }
 
         if self.has_started {
-            if let Some(text) = self.around_text.text(data) {
+            if let Some(text) = self.repeated.around_text.text(data) {
                 return self.text(text, out);
             }
 
-            if let Some(args) = self.around_args.text(data) {
+            if let Some(args) = self.repeated.around_args.text(data) {
                 return self.args(&args, out);
             }
 
-            if let Some(choices) = self.around_choices.value(data) {
+            if let Some(choices) = self.repeated.around_choices.value(data) {
                 return self.choices(choices, data, out);
             }
         }
@@ -415,7 +423,7 @@ impl Decoder for ChatDecoder {
             ));
         }
 
-        if self.done {
+        if self.is_done {
             Ok(())
         } else {
             self.complete(out)
@@ -431,7 +439,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.is_done
     }
 
     fn is_complete(&self) -> bool {

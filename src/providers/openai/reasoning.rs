@@ -18,6 +18,15 @@ use super::details::{Collected, DETAILS, Details, shown_text};
 /// The field with chunks of thinking.
 pub(super) const CHUNKS: &str = "content";
 
+/// The extent of a message that a server sends at once.
+#[derive(Clone, Copy)]
+pub(super) enum Extent {
+    /// A piece, which continues the pieces before.
+    Piece,
+    /// The whole answer.
+    Answer,
+}
+
 /// The reasoning of an answer while it streams.
 #[derive(Default)]
 pub(super) struct StreamedReasoning {
@@ -42,12 +51,12 @@ impl StreamedReasoning {
         Ok(())
     }
 
-    /// Collects a list of details and returns their text to show. `is_whole` is true for the list
-    /// of a whole answer, whose entries stay as they are.
+    /// Collects a list of details and returns their text to show. The entries of a whole answer
+    /// stay as they are.
     pub(super) fn push_details(
         &mut self,
         list: &RawValue,
-        is_whole: bool,
+        extent: Extent,
         out: &mut Events,
     ) -> Result<String> {
         let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
@@ -58,11 +67,12 @@ impl StreamedReasoning {
             };
 
             text.push_str(shown_text(&piece));
-            let collected = if is_whole {
-                self.details.add(piece);
-                Collected::Whole
-            } else {
-                self.details.join(piece)
+            let collected = match extent {
+                Extent::Piece => self.details.join(piece),
+                Extent::Answer => {
+                    self.details.add(piece);
+                    Collected::Whole
+                }
             };
 
             match collected {

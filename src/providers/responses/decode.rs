@@ -1,4 +1,5 @@
-//! The stream of a response into model events.
+//! The decoder of the Responses API: from the events of a stream, or a whole response, to model
+//! events.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,13 +45,14 @@ pub(super) struct ResponsesDecoder {
     call_count: u32,
     is_refused: bool,
     is_done: bool,
-    /// The text around the piece and the number of a delta for `repeated_place`.
+    /// The text around the piece and the number of a delta.
     repeated: Repeated<2>,
+    /// The place of the deltas that `repeated` recognizes.
     repeated_place: Option<DeltaPlace>,
 }
 
 impl ResponsesDecoder {
-    /// `history` has the calls whose ids are taken.
+    /// Creates the decoder of the answer to `history`, whose call ids are not used again.
     pub(super) fn new(
         tag: Arc<str>,
         request_id: Option<Arc<str>>,
@@ -108,42 +110,39 @@ impl ResponsesDecoder {
         out.collect_block()?;
         let state = match &*item.kind.0 {
             "message" => ItemState::Message(StreamedText::default()),
-            "function_call" => {
-                out.collect_call(&item.call_id.0, &item.name.0)?;
-                let number = self.call_count;
-                self.call_count += 1;
-                ItemState::Call {
-                    number,
-                    id: self.ids.assign(&item.call_id.0, number as usize),
-                    name: (&*item.name.0).into(),
-                    has_deltas: false,
-                }
-            }
+            "function_call" => return self.begin_call(index, item, out),
             "reasoning" => ItemState::Reasoning {
                 has_deltas: false,
                 last_summary: 0,
             },
             _ => ItemState::Other,
         };
-
-        let start = match &state {
-            ItemState::Call {
-                number, id, name, ..
-            } => Some(ModelEvent::ToolCallStart {
-                index: *number,
-                id: id.clone(),
-                name: name.clone(),
-            }),
-            _ => None,
-        };
         self.open_items.insert(index, OpenItem::new(state));
-        match start {
-            Some(event) => self.emit(index, event, out),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Emits an event of an item, at once if no open item stands before it.
+    fn begin_call(&mut self, index: u64, item: &WireItem<'_>, out: &mut Events) -> Result<()> {
+        out.collect_call(&item.call_id.0, &item.name.0)?;
+        let number = self.call_count;
+        self.call_count += 1;
+        let id = self.ids.assign(&item.call_id.0, number as usize);
+        let name: Arc<str> = (&*item.name.0).into();
+        let state = ItemState::Call {
+            number,
+            id: id.clone(),
+            name: name.clone(),
+            has_deltas: false,
+        };
+        self.open_items.insert(index, OpenItem::new(state));
+        let start = ModelEvent::ToolCallStart {
+            index: number,
+            id,
+            name,
+        };
+        self.emit(index, start, out)
+    }
+
+    /// Emits an event of an item, at once if the item is the first that is open.
     fn emit(&mut self, index: u64, event: ModelEvent, out: &mut Events) -> Result<()> {
         let is_first = self
             .open_items
