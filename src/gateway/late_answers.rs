@@ -69,21 +69,13 @@ impl Core {
             return Ok(if is_waiting { InputUse::Notice } else { input });
         }
 
-        let asked_id = state.user_id.as_deref().unwrap_or_default();
-        // The decision may be stored although its run did not begin.
-        let is_decided = |call_id: &str| {
-            let id = decision_id(id, call_id);
-            stored.input_ids.contains(&id) || state.inputs.contains(&id)
+        let call = if is_input {
+            decided_call(&state, &stored.input_ids, options)
+        } else {
+            answerable_call(&state, options)
         };
-        let mut calls = state.pending.iter();
-        let call = calls
-            .find(|call| {
-                let is_own = call.session_id == *key;
-                let is_open = !is_input && options.can_answer(call);
-                is_own && (is_open || is_input && is_decided(&call.id))
-            })
-            .filter(|_| *asked_id == *options.sender_id);
-        if let Some(call) = call {
+        let asked_id = state.user_id.as_deref().unwrap_or_default();
+        if let Some(call) = call.filter(|_| *asked_id == *options.sender_id) {
             let decision = late_decision(call, &options.user_message);
             let ids = vec![id.clone(), decision_id(id, &call.id)];
             if has_id && !is_input {
@@ -123,6 +115,28 @@ impl Core {
             tracing::warn!("an answer could not be noted and may be an input later: {error}");
         }
     }
+}
+
+/// Returns the first call that waits in the session for an answer that the input can be.
+fn answerable_call<'a>(state: &'a AgentState, options: &ProcessOptions) -> Option<&'a PendingCall> {
+    let mut calls = state.pending.iter();
+    calls.find(|call| call.session_id == options.session_key && options.can_answer(call))
+}
+
+/// Returns the call of the session that the input has decided already. The decision may be stored
+/// although its run did not begin.
+fn decided_call<'a>(
+    state: &'a AgentState,
+    input_ids: &[Arc<str>],
+    options: &ProcessOptions,
+) -> Option<&'a PendingCall> {
+    let is_decided = |call: &&PendingCall| {
+        let id = decision_id(&options.input_id, &call.id);
+        input_ids.contains(&id) || state.inputs.contains(&id)
+    };
+    let calls = state.pending.iter();
+    let mut own_calls = calls.filter(|call| call.session_id == options.session_key);
+    own_calls.find(is_decided)
 }
 
 fn is_known(stored: &StoredSession, id: &Arc<str>) -> bool {
