@@ -1,4 +1,4 @@
-//! Building an agent from its configuration.
+//! The builder of an agent, made from its configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,9 +42,13 @@ impl Workspace {
 impl AgentConfig {
     /// Starts the backend, opens the store, creates the model, and returns a builder of the agent.
     ///
-    /// The hooks are, outermost first: `tracing` and `todolist`; with a backend, `filesystem` and,
-    /// if their paths are set, `skills` and `memory`; `summarization`; with background subagents,
-    /// the hook for their tasks; with rules, `permissions`.
+    /// The hooks are, outermost first:
+    ///
+    /// 1. `tracing` and `todolist`;
+    /// 2. with a backend, `filesystem` and, if their paths are set, `skills` and `memory`;
+    /// 3. `summarization`;
+    /// 4. with background subagents, the hook for their tasks;
+    /// 5. with rules, `permissions`.
     ///
     /// ```
     /// use agentcore::config::{AgentConfig, BackendCfg, Parts};
@@ -171,21 +175,7 @@ impl AgentConfig {
             hooks.push(Arc::new(TodoListHook::new()));
         }
         if let Some(backend) = &workspace.backend {
-            let files = &workspace.files;
-            if is_on("filesystem") {
-                hooks.push(Arc::new(FilesystemHook::new(backend.clone())));
-            }
-            if is_on("skills") && !files.skills.is_empty() {
-                let hook = SkillsHook::new(backend.clone()).paths(files.skills.iter().cloned());
-                hooks.push(Arc::new(hook));
-            }
-            if is_on("memory") && !files.memory.is_empty() {
-                let mut hook = MemoryHook::new(backend.clone()).paths(files.memory.iter().cloned());
-                if let Some(content) = &self.memory.initial_content {
-                    hook = hook.initial_content(content.as_str());
-                }
-                hooks.push(Arc::new(hook));
-            }
+            hooks.extend(self.backend_hooks(backend, &workspace.files, is_on));
         }
         if is_on("summarization") {
             let mut hook = SummarizationHook::new();
@@ -203,6 +193,31 @@ impl AgentConfig {
             hooks.push(Arc::new(hook));
         }
         Ok(hooks)
+    }
+
+    /// Returns the hooks that need a backend, in their order.
+    fn backend_hooks(
+        &self,
+        backend: &Arc<dyn Backend>,
+        files: &PromptFiles,
+        is_on: &dyn Fn(&str) -> bool,
+    ) -> Vec<Arc<dyn Hook>> {
+        let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
+        if is_on("filesystem") {
+            hooks.push(Arc::new(FilesystemHook::new(backend.clone())));
+        }
+        if is_on("skills") && !files.skills.is_empty() {
+            let hook = SkillsHook::new(backend.clone()).paths(files.skills.iter().cloned());
+            hooks.push(Arc::new(hook));
+        }
+        if is_on("memory") && !files.memory.is_empty() {
+            let mut hook = MemoryHook::new(backend.clone()).paths(files.memory.iter().cloned());
+            if let Some(content) = &self.memory.initial_content {
+                hook = hook.initial_content(content.as_str());
+            }
+            hooks.push(Arc::new(hook));
+        }
+        hooks
     }
 
     /// Adds the limits of the configuration.
