@@ -1,4 +1,4 @@
-//! [`DeniedPath`].
+//! [`DeniedPath`], a path that commands must not read or write.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A workspace that is nowhere but in memory.
+//! [`MemoryBackend`], a workspace in memory.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,4 +1,4 @@
-//! [`Shell`].
+//! [`Shell`], the language of the shell of a backend.
 
 /// The language of the shell that runs the commands of a backend.
 ///

@@ -1,4 +1,4 @@
-//! The shortening of old results of tools in requests.
+//! [`ClearToolResults`], a hook that shortens old results of tools in requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Events into a response.
+//! The response that the events of a stream amount to.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;

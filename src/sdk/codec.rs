@@ -1,4 +1,4 @@
-//! The writing and reading of a message.
+//! The JSON of a message: its serialization and deserialization.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The messages to the model.
+//! The messages of the type `user`: inputs and results of tools.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Folders that last.
+//! The creation of folders that survive a crash.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

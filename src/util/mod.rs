@@ -1,4 +1,4 @@
-//! Small things every layer needs.
+//! Helpers without a layer of their own: text, JSON, time, secrets, blocking work.
 
 pub(crate) mod blocking;
 pub(crate) mod byte_pool;

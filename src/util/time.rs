@@ -1,4 +1,4 @@
-//! The present time, and moments that durations from outside lead to.
+//! The current time, and times in the future that a clock can represent.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

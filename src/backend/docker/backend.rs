@@ -1,4 +1,4 @@
-//! [`DockerBackend`].
+//! [`DockerBackend`], a folder of a container as a workspace.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! [`DockerBuilder`].
+//! [`DockerBuilder`], the builder of a [`DockerBackend`].
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! [`FileCall`].
+//! [`FileCall`], one call of the script for files in the container.
 
 /// One call of the script for files in the container.
 #[derive(Debug)]

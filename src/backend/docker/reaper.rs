@@ -1,4 +1,4 @@
-//! The end of calls of the `docker` program whose outcome is not used.
+//! The reaper of `docker` programs whose outcome is not used.
 
 use std::process::Child;
 use std::sync::Mutex;

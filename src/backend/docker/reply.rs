@@ -1,4 +1,4 @@
-//! The replies of the scripts inside.
+//! The replies of the scripts in the container.
 
 use std::io;
 

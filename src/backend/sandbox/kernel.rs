@@ -1,4 +1,4 @@
-//! The abilities of this machine's kernel.
+//! The support of this kernel for Landlock and seccomp filters.
 
 /// Landlock and seccomp filters, as far as there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

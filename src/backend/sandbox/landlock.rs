@@ -1,4 +1,4 @@
-//! Files, TCP ports, abstract sockets and signals.
+//! The limits that Landlock enforces: on files, TCP ports, abstract sockets and signals.
 
 use std::io;
 use std::os::fd::OwnedFd;

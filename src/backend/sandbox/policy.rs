@@ -1,4 +1,4 @@
-//! [`Sandbox`].
+//! [`Sandbox`], the policy of a sandbox: the files, ports and signals that commands may use.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

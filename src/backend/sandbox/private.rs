@@ -1,4 +1,4 @@
-//! A temporary folder of a backend's own.
+//! [`PrivateFolder`], the temporary folder of a backend with a sandbox.
 
 use std::fs::DirBuilder;
 use std::io;

@@ -1,4 +1,4 @@
-//! The store of a workspace's file checkpoints, and its limits.
+//! [`FileCheckpoints`], which stores the files of a workspace before they change.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The hook that records a span for each run, model call and tool call.
+//! [`TracingHook`], which records a span for each call of a model and of a tool.
 
 use async_trait::async_trait;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The open spans of a run, which are the parents of later spans.
+//! The open spans of a run, which are the parents of its further spans.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The hook that decides when old messages are summarized, and its options.
+//! [`SummarizationHook`], which replaces old messages with a summary.
 
 use std::fmt;
 use std::sync::Arc;

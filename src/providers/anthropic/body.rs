@@ -1,4 +1,4 @@
-//! A request's body.
+//! The body of a request to the Messages API.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The request body.
+//! The body of a request to the Gemini API.
 
 use std::borrow::Cow;
 use std::mem;

@@ -1,4 +1,4 @@
-//! Chunks into events.
+//! The decoder of the Gemini API: from the chunks of a stream to events.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The model.
+//! [`Gemini`], a model called through the Gemini API.
 
 use std::borrow::Cow;
 use std::future::ready;

@@ -1,4 +1,4 @@
-//! Short questions to a server, without a streamed answer.
+//! Small requests to a server whose answers are not streamed.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keeping keys out of errors.
+//! The redaction of keys in errors.
 
 use crate::util::Secret;
 use crate::util::secret::Redactor;

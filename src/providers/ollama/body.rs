@@ -1,4 +1,4 @@
-//! The request body.
+//! The body of a request to Ollama's chat API.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The model.
+//! [`Ollama`], a model called through Ollama's chat API.
 
 use std::future::ready;
 use std::sync::Arc;

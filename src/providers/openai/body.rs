@@ -1,4 +1,4 @@
-//! The request body.
+//! The body of a request to Chat Completions.
 
 use std::borrow::Cow;
 

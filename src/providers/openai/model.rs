@@ -1,4 +1,4 @@
-//! The model.
+//! [`OpenAi`], a model called through Chat Completions.
 
 use std::borrow::Cow;
 use std::future::ready;

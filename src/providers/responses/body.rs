@@ -1,4 +1,4 @@
-//! The request body.
+//! The body of a request to the Responses API.
 
 use std::borrow::Cow;
 

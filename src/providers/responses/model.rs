@@ -1,4 +1,4 @@
-//! The model.
+//! [`OpenAiResponses`], a model called through the Responses API.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Kinds of errors.
+//! The kinds of errors, from the statuses and codes of servers.
 
 use crate::error::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! The error in a body or an event.
+//! The error that a body or an event of a server contains.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The cassette itself.
+//! [`Cassette`], a model that is recorded to a file or replayed from one.
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! [`Process`] and [`Environment`].
+//! [`Process`] and [`Environment`], the data of a process in the process table.
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug)]
