@@ -1,4 +1,4 @@
-//! Finds and ends the processes of a command, including processes that fork quickly.
+//! [`Sweep`], which finds and ends the processes of a command, even if they fork quickly.
 
 use std::collections::HashMap;
 use std::thread::sleep;
@@ -46,6 +46,17 @@ struct KnownProcess {
     state: StrayState,
 }
 
+impl KnownProcess {
+    /// Sends a signal, which puts the process into `state`.
+    fn signal(&mut self, signal: Signal, state: StrayState) {
+        self.state = if proc::signal(&self.process, signal) {
+            state
+        } else {
+            StrayState::Ended
+        };
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StrayState {
     /// It is running.
@@ -77,8 +88,8 @@ impl Sweep {
         }
     }
 
-    /// Stops and kills until a complete scan finds nothing; returns `false` when the deadline was
-    /// reached first. All that was recognized is killed in either case.
+    /// Stops and kills processes until a complete scan finds none. Returns `false` if the deadline
+    /// was reached before. All recognized processes are killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
         let mut empty_scans = 0;
         let mut pause = PAUSE;
@@ -105,8 +116,8 @@ impl Sweep {
         }
     }
 
-    /// Scans what a complete scan without a result has not seen or may have to see again; all
-    /// processes where there was no such scan.
+    /// Scans the processes that may have changed since the last complete scan, if that scan found
+    /// none; otherwise all processes.
     fn resume_scan(&mut self) -> ScanResult {
         match self.seen_up_to {
             Some(before) if self.known.is_empty() => {
@@ -118,8 +129,8 @@ impl Sweep {
         }
     }
 
-    /// Waits until the killed processes have ended, which may take a moment; processes that the
-    /// kernel holds up are not waited for longer.
+    /// Waits until the killed processes have ended, or until the deadline: the kernel may hold a
+    /// process up.
     fn wait_for_killed(&self, deadline: Instant) {
         let killed_processes = self
             .known
@@ -213,26 +224,39 @@ impl Sweep {
             }
         }
 
+        new += self.recognize_unclear(unclear_processes, &mut unknown_processes, is_stopping);
+        new + self.add_children(unknown_processes, is_stopping)
+    }
+
+    /// Examines processes again, after longer and longer pauses, until the relation of each is
+    /// clear. Returns the number of strays among them, and adds the other processes to `unknown`.
+    fn recognize_unclear(
+        &mut self,
+        mut unclear: Vec<Process>,
+        unknown: &mut Vec<Process>,
+        is_stopping: bool,
+    ) -> usize {
+        let mut new = 0;
         let mut pause = PAUSE;
-        while !unclear_processes.is_empty() && pause <= MAX_PAUSE {
+        while !unclear.is_empty() && pause <= MAX_PAUSE {
             sleep(pause);
             pause *= 2;
-            for process in std::mem::take(&mut unclear_processes) {
+            for process in std::mem::take(&mut unclear) {
                 let Some(process) = again(&process) else {
                     continue;
                 };
 
                 match self.evidence.relation(&process, self.is_session_valid) {
                     Relation::Stray => new += self.add(process, is_stopping),
-                    Relation::Unclear => unclear_processes.push(process),
-                    _ => unknown_processes.push(process),
+                    Relation::Unclear => unclear.push(process),
+                    _ => unknown.push(process),
                 }
             }
         }
 
-        self.has_unclear |= !unclear_processes.is_empty();
-        unknown_processes.append(&mut unclear_processes);
-        new + self.add_children(unknown_processes, is_stopping)
+        self.has_unclear |= !unclear.is_empty();
+        unknown.append(&mut unclear);
+        new
     }
 
     /// Adds the processes whose parents belong to the command, and their children in turn.
@@ -273,16 +297,14 @@ impl Sweep {
             return 0;
         }
 
-        let state = if !is_stopping {
-            StrayState::Seen
-        } else if proc::signal(&process, Signal::STOP) {
-            StrayState::Stopped
-        } else {
-            StrayState::Ended
+        let mut known = KnownProcess {
+            process,
+            state: StrayState::Seen,
         };
-
-        self.known
-            .insert(process.id, KnownProcess { process, state });
+        if is_stopping {
+            known.signal(Signal::STOP, StrayState::Stopped);
+        }
+        self.known.insert(process.id, known);
         1
     }
 
@@ -290,12 +312,7 @@ impl Sweep {
         let mut count = 0;
         for known in self.known.values_mut() {
             if known.state == StrayState::Seen {
-                known.state = if proc::signal(&known.process, Signal::STOP) {
-                    StrayState::Stopped
-                } else {
-                    StrayState::Ended
-                };
-
+                known.signal(Signal::STOP, StrayState::Stopped);
                 count += 1;
             }
         }
@@ -308,12 +325,7 @@ impl Sweep {
         let mut is_any = false;
         for known in self.known.values_mut() {
             if known.state == StrayState::Stopped {
-                known.state = if proc::signal(&known.process, Signal::KILL) {
-                    StrayState::Killed
-                } else {
-                    StrayState::Ended
-                };
-
+                known.signal(Signal::KILL, StrayState::Killed);
                 is_any = true;
             }
         }
