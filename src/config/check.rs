@@ -64,48 +64,12 @@ impl AgentConfig {
     }
 
     fn check_backend(&self, backend: &BackendCfg) -> Result<()> {
-        let kind = backend.kind;
-        let docker_keys = [
-            ("image", backend.image.is_some()),
-            ("container_name", backend.container_name.is_some()),
-            ("docker_host", backend.docker_host.is_some()),
-            ("network", backend.network.is_some()),
-        ];
-        let state_keys = [
-            ("workdir", backend.workdir.is_some()),
-            ("timeout", backend.timeout.is_some()),
-            ("max_output_bytes", backend.max_output_bytes.is_some()),
-        ];
-        let refuse = |key: &str| {
-            let text = format!(
-                "a backend of the type {:?} has no {key:?}; remove the key",
-                kind.as_str()
-            );
-            Err(self.error_at(&format!("backend.{key}"), text))
-        };
-
-        if kind != BackendType::Docker {
-            for (key, is_set) in docker_keys {
-                if is_set {
-                    return refuse(key);
-                }
-            }
-        }
-        if kind == BackendType::State {
-            for (key, is_set) in state_keys {
-                if is_set {
-                    return refuse(key);
-                }
-            }
-        }
-        if kind != BackendType::Local && backend.sandbox != SandboxCfg::Off {
-            return refuse("sandbox");
-        }
+        self.check_backend_keys(backend)?;
         if backend.sandbox == SandboxCfg::Workspace && !cfg!(feature = "sandbox") {
             let text = needs_feature("a sandbox", "sandbox");
             return Err(self.error_at("backend.sandbox", text));
         }
-        if kind == BackendType::Docker {
+        if backend.kind == BackendType::Docker {
             self.check_docker(backend)?;
         }
         for (key, is_zero) in [
@@ -114,6 +78,42 @@ impl AgentConfig {
         ] {
             if is_zero {
                 let text = format!("{key:?} must be more than 0");
+                return Err(self.error_at(&format!("backend.{key}"), text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a backend of this type has the keys that are set.
+    fn check_backend_keys(&self, backend: &BackendCfg) -> Result<()> {
+        let kind = backend.kind;
+        let is_docker = kind == BackendType::Docker;
+        let is_local = kind == BackendType::Local;
+        let runs_commands = kind != BackendType::State;
+        let keys = [
+            ("image", backend.image.is_some(), is_docker),
+            (
+                "container_name",
+                backend.container_name.is_some(),
+                is_docker,
+            ),
+            ("docker_host", backend.docker_host.is_some(), is_docker),
+            ("network", backend.network.is_some(), is_docker),
+            ("workdir", backend.workdir.is_some(), runs_commands),
+            ("timeout", backend.timeout.is_some(), runs_commands),
+            (
+                "max_output_bytes",
+                backend.max_output_bytes.is_some(),
+                runs_commands,
+            ),
+            ("sandbox", backend.sandbox != SandboxCfg::Off, is_local),
+        ];
+        for (key, is_set, is_allowed) in keys {
+            if is_set && !is_allowed {
+                let text = format!(
+                    "a backend of the type {:?} has no {key:?}; remove the key",
+                    kind.as_str()
+                );
                 return Err(self.error_at(&format!("backend.{key}"), text));
             }
         }
