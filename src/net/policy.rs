@@ -45,10 +45,15 @@ const METADATA: [&str; 3] = ["metadata.goog", "metadata.tencentyun.com", "instan
 /// * schemes: `http` and `https`;
 /// * ports: 80 and 443;
 /// * URLs without a user or password before the host;
-/// * hosts: public ones. Refused are addresses of loopback, private, shared, link-local,
-///   multicast, documentation and every other special network in IPv4 and IPv6, however they are
-///   spelled; IPv6 addresses that carry an IPv4 address, except a public one by NAT64; metadata
-///   services; names without a dot and names in `localhost`, `local`, `internal` and the like.
+/// * hosts: public ones.
+///
+/// These hosts are not public:
+///
+/// * addresses of special networks in IPv4 and IPv6, such as loopback, private, shared, link-local,
+///   multicast and documentation, however they are spelled;
+/// * IPv6 addresses that carry an IPv4 address, except a public one by NAT64;
+/// * metadata services;
+/// * names without a dot, and names in `localhost`, `local`, `internal` and the like.
 ///
 /// ```
 /// use agentcore::net::AddressPolicy;

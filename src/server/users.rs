@@ -27,9 +27,12 @@ pub(super) const LOCAL_USER: &str = "local";
 pub struct User {
     /// The id. Not empty, at most 256 bytes.
     pub id: Arc<str>,
-    /// True if the user may add and remove agents, move their backends, enable hooks that an agent
-    /// has disabled, switch any hook of a builder, list the threads of other users and turn
-    /// permissions off.
+    /// True if the user has the rights of an admin:
+    ///
+    /// * to add and remove agents, and to move their backends;
+    /// * to enable hooks that an agent has disabled, and to switch any hook of a builder;
+    /// * to list the threads of other users;
+    /// * to turn permissions off.
     pub is_admin: bool,
 }
 

@@ -79,12 +79,19 @@ const TRIES: usize = 8;
 /// # Commands
 ///
 /// Commands run in `bash`, or in `sh` where there is none ([`DockerBuilder::shell`]), in their own
-/// session, with the environment of the container. Each has a watcher in the container, which ends
-/// its process group at its time limit (`SIGTERM`, then `SIGKILL` after two seconds), and at once
-/// when the future is dropped, this process is killed, or the connection to the engine breaks.
-/// Processes that leave the group, with `setsid` or as a daemon, run until the container ends. An
-/// exit code above 128 may represent a signal, as in a shell; [`CommandOutput::signal`] is not
-/// known. Variables are passed so that they are not visible among the processes of this machine.
+/// session, with the environment of the container. Variables are passed so that they are not
+/// visible among the processes of this machine.
+///
+/// A watcher in the container ends the process group of each command:
+///
+/// * at its time limit, with `SIGTERM`, and with `SIGKILL` two seconds later;
+/// * at once, when the future is dropped, this process is killed, or the connection to the engine
+///   breaks.
+///
+/// Processes that leave the group, with `setsid` or as a daemon, run until the container ends.
+///
+/// [`CommandOutput::signal`] is not known. An exit code above 128 may represent a signal, as in a
+/// shell.
 ///
 /// # Limits
 ///

@@ -10,11 +10,14 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::checks::{Failures, same, wrong};
 
-/// Checks that a [`Backend`] fulfills its contract: written files can be read back, whole or in
-/// parts; no path leaves the root; a missing file, a folder and a file in the way are
-/// distinguished; a file that has changed is not overwritten by a writer that has not seen the
-/// change; folders list their entries; searches return the right matches; commands, where there are
-/// any, return their output.
+/// Checks that a [`Backend`] fulfills its contract:
+///
+/// * Written files can be read back, whole or in parts.
+/// * No path leaves the root.
+/// * The errors for a missing file, a folder and a file in the way are different.
+/// * A writer that has not read the last change of a file does not overwrite it.
+/// * Folders list their entries, and searches return the right matches.
+/// * Commands return their output, if the backend runs any.
 ///
 /// `make` returns a backend over a fresh, empty workspace for each check.
 ///

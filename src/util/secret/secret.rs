@@ -1,4 +1,4 @@
-//! A string that never shows itself.
+//! [`Secret`], a string that is redacted in all output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,16 +36,25 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
 /// and do not drop it.
 ///
-/// The values of up to 256 variables of the process's environment are secrets as well, because
-/// commands can read the environment: values of at least 16 bytes, 6 of them different, that are no
-/// path and no address, of variables whose names end with `API_KEY`, `APIKEY`, `ACCESS_KEY`,
-/// `SECRET_KEY`, `SECRET` or `TOKEN`. The environment is read once, when the first text is
-/// redacted.
+/// Because commands can read the environment of the process, the values of up to 256 variables are
+/// secrets as well. A value is a secret if all of these are true:
 ///
-/// Not covered are other variables; shorter secrets, outside the errors of the endpoint they belong
-/// to; placeholders such as `ollama` or `not-needed`; a part of a secret, unless a limit of this
-/// crate cut it off; compression, encryption and other spellings; images and documents; and
-/// messages of the user, which are sent and stored unchanged.
+/// * The variable's name ends with `API_KEY`, `APIKEY`, `ACCESS_KEY`, `SECRET_KEY`, `SECRET` or
+///   `TOKEN`.
+/// * The value has at least 16 bytes, 6 of them different.
+/// * The value is no path and no address.
+///
+/// The environment is read once, when the first text is redacted.
+///
+/// These are not redacted:
+///
+/// * the values of other variables;
+/// * shorter secrets, except in the errors of the endpoint that they belong to;
+/// * placeholders such as `ollama` or `not-needed`;
+/// * a part of a secret, unless a limit of this crate cut it off;
+/// * compressed, encrypted and otherwise spelled secrets;
+/// * secrets in images and documents;
+/// * secrets in messages of the user, which are sent and stored unchanged.
 ///
 /// ```
 /// let key = agentcore::Secret::new("sk-1234567890");

@@ -1,4 +1,4 @@
-//! All checks in order.
+//! The suite of [`session_store`]: all checks in order.
 
 use crate::error::Result;
 use crate::session::SessionStore;
@@ -6,11 +6,13 @@ use crate::session::SessionStore;
 use super::super::checks::Failures;
 use super::{contents, copies, handles, leases, lists};
 
-/// Checks that a [`SessionStore`] fulfills its contract: written data can be read back, even by a
-/// store that is reopened; a write happens as a whole or not at all, even if its future is dropped;
-/// one run at a time has leased a session, and a run whose lease was replaced can no longer write;
-/// copies, lists and removals touch only what they should; ids are distinguished and messages may
-/// be large.
+/// Checks that a [`SessionStore`] fulfills its contract:
+///
+/// * Written data can be read back, even by a store that is reopened.
+/// * A write happens as a whole or not at all, even if its future is dropped.
+/// * One run at a time has leased a session. A run whose lease was replaced can no longer write.
+/// * Copies, lists and removals affect no other session.
+/// * Different ids are different sessions, and messages may be large.
 ///
 /// `make` returns an empty store for each check. `reopen` is given a store that is no longer used
 /// and returns another over the same sessions; for a store that is lost with the process, it
