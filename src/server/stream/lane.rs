@@ -24,11 +24,38 @@ pub(super) struct Lane {
     pub(super) parent_call: Option<Arc<str>>,
     /// The number of the turn, from 1.
     turn: u32,
-    is_in_turn: bool,
-    /// True from the beginning of an answer to its end, including the time between two attempts.
-    is_answering: bool,
-    answer: Option<AnswerBlocks>,
+    turn_state: TurnState,
     calls: BTreeMap<Arc<str>, LaneCall>,
+}
+
+/// The state of a turn.
+#[derive(Clone, Debug, Default)]
+enum TurnState {
+    /// No turn is open.
+    #[default]
+    Closed,
+    /// The model answers; `None` between two attempts.
+    Answering(Option<AnswerBlocks>),
+    /// The answer is complete.
+    Answered,
+}
+
+impl TurnState {
+    /// Returns the open answer.
+    fn answer(&mut self) -> Option<&mut AnswerBlocks> {
+        match self {
+            Self::Answering(answer) => answer.as_mut(),
+            Self::Closed | Self::Answered => None,
+        }
+    }
+
+    /// Removes the open answer, to which another attempt follows.
+    fn take_answer(&mut self) -> Option<AnswerBlocks> {
+        match self {
+            Self::Answering(answer) => answer.take(),
+            Self::Closed | Self::Answered => None,
+        }
+    }
 }
 
 /// A call of one agent.
@@ -83,10 +110,10 @@ impl Lane {
             ApiStreamEvent::MessageStart { message } => self.begin(message, unique, ids, out),
             ApiStreamEvent::ContentBlockStart { index, block } => {
                 // A model that restarts its answer need not begin the message again.
-                if self.is_answering && self.answer.is_none() {
-                    self.answer = Some(AnswerBlocks::new(ids.answer(&Arc::default(), unique)));
+                if let TurnState::Answering(answer @ None) = &mut self.turn_state {
+                    *answer = Some(AnswerBlocks::new(ids.answer(&Arc::default(), unique)));
                 }
-                if let Some(answer) = &mut self.answer {
+                if let Some(answer) = self.turn_state.answer() {
                     let (lane_id, calls) = (&self.id, &mut self.calls);
                     let register = |id: &Arc<str>, name: &Arc<str>| {
                         calls.insert(id.clone(), LaneCall::new(name.clone()));
@@ -96,12 +123,12 @@ impl Lane {
                 }
             }
             ApiStreamEvent::ContentBlockDelta { index, delta } => {
-                if let Some(answer) = &mut self.answer {
+                if let Some(answer) = self.turn_state.answer() {
                     answer.grow(*index, delta, out);
                 }
             }
             ApiStreamEvent::ContentBlockStop { index } => {
-                if let Some(answer) = &mut self.answer {
+                if let Some(answer) = self.turn_state.answer() {
                     answer.stop(*index, out);
                 }
             }
@@ -118,19 +145,18 @@ impl Lane {
         out: Sink<'_, '_>,
     ) {
         self.close_answer(out);
-        if !self.is_answering {
+        if !matches!(self.turn_state, TurnState::Answering(_)) {
             self.end_turn(out);
             self.turn += 1;
-            self.is_in_turn = true;
-            self.is_answering = true;
             out(StepKind::TurnStarted(self.turn));
         }
-        self.answer = Some(AnswerBlocks::new(ids.answer(&message.id, unique)));
+        let answer = AnswerBlocks::new(ids.answer(&message.id, unique));
+        self.turn_state = TurnState::Answering(Some(answer));
     }
 
     /// Restarts the answer. Returns `true` if there was one.
     pub(super) fn restart(&mut self, out: Sink<'_, '_>) -> bool {
-        let Some(mut answer) = self.answer.take() else {
+        let Some(mut answer) = self.turn_state.take_answer() else {
             return false;
         };
         answer.close(out);
@@ -150,11 +176,12 @@ impl Lane {
         ids: &mut Ids,
         out: Sink<'_, 'a>,
     ) -> (Arc<str>, bool) {
-        if self.answer.is_none() {
+        if self.turn_state.answer().is_none() {
             self.begin(&event.message, unique, ids, out);
         }
-        self.is_answering = false;
-        let Some(mut answer) = self.answer.take() else {
+        let answer = self.turn_state.take_answer();
+        self.turn_state = TurnState::Answered;
+        let Some(mut answer) = answer else {
             return (event.message.id.clone(), true);
         };
 
@@ -170,19 +197,19 @@ impl Lane {
     /// Ends the open block and the turn.
     pub(super) fn end(&mut self, out: Sink<'_, '_>) {
         self.close_answer(out);
-        self.answer = None;
-        self.is_answering = false;
         self.end_turn(out);
     }
 
     fn close_answer(&mut self, out: Sink<'_, '_>) {
-        if let Some(answer) = &mut self.answer {
+        if let Some(answer) = self.turn_state.answer() {
             answer.close(out);
         }
     }
 
+    /// Ends the turn, if one is open.
     fn end_turn(&mut self, out: Sink<'_, '_>) {
-        if std::mem::take(&mut self.is_in_turn) {
+        let turn_state = std::mem::take(&mut self.turn_state);
+        if !matches!(turn_state, TurnState::Closed) {
             out(StepKind::TurnFinished(self.turn));
         }
     }
@@ -190,10 +217,10 @@ impl Lane {
     /// Begins again for a reader that has been shown nothing: the turn is opened, and the pieces of
     /// the open answer are hidden.
     pub(super) fn reopen(&mut self, out: Sink<'_, '_>) {
-        if self.is_in_turn {
+        if !matches!(self.turn_state, TurnState::Closed) {
             out(StepKind::TurnStarted(self.turn));
         }
-        if let Some(answer) = &mut self.answer {
+        if let Some(answer) = self.turn_state.answer() {
             answer.mute();
         }
         for call in self.calls.values_mut() {
