@@ -25,6 +25,14 @@ pub(super) struct StreamState {
     history: History,
 }
 
+/// The result of a call, from a message of the run or from the progress of the call.
+struct ReceivedResult<'a> {
+    call_id: &'a Arc<str>,
+    name: &'a Arc<str>,
+    output: Output<'a>,
+    is_error: bool,
+}
+
 impl StreamState {
     pub(super) fn new(options: EncoderOptions) -> Self {
         let thread_id = options.state.as_ref().map(|state| state.thread_id.clone());
@@ -194,18 +202,16 @@ impl StreamState {
         for (index, message) in event.messages.iter().enumerate() {
             let id: Arc<str> = match message.as_tool_result() {
                 Some(result) => {
-                    let (call_id, output) =
-                        (&result.tool_call_id, Output::Content(&result.content));
-                    self.push_result(
-                        envelope,
-                        call_id,
-                        &result.name,
-                        output,
-                        result.is_error,
-                        steps,
-                    );
+                    let received = ReceivedResult {
+                        call_id: &result.tool_call_id,
+                        name: &result.name,
+                        output: Output::Content(&result.content),
+                        is_error: result.is_error,
+                    };
+                    self.push_result(envelope, received, steps);
                     let subagent = self.lanes.id_of(envelope);
-                    format!("{}.result", self.shown_call(&subagent, call_id)).into()
+                    let shown_call = self.shown_call(&subagent, &result.tool_call_id);
+                    format!("{shown_call}.result").into()
                 }
                 None => {
                     let id: Arc<str> = match index {
@@ -258,9 +264,13 @@ impl StreamState {
             return;
         };
         if progress.is_finished() {
-            let is_error = data["is_error"] == true;
-            let output = Output::Value(&data["output"]);
-            self.push_result(envelope, id, name, output, is_error, steps);
+            let received = ReceivedResult {
+                call_id: id,
+                name,
+                output: Output::Value(&data["output"]),
+                is_error: data["is_error"] == true,
+            };
+            self.push_result(envelope, received, steps);
         } else if !progress.is_started() {
             let elapsed = progress.elapsed_time_seconds;
             self.lanes.with_lane(envelope, steps, |lane, ids, out| {
@@ -275,12 +285,15 @@ impl StreamState {
     fn push_result<'a>(
         &mut self,
         envelope: &Envelope,
-        call_id: &Arc<str>,
-        name: &Arc<str>,
-        output: Output<'a>,
-        is_error: bool,
+        received: ReceivedResult<'a>,
         steps: &mut Vec<Step<'a>>,
     ) {
+        let ReceivedResult {
+            call_id,
+            name,
+            output,
+            is_error,
+        } = received;
         let new_result = self
             .lanes
             .with_lane(envelope, steps, |lane, _, _| lane.result(call_id, name));
