@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -113,16 +113,8 @@ impl Listening {
         let silent = SilentConnections::default();
         let mut shutdown = pin!(shutdown);
         loop {
-            let accepted = async {
-                let stream = self.listener.accept().await;
-                if slots.available_permits() == 0 {
-                    silent.close_oldest();
-                }
-                // The semaphore is never closed.
-                (stream, slots.clone().acquire_owned().await.ok())
-            };
             let (stream, slot) = tokio::select! {
-                accepted = accepted => accepted,
+                accepted = accept(&self.listener, &slots, &silent) => accepted,
                 () = &mut shutdown => break,
             };
             match stream {
@@ -165,6 +157,24 @@ impl fmt::Debug for Listening {
             .field("address", &self.address)
             .finish_non_exhaustive()
     }
+}
+
+/// Accepts a connection, and waits for its slot. If no slot is free, the oldest connection without
+/// a request is closed.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+    silent: &SilentConnections,
+) -> (
+    io::Result<(TcpStream, SocketAddr)>,
+    Option<OwnedSemaphorePermit>,
+) {
+    let stream = listener.accept().await;
+    if slots.available_permits() == 0 {
+        silent.close_oldest();
+    }
+    // The semaphore is never closed.
+    (stream, slots.clone().acquire_owned().await.ok())
 }
 
 type HttpConnection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, FirstRequestService>;
