@@ -95,6 +95,28 @@ pub(super) enum ReadOutcome {
     End,
 }
 
+/// The last event that a reader received before it opens the stream of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LastReceived<'a> {
+    /// The reader is new.
+    Nothing,
+    /// The event of the run at this position.
+    OfRun(&'a Position),
+    /// An event of another run.
+    OfOtherRun,
+}
+
+impl<'a> LastReceived<'a> {
+    /// Returns the last event of a reader of the run `run_id`, which was at `position`.
+    pub(super) fn of(position: Option<&'a Position>, run_id: &str) -> Self {
+        match position {
+            None => Self::Nothing,
+            Some(position) if *position.run_id == *run_id => Self::OfRun(position),
+            Some(_) => Self::OfOtherRun,
+        }
+    }
+}
+
 /// The starting point of a reader.
 pub(super) struct ReaderStart {
     pub(super) cursor: Cursor,
@@ -157,22 +179,23 @@ impl Log {
         true
     }
 
-    /// Returns the starting point of a reader: after `position` if it `is_of_run` and the log still
-    /// has it, otherwise at the first message.
+    /// Returns the starting point of a reader: after its position if the log still has it,
+    /// otherwise at the first message.
     pub(super) fn start(
         &self,
         format: StreamFormat,
         client_run_id: Option<Arc<str>>,
-        position: Option<&Position>,
-        is_of_run: bool,
+        last_received: LastReceived<'_>,
     ) -> ReaderStart {
         let inner = lock(&self.inner);
         let encoder = inner.base.in_format(format, client_run_id);
-        let index = position
-            .filter(|_| is_of_run)
-            .and_then(|position| inner.index_of(position.seq));
-        let Some((index, position)) = index.zip(position) else {
-            let needs_snapshot = position.is_some() || inner.removed.head > 0;
+        let resumed = match last_received {
+            LastReceived::OfRun(position) => inner.index_of(position.seq).zip(Some(position)),
+            LastReceived::Nothing | LastReceived::OfOtherRun => None,
+        };
+        let Some((index, position)) = resumed else {
+            let is_new = matches!(last_received, LastReceived::Nothing);
+            let needs_snapshot = !is_new || inner.removed.head > 0;
             let seq = inner.entries.front().map_or(inner.next_seq, LogEntry::seq);
             return ReaderStart {
                 cursor: inner.cursor(seq),

@@ -20,7 +20,7 @@ use crate::util::sync::lock;
 use super::super::stream::StreamFormat;
 use super::approvals::{AnswerOutcome, Questions};
 use super::limits::OnDisconnect;
-use super::log::Log;
+use super::log::{LastReceived, Log};
 use super::position::Position;
 use super::reader::{Presence, Reader, Readers};
 use super::table::RunKey;
@@ -193,12 +193,8 @@ impl ServerRun {
     ) -> Reader {
         let presence = Presence::new(self.readers.clone());
         let position = last_event_id.map(Position::of_reader);
-        let is_of_run = position
-            .as_ref()
-            .is_some_and(|position| position.run_id == self.id);
-        let start = self
-            .log
-            .start(format, client_run_id, position.as_ref(), is_of_run);
+        let last_received = LastReceived::of(position.as_ref(), &self.id);
+        let start = self.log.start(format, client_run_id, last_received);
         Reader::new(self.clone(), start, presence, permit)
     }
 

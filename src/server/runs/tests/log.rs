@@ -6,7 +6,7 @@ use crate::sdk::SdkMessage;
 
 use super::super::super::stream::StreamFormat;
 use super::super::limits::RunLimits;
-use super::super::log::{Log, ReadOutcome};
+use super::super::log::{LastReceived, Log, ReadOutcome};
 use super::super::position::Position;
 use super::kit::{Messages, log};
 
@@ -16,7 +16,7 @@ fn limits(messages: usize) -> RunLimits {
 
 /// The numbers of the messages that a new reader gets, and whether it gets the state first.
 fn read(log: &Log) -> (Vec<u64>, bool) {
-    let start = log.start(StreamFormat::Sdk, None, None, false);
+    let start = log.start(StreamFormat::Sdk, None, LastReceived::Nothing);
     let mut cursor = start.cursor;
     let mut numbers = Vec::new();
     while let ReadOutcome::Message(message, _) = log.next(&mut cursor) {
@@ -49,7 +49,9 @@ fn full_log_removes_pieces_of_completed_answers_first() {
 fn newest_pieces_stay_for_readers_when_their_answer_is_complete() {
     let messages = two_answers();
     let log = log(&limits(10), &messages[..10]);
-    let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
+    let mut cursor = log
+        .start(StreamFormat::Sdk, None, LastReceived::Nothing)
+        .cursor;
     for _ in 0..9 {
         assert!(matches!(log.next(&mut cursor), ReadOutcome::Message(..)));
     }
@@ -63,7 +65,8 @@ fn newest_pieces_stay_for_readers_when_their_answer_is_complete() {
     }
     // A reader that comes back to such a piece has missed those before it.
     let position = Position::parse("run:9.0");
-    let start = log.start(StreamFormat::Events, None, position.as_ref(), true);
+    let last_received = LastReceived::of(position.as_ref(), "run");
+    let start = log.start(StreamFormat::Events, None, last_received);
     assert!(start.needs_snapshot);
 }
 
@@ -92,7 +95,10 @@ fn log_is_limited_by_bytes_and_keeps_its_newest_message() {
 fn reader_is_overtaken_only_if_it_had_not_read_what_was_removed() {
     let messages = two_answers();
     let log = log(&limits(9), &messages[..8]);
-    let start = |log: &Log| log.start(StreamFormat::Sdk, None, None, false).cursor;
+    let start = |log: &Log| {
+        log.start(StreamFormat::Sdk, None, LastReceived::Nothing)
+            .cursor
+    };
     let (mut slow, mut fast) = (start(&log), start(&log));
     for _ in 0..2 {
         assert!(matches!(log.next(&mut slow), ReadOutcome::Message(..)));
@@ -115,7 +121,10 @@ fn reader_is_overtaken_only_if_it_had_not_read_what_was_removed() {
 #[test]
 fn readers_share_the_messages_of_the_log() {
     let log = log(&limits(100), &two_answers());
-    let mut cursors = [(); 1_000].map(|()| log.start(StreamFormat::AgUi, None, None, false).cursor);
+    let mut cursors = [(); 1_000].map(|()| {
+        log.start(StreamFormat::AgUi, None, LastReceived::Nothing)
+            .cursor
+    });
     let first = log.next(&mut cursors[0]);
     let ReadOutcome::Message(first, _) = first else {
         panic!("a message");
@@ -131,7 +140,9 @@ fn readers_share_the_messages_of_the_log() {
 fn closed_log_ends_its_readers() {
     let messages = two_answers();
     let log = log(&limits(100), &messages[..1]);
-    let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
+    let mut cursor = log
+        .start(StreamFormat::Sdk, None, LastReceived::Nothing)
+        .cursor;
     assert!(matches!(log.next(&mut cursor), ReadOutcome::Message(..)));
     assert!(matches!(log.next(&mut cursor), ReadOutcome::Wait));
     assert!(log.finish(|seq| messages[usize::try_from(seq).unwrap()].clone()));
@@ -147,7 +158,8 @@ fn closed_log_ends_its_readers() {
 fn position_with_the_largest_number_of_an_event_skips_the_whole_message() {
     let log = log(&limits(100), &two_answers());
     let position = Position::parse("run:1.18446744073709551615");
-    let start = log.start(StreamFormat::Events, None, position.as_ref(), true);
+    let last_received = LastReceived::of(position.as_ref(), "run");
+    let start = log.start(StreamFormat::Events, None, last_received);
     assert_eq!((start.skip, start.needs_snapshot), (usize::MAX, false));
 }
 
@@ -159,7 +171,7 @@ fn state_in_place_of_removed_messages_has_none_of_subagents() {
     }
     messages.answer(0, "msg", "of the agent", None);
     messages.end();
-    let start = log(&limits(1), &messages.0).start(StreamFormat::AgUi, None, None, false);
+    let start = log(&limits(1), &messages.0).start(StreamFormat::AgUi, None, LastReceived::Nothing);
     assert!(start.needs_snapshot);
     let (mut encoder, mut events) = (start.encoder, Vec::new());
     encoder.snapshot(&mut events);

@@ -6,17 +6,15 @@ use crate::sdk::{ApiStreamEvent, BlockDelta, SdkMessage};
 
 use super::super::super::stream::{Encoder, SseEvent, StreamFormat};
 use super::super::limits::RunLimits;
-use super::super::log::{Log, ReadOutcome};
+use super::super::log::{LastReceived, Log, ReadOutcome};
 use super::super::position::Position;
 use super::kit::{FORMATS, Messages, log};
 
 /// The events of a reader until the end of the log, and whether it got the state first.
 fn read(log: &Log, format: StreamFormat, last_event_id: Option<&str>) -> (Vec<SseEvent>, bool) {
     let position = last_event_id.and_then(Position::parse);
-    let is_of_run = position
-        .as_ref()
-        .is_some_and(|position| *position.run_id == *"run");
-    let start = log.start(format, None, position.as_ref(), is_of_run);
+    let last_received = LastReceived::of(position.as_ref(), "run");
+    let start = log.start(format, None, last_received);
     let mut encoder: Encoder = start.encoder;
     for message in &start.received {
         encoder.skip(message);
