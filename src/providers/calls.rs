@@ -163,8 +163,7 @@ impl Calls {
 
         out.collect_bytes(piece.args.len())?;
         if let Some(fields) = &piece.fields {
-            out.collect_bytes(fields.raw.get().len())?;
-            out.collect_values(fields.raw.get())?;
+            out.collect_json(&fields.raw)?;
         }
 
         let args = piece.args;
@@ -232,8 +231,8 @@ impl Calls {
         (!other_id && !other_name).then_some(position)
     }
 
-    /// Emits the complete calls. With `cut_off`, the answer reached its limit, and a call with
-    /// incomplete arguments only begins: it must not run.
+    /// Emits the complete calls. In an answer that `is_cut_off`, because it reached its limit, a
+    /// call with incomplete arguments only begins: it must not run.
     ///
     /// # Errors
     ///
@@ -241,14 +240,14 @@ impl Calls {
     /// [`ErrorKind::ResponseTooLarge`] for arguments with too many values.
     pub(super) fn finish(
         &mut self,
-        cut_off: bool,
+        is_cut_off: bool,
         ids: &mut CallIds,
         out: &mut Events,
     ) -> Result<()> {
         for (position, streamed) in std::mem::take(&mut self.calls).into_iter().enumerate() {
             out.collect_values(&streamed.args)?;
             if streamed.name.is_empty() {
-                if cut_off {
+                if is_cut_off {
                     continue;
                 }
 
@@ -272,7 +271,7 @@ impl Calls {
                 }
             };
 
-            if cut_off && serde_json::from_str::<IgnoredAny>(&streamed.args).is_err() {
+            if is_cut_off && serde_json::from_str::<IgnoredAny>(&streamed.args).is_err() {
                 continue;
             }
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde_json::value::RawValue;
+
 use crate::error::Result;
 use crate::model::{ModelEvent, ResponseLimits, Used, check_call};
 
@@ -75,6 +77,12 @@ impl Events {
     /// Counts the values in JSON that is about to be read, or collected.
     pub(crate) fn collect_values(&mut self, json: &str) -> Result<()> {
         self.collected.add_json(json)
+    }
+
+    /// Counts JSON that the decoder is about to collect.
+    pub(crate) fn collect_json(&mut self, json: &RawValue) -> Result<()> {
+        self.collect_bytes(json.get().len())?;
+        self.collect_values(json.get())
     }
 
     /// Returns the maximum number of JSON values in the answer.

@@ -58,9 +58,10 @@ pub(super) struct MessagesDecoder {
     container: Option<Box<RawValue>>,
     /// True if a warning about thinking that the server left out of the request was emitted.
     has_reported_changes: bool,
-    done: bool,
-    /// The text around the piece in a delta of the block `repeated_index`.
+    is_done: bool,
+    /// The text around the piece in a delta.
     repeated: Repeated,
+    /// The index of the block of the deltas that `repeated` recognizes.
     repeated_index: u32,
 }
 
@@ -81,7 +82,7 @@ impl MessagesDecoder {
             stop_sequence: None,
             container: None,
             has_reported_changes: false,
-            done: false,
+            is_done: false,
             repeated: Repeated::default(),
             repeated_index: 0,
         }
@@ -134,8 +135,7 @@ impl MessagesDecoder {
         match &mut open_block {
             OpenBlock::Text(text) => begin_text(text, block, out)?,
             OpenBlock::Thinking(_) => {
-                out.collect_bytes(raw.get().len())?;
-                out.collect_values(raw.get())?;
+                out.collect_json(raw)?;
                 if let Some(text) = block.thinking.filter(|text| !text.is_empty()) {
                     out.push(ModelEvent::Thinking(text.0.into_owned()));
                 }
@@ -150,8 +150,7 @@ impl MessagesDecoder {
                 out.collect_call(id, name)?;
                 out.collect_bytes(input.as_deref().map_or(0, str::len))?;
                 if let Some(extra) = extra {
-                    out.collect_bytes(extra.get().len())?;
-                    out.collect_values(extra.get())?;
+                    out.collect_json(extra)?;
                 }
 
                 if self.call_ids.contains(id) {
@@ -167,10 +166,7 @@ impl MessagesDecoder {
                     name: name.clone(),
                 });
             }
-            OpenBlock::Other(_) => {
-                out.collect_bytes(raw.get().len())?;
-                out.collect_values(raw.get())?;
-            }
+            OpenBlock::Other(_) => out.collect_json(raw)?,
         }
 
         self.open.insert(index, open_block);
@@ -286,11 +282,12 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// Emits the calls that may be cut off. If `cut_off`, emits only the calls that are certainly
-    /// complete.
-    fn settle_calls(&mut self, cut_off: bool, out: &mut Events) {
+    /// Emits the doubtful calls. If the answer `is_cut_off`, those that may be incomplete are
+    /// dropped.
+    fn settle_calls(&mut self, is_cut_off: bool, out: &mut Events) {
         for call in self.doubtful.drain(..) {
-            if !(cut_off && may_be_cut_off(&call)) {
+            let is_dropped = is_cut_off && may_be_cut_off(&call);
+            if !is_dropped {
                 out.push(ModelEvent::ToolCall(call));
             }
         }
@@ -320,8 +317,7 @@ impl MessagesDecoder {
             self.stop_sequence = Some(sequence.into());
         }
         if let Some(container) = ending.container {
-            out.collect_bytes(container.get().len())?;
-            out.collect_values(container.get())?;
+            out.collect_json(container)?;
             self.container = Some(container.to_owned());
         }
 
@@ -342,12 +338,12 @@ impl MessagesDecoder {
         }
 
         self.open.clear();
-        let cut_off = matches!(
+        let is_cut_off = matches!(
             self.stop_reason,
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
         );
-        self.settle_calls(cut_off, out);
-        self.done = true;
+        self.settle_calls(is_cut_off, out);
+        self.is_done = true;
         if let Some(container) = self.container.take() {
             let block = ProviderBlock::new(CONTAINER, container);
             out.push(ModelEvent::Part(Part::Opaque(block)));
@@ -456,7 +452,7 @@ impl Decoder for MessagesDecoder {
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.is_done
     }
 }
 

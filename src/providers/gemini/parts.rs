@@ -274,8 +274,7 @@ impl AnswerParts {
     fn opaque(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
         self.end(out)?;
         out.collect_block()?;
-        out.collect_bytes(raw.get().len())?;
-        out.collect_values(raw.get())?;
+        out.collect_json(raw)?;
         let block = ProviderBlock::new(self.tag.clone(), raw.to_owned());
         out.push(ModelEvent::Part(Part::Opaque(block)));
         Ok(())

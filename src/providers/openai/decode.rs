@@ -330,8 +330,8 @@ impl ChatDecoder {
             out.push(ModelEvent::Part(part));
         }
 
-        let cut_off = self.finish == Some(StopReason::MaxTokens);
-        self.calls.finish(cut_off, &mut self.ids, out)?;
+        let is_cut_off = self.finish == Some(StopReason::MaxTokens);
+        self.calls.finish(is_cut_off, &mut self.ids, out)?;
         self.report_usage(out);
         let reason = match self.finish.take() {
             _ if self.has_refused => Some(StopReason::Refusal),

@@ -23,8 +23,7 @@ impl ExtraContent {
     pub(super) fn set(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
         let former = self.0.as_deref().map(RawValue::get);
         if former != Some(raw.get()) && !is_empty_value(raw) {
-            out.collect_bytes(raw.get().len())?;
-            out.collect_values(raw.get())?;
+            out.collect_json(raw)?;
             self.0 = Some(raw.to_owned());
         }
         Ok(())

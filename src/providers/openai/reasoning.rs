@@ -77,7 +77,7 @@ impl StreamedReasoning {
 
             match collected {
                 Collected::Text(len) => out.collect_bytes(len)?,
-                Collected::Whole => collect(raw, out)?,
+                Collected::Whole => out.collect_json(raw)?,
             }
         }
 
@@ -99,12 +99,12 @@ impl StreamedReasoning {
         let text = piece.get("thinking").map(text_of).unwrap_or_default();
         match &mut self.chunk {
             None => {
-                collect(raw, out)?;
+                out.collect_json(raw)?;
                 self.chunk = Some(piece);
             }
             Some(chunk) => match join_chunk(chunk, piece) {
                 Collected::Text(len) => out.collect_bytes(len)?,
-                Collected::Whole => collect(raw, out)?,
+                Collected::Whole => out.collect_json(raw)?,
             },
         }
 
@@ -209,9 +209,4 @@ fn text_of(value: &Value) -> String {
 /// replaced.
 fn object(raw: &RawValue) -> Option<Map<String, Value>> {
     serde_json::from_str(&replace_refused(raw.get())).ok()
-}
-
-fn collect(raw: &RawValue, out: &mut Events) -> Result<()> {
-    out.collect_bytes(raw.get().len())?;
-    out.collect_values(raw.get())
 }
