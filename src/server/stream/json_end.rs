@@ -3,10 +3,20 @@
 /// Follows the pieces of one JSON value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JsonEnd {
+    /// The number of open brackets.
     depth: usize,
-    is_in_string: bool,
-    is_escaped: bool,
+    place: Place,
     is_empty: bool,
+}
+
+/// The place of the next byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Outside,
+    InString,
+    /// In a string, after a backslash.
+    Escaped,
 }
 
 impl JsonEnd {
@@ -17,17 +27,19 @@ impl JsonEnd {
         }
     }
 
+    /// Adds the next piece.
     pub(super) fn push(&mut self, text: &str) {
         for byte in text.bytes() {
             self.is_empty &= byte.is_ascii_whitespace();
-            match byte {
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' if self.is_in_string => self.is_escaped = true,
-                b'"' => self.is_in_string = !self.is_in_string,
-                _ if self.is_in_string => {}
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-                _ => {}
+            match (self.place, byte) {
+                (Place::Escaped, _) => self.place = Place::InString,
+                (Place::InString, b'\\') => self.place = Place::Escaped,
+                (Place::InString, b'"') => self.place = Place::Outside,
+                (Place::InString, _) => {}
+                (Place::Outside, b'"') => self.place = Place::InString,
+                (Place::Outside, b'{' | b'[') => self.depth += 1,
+                (Place::Outside, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+                (Place::Outside, _) => {}
             }
         }
     }
@@ -39,7 +51,7 @@ impl JsonEnd {
 
     /// Returns `true` if the brackets and strings that have begun have ended.
     pub(super) fn is_complete(self) -> bool {
-        !self.is_empty && self.depth == 0 && !self.is_in_string
+        !self.is_empty && self.depth == 0 && self.place == Place::Outside
     }
 }
 
