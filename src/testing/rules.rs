@@ -67,8 +67,8 @@ fn check_order(request: &ModelRequest, out: &mut Vec<String>) {
     for (at, message) in request.messages.iter().enumerate() {
         let side = match message {
             Message::System(_) => {
-                // Between a call and its result, `pairs` reports it. Elsewhere providers receive it
-                // as text of the user.
+                // Between a call and its result, `check_pairs` reports it. Elsewhere providers
+                // receive it as text of the user.
                 last = last.map(|_| TurnSide::User);
                 continue;
             }

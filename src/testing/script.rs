@@ -27,13 +27,27 @@ use super::events;
 /// ```
 #[derive(Debug, Default)]
 pub struct Step {
-    pieces: Vec<Piece>,
-    failure: Option<Error>,
-    exact: Option<Vec<Result<ModelEvent>>>,
+    answer: ScriptedAnswer,
     stop: Option<StopReason>,
     pub(super) usage: Option<Usage>,
     pub(super) delay: Duration,
     pub(super) hangs: bool,
+}
+
+#[derive(Debug)]
+enum ScriptedAnswer {
+    /// The call fails before the stream begins.
+    Failure(Error),
+    /// The events of the stream, as they are.
+    Exact(Vec<Result<ModelEvent>>),
+    /// The parts of the answer, from which the events are made.
+    Pieces(Vec<Piece>),
+}
+
+impl Default for ScriptedAnswer {
+    fn default() -> Self {
+        Self::Pieces(Vec::new())
+    }
 }
 
 #[derive(Debug)]
@@ -63,7 +77,7 @@ impl Step {
     /// Creates a step whose call fails before the stream begins.
     pub fn fail(error: Error) -> Self {
         Self {
-            failure: Some(error),
+            answer: ScriptedAnswer::Failure(error),
             ..Self::new()
         }
     }
@@ -71,7 +85,7 @@ impl Step {
     /// Creates a step of exactly these events. No `Start`, no `Stop` and no id is added.
     pub fn exactly(events: Vec<Result<ModelEvent>>) -> Self {
         Self {
-            exact: Some(events),
+            answer: ScriptedAnswer::Exact(events),
             ..Self::new()
         }
     }
@@ -144,8 +158,11 @@ impl Step {
         self
     }
 
+    /// Adds a piece of the answer; a failure and exact events have none.
     fn piece(mut self, piece: Piece) -> Self {
-        self.pieces.push(piece);
+        if let ScriptedAnswer::Pieces(pieces) = &mut self.answer {
+            pieces.push(piece);
+        }
         self
     }
 
@@ -159,17 +176,15 @@ impl Step {
         number: usize,
         mut next_id: impl FnMut() -> Arc<str>,
     ) -> Result<Vec<Result<ModelEvent>>> {
-        if let Some(error) = self.failure {
-            return Err(error);
-        }
-
-        if let Some(exact) = self.exact {
-            return Ok(exact);
-        }
+        let pieces = match self.answer {
+            ScriptedAnswer::Failure(error) => return Err(error),
+            ScriptedAnswer::Exact(events) => return Ok(events),
+            ScriptedAnswer::Pieces(pieces) => pieces,
+        };
 
         let mut out = Vec::new();
         let mut index = 0;
-        for piece in self.pieces {
+        for piece in pieces {
             let call = match piece {
                 Piece::Text(text) => {
                     out.extend(events::words(&text).map(ModelEvent::Text));
