@@ -112,8 +112,10 @@ impl Gateway {
             return acknowledge(delivery).boxed();
         }
         if questions.answer(message) {
-            let is_noted = core.note_answer(message);
-            return core.acknowledge_answer(delivery, is_noted).boxed();
+            if core.note_answer(message) {
+                return acknowledge(delivery).boxed();
+            }
+            return core.settle_answer(delivery).boxed();
         }
 
         let options = ProcessOptions::of_message(message);

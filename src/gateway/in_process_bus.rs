@@ -31,11 +31,15 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// It stores a limited number of inbound messages that are not acknowledged, 1,024 by default, and
 /// as many outbound messages for each channel. As JSON, each direction may have 64 MiB, and each
 /// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
-/// the same task should therefore do both at the same time. A message is dropped if its id is among
-/// the ids that were published last, twice as many as messages can be stored.
+/// the same task should therefore do both at the same time.
 ///
-/// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error, and
-/// so is the name of a channel with a colon.
+/// A message whose id was published recently is dropped. The bus recognizes the last ids, twice as
+/// many as it can store messages.
+///
+/// These are errors:
+///
+/// * an id, or the name of a channel, a chat or a sender, of more than 1,024 bytes;
+/// * the name of a channel with a colon.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
 
@@ -129,16 +133,15 @@ impl InProcessBus {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidRequest`] for a publisher if there are too many channels.
-    fn channel_queue(&self, name: &str, is_consumer: bool) -> Result<Queue<OutboundMessage>> {
+    /// Returns [`ErrorKind::InvalidRequest`] if it is missing and the bus has `max_channels`.
+    fn channel_queue(&self, name: &str, max_channels: usize) -> Result<Queue<OutboundMessage>> {
         let mut channels = lock(&self.0.outbound);
         if let Some(queue) = channels.queues.get(name) {
             return Ok(queue.clone());
         }
-        // Consumers are never refused: the program names their channels.
-        if !is_consumer && channels.queues.len() >= MAX_CHANNELS {
+        if channels.queues.len() >= max_channels {
             let name = truncate(name, 64);
-            let text = format!("cannot add channel {name:?}: the bus has {MAX_CHANNELS} already");
+            let text = format!("cannot add channel {name:?}: the bus has {max_channels} already");
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
 
@@ -164,12 +167,14 @@ impl MessageBus for InProcessBus {
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
         message.check()?;
-        let queue = self.channel_queue(&message.channel, false)?;
+        let queue = self.channel_queue(&message.channel, MAX_CHANNELS)?;
         queue.publish(message.completed()).await
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        Ok(self.channel_queue(channel, true)?.consume().await)
+        // Consumers are never refused: the program names their channels.
+        let queue = self.channel_queue(channel, usize::MAX)?;
+        Ok(queue.consume().await)
     }
 }
 

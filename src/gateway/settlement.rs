@@ -42,15 +42,9 @@ impl Core {
         acknowledge(delivery).await;
     }
 
-    /// Acknowledges a message that was taken as an answer.
-    pub(super) async fn acknowledge_answer(
-        &self,
-        delivery: Delivery<InboundMessage>,
-        is_noted: bool,
-    ) {
-        if !is_noted {
-            self.store_answer(&delivery.message).await;
-        }
+    /// Stores that a message was taken as an answer, and acknowledges it.
+    pub(super) async fn settle_answer(&self, delivery: Delivery<InboundMessage>) {
+        self.store_answer(&delivery.message).await;
         acknowledge(delivery).await;
     }
 
