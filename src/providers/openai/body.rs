@@ -8,9 +8,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
+use super::super::fields::BodyFields;
 use super::super::json::write_text;
 use super::super::schema::instruction;
-use super::super::schema::openai::{is_plain_object, is_strict, told_schema};
+use super::super::schema::openai::{is_plain_object, is_strict, non_object_schema};
 use super::dialect::Dialect;
 use super::family::{Family, check_effort, effort, family, sampling};
 use super::messages::ChatWire;
@@ -55,12 +56,7 @@ pub(super) fn body(
             fields.raw("stream_options", br#"{"include_usage":true}"#)?;
         }
 
-        if !sections.tools.is_empty() {
-            fields.raw("tools", sections.tools)?;
-            fields.option("tool_choice", tool_choice(&request.tool_choice))?;
-            fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)?;
-        }
-
+        put_tools(sections.tools, request, fields)?;
         fields.option(options.max_tokens_field, options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
@@ -81,22 +77,37 @@ pub(super) fn body(
         }
 
         fields.option("response_format", format(request, words_schema, rules))?;
-        let mut opening = Cow::Borrowed(sections.system);
-        if let Some(schema) = words_schema {
-            let opening = opening.to_mut();
-            if !opening.is_empty() {
-                opening.push(b',');
-            }
-
-            opening.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-            write_text(opening, &instruction(schema))?;
-            opening.push(b'}');
-        }
-
-        Ok(opening)
+        opening(sections.system, words_schema)
     })?;
 
     Ok((encoded, warning))
+}
+
+fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut BodyFields<'_>) -> Result<()> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    fields.raw("tools", tools)?;
+    fields.option("tool_choice", tool_choice(&request.tool_choice))?;
+    fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)
+}
+
+/// Returns the messages before the history: the system prompt, and the schema that is sent in
+/// words.
+fn opening<'a>(system: &'a [u8], words_schema: Option<&Value>) -> Result<Cow<'a, [u8]>> {
+    let mut opening = Cow::Borrowed(system);
+    if let Some(schema) = words_schema {
+        let opening = opening.to_mut();
+        if !opening.is_empty() {
+            opening.push(b',');
+        }
+
+        opening.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+        write_text(opening, &instruction(schema))?;
+        opening.push(b'}');
+    }
+
+    Ok(opening)
 }
 
 /// Checks a request against the limits of servers of OpenAI's models.
@@ -192,7 +203,7 @@ fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()>
 fn schema_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Value> {
     match (&request.response_format, rules.schemas) {
         (_, SchemaForm::Any) => None,
-        (_, SchemaForm::Objects) => told_schema(request),
+        (_, SchemaForm::Objects) => non_object_schema(request),
         (Some(ResponseFormat::JsonSchema { schema, .. }), SchemaForm::Words) => Some(schema),
         (_, SchemaForm::Words) => None,
     }

@@ -12,7 +12,7 @@ use super::super::fields::BodyFields;
 use super::super::hosted::with_hosted;
 use super::super::openai::family::{Family, Reasons, check_effort, family, sampling, sent_effort};
 use super::super::schema::instruction;
-use super::super::schema::openai::{is_strict, told_schema};
+use super::super::schema::openai::{is_strict, non_object_schema};
 use super::PROVIDER;
 use super::input::{ItemWire, developer};
 
@@ -52,7 +52,7 @@ pub(super) fn body(
     let model = request.model.as_deref().unwrap_or(options.model);
     let family = family(model);
     check_effort(request, model, family.as_ref())?;
-    let told_schema = told_schema(request);
+    let words_schema = non_object_schema(request);
     let (sampling, warning) = sampling(request, model, family.as_ref());
     let mut warnings: Vec<String> = warning.into_iter().collect();
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
@@ -86,13 +86,13 @@ pub(super) fn body(
             "reasoning",
             reasoning(request, family.as_ref(), options.has_summaries),
         )?;
-        if told_schema.is_none() {
+        if words_schema.is_none() {
             let format = request.response_format.as_ref().map(text_format);
             fields.option("text", format)?;
         }
 
         let mut opening = Vec::new();
-        if let Some(schema) = told_schema {
+        if let Some(schema) = words_schema {
             developer(&instruction(schema), &mut Items::new(&mut opening))?;
         }
         Ok(Cow::Owned(opening))

@@ -21,8 +21,9 @@ pub(in crate::providers) fn is_plain_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
 }
 
-/// The schema that is sent to the model in words, because the API does not take it.
-pub(in crate::providers) fn told_schema(request: &ModelRequest) -> Option<&Value> {
+/// Returns the schema of the answer if it is not that of one object. It is sent to the model in
+/// words, because the API does not take it.
+pub(in crate::providers) fn non_object_schema(request: &ModelRequest) -> Option<&Value> {
     match &request.response_format {
         Some(ResponseFormat::JsonSchema { schema, .. }) if !is_plain_object(schema) => Some(schema),
         _ => None,
