@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::message::{CITATION_SIZE, Part, ToolCall, dismantle_shared, is_too_deep, text_part_len};
 use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 
-use super::event::ModelEvent;
+use super::event::{ModelEvent, ResponseHead};
 use super::limits::{ResponseLimits, Used, check_call, check_name};
 use super::open_calls::OpenCalls;
 use super::stop_reason::StopReason;
@@ -86,30 +86,8 @@ impl ResponseMeter {
 
     fn count_event(&mut self, event: &mut ModelEvent) -> Result<()> {
         match event {
-            ModelEvent::Start(head) => {
-                check_name("the response's id", &head.id)?;
-                check_name("the name of the response's model", &head.model)?;
-
-                // Every start event is emitted, so every one after the first counts.
-                if std::mem::replace(&mut self.has_started, true) {
-                    self.used.add_block()?;
-                    self.used.add_bytes(head.id.len() + head.model.len())?;
-                }
-            }
-            ModelEvent::Text(text) => {
-                if let Err(error) = self.enter_block(OpenBlock::Text) {
-                    text.clear();
-                    return Err(error);
-                }
-
-                let len = escaped_len(text);
-                let room = self.used.room();
-                if len > room {
-                    text.truncate(escaped_prefix(text, room).len());
-                }
-
-                self.used.add_bytes(len)?;
-            }
+            ModelEvent::Start(head) => self.count_head(head)?,
+            ModelEvent::Text(text) => self.count_text(text)?,
             ModelEvent::Thinking(text) => {
                 self.enter_block(OpenBlock::Thinking)?;
                 let len = escaped_len(text);
@@ -148,6 +126,34 @@ impl ResponseMeter {
         }
 
         Ok(())
+    }
+
+    fn count_head(&mut self, head: &ResponseHead) -> Result<()> {
+        check_name("the response's id", &head.id)?;
+        check_name("the name of the response's model", &head.model)?;
+
+        // Every start event is emitted, so every one after the first counts.
+        if std::mem::replace(&mut self.has_started, true) {
+            self.used.add_block()?;
+            self.used.add_bytes(head.id.len() + head.model.len())?;
+        }
+        Ok(())
+    }
+
+    /// Counts a piece of text, and cuts it to the part that still fits.
+    fn count_text(&mut self, text: &mut String) -> Result<()> {
+        if let Err(error) = self.enter_block(OpenBlock::Text) {
+            text.clear();
+            return Err(error);
+        }
+
+        let len = escaped_len(text);
+        let room = self.used.room();
+        if len > room {
+            text.truncate(escaped_prefix(text, room).len());
+        }
+
+        self.used.add_bytes(len)
     }
 
     fn enter_block(&mut self, kind: OpenBlock) -> Result<()> {
