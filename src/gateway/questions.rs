@@ -119,7 +119,7 @@ impl Questions {
                 && question.sender_id == message.sender_id
                 // A message that is delivered again while its turn is in progress answers nothing.
                 && question.input_id != message.id
-                // Nor does one that was written before the question, and was on its way.
+                // Nor does one that was written before the question, or at an unknown time.
                 && message.published_at_us > Some(question.asked_at_us)
         };
         let mut open = lock(&self.open);

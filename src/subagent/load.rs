@@ -88,19 +88,28 @@ impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
     /// returns warnings about omitted files.
     ///
-    /// A file begins with front matter, which is YAML between two lines `---`. It has `name` and
-    /// `description`, and optionally `tools` and `disallowed_tools` (a list, or names separated by
-    /// commas), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
-    /// text after the front matter is the system prompt. An invalid file, or a file whose name is
-    /// registered already, causes a warning. A folder that does not exist has no files.
+    /// A file begins with front matter, which is YAML between two lines `---`. The text after it is
+    /// the system prompt. The front matter has these keys:
     ///
-    /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
-    /// `disallowed_tools`, the file is omitted, because without the key its subagent would have
-    /// more tools than intended. A tool that the caller does not have is a warning in the stream of
-    /// the run that starts the subagent.
+    /// | key | value |
+    /// |---|---|
+    /// | `name`, `description` | required |
+    /// | `tools`, `disallowed_tools` or `disallowedTools` | a list, or names separated by commas |
+    /// | `model` | the name of a model |
+    /// | `max_turns` or `maxTurns` | a number |
     ///
-    /// At most 500 files of 256 KiB are read, and of the texts in them 1 MiB. A description is cut
-    /// to 1,024 bytes.
+    /// A folder that does not exist has no files. At most 500 files of 256 KiB are read, and of the
+    /// texts in them 1 MiB. A description is cut to 1,024 bytes.
+    ///
+    /// # Warnings
+    ///
+    /// * A file is omitted if it is invalid or its name is registered already.
+    /// * A key that is not read is ignored. If it may be a misspelling of `tools` or
+    ///   `disallowed_tools`, the file is omitted, because without the key its subagent would have
+    ///   more tools than intended.
+    ///
+    /// A tool that the caller does not have is a warning in the stream of the run that starts the
+    /// subagent.
     ///
     /// ```
     /// use agentcore::backend::{Backend, MemoryBackend};
@@ -144,9 +153,9 @@ impl SubagentRegistry {
         for entry in entries {
             let file = format!("{}/{}", path.trim_end_matches('/'), entry.name);
             match self.load_file(backend, &file, &mut room).await {
-                Ok(complaints) => {
-                    let complaints = complaints.into_iter();
-                    warnings.extend(complaints.map(|text| format!("{file:?}: {text}")));
+                Ok(texts) => {
+                    let texts = texts.into_iter();
+                    warnings.extend(texts.map(|text| format!("{file:?}: {text}")));
                 }
                 Err(reason) => warnings.push(format!("{file:?} is left out: {reason}")),
             }
@@ -154,8 +163,8 @@ impl SubagentRegistry {
         Ok(warnings)
     }
 
-    /// Adds the type of a file, whose texts take their bytes from `room`. Returns complaints about
-    /// what was cut or not read.
+    /// Adds the type of a file, whose texts take their bytes from `room`. Returns warnings about
+    /// texts that were cut and keys that were not read.
     async fn load_file(
         &mut self,
         backend: &dyn Backend,
@@ -170,29 +179,11 @@ impl SubagentRegistry {
             return Err(format!("it has more than {MAX_FILE} bytes"));
         }
 
-        if !front_matter::is_present(&content) {
-            let text = "it must begin with a line ---, followed by its name and description and \
-                        another line ---";
-            return Err(text.to_owned());
-        }
-        let fields: Fields = front_matter::read(&content)?;
-        let keys: BTreeMap<String, IgnoredAny> = front_matter::read(&content)?;
-        let mut complaints = unknown_keys(&keys)?;
-        let body = std::str::from_utf8(front_matter::body(&content))
-            .map_err(|_| "it is not UTF-8".to_owned())?;
-        let name = required(fields.name, "name")?;
-        let mut description = required(fields.description, "description")?;
-        complaints.extend(cut(&mut description));
-        let mut definition = SubagentDefinition::new(description, body.trim())
-            .with_tools(fields.tools.into_list())
-            .with_disallowed_tools(fields.disallowed_tools.into_list());
-        definition.model = fields.model;
-        definition.max_turns = fields.max_turns;
-        if definition.tools.is_empty() && keys.contains_key("tools") {
-            let text = "its \"tools\" are empty, so it has all tools of its caller; name some, or \
-                        remove the key";
-            complaints.push(text.to_owned());
-        }
+        let NamedDefinition {
+            name,
+            definition,
+            warnings,
+        } = parse(&content)?;
         let Some(remaining) = room.checked_sub(text_len(&definition)) else {
             let text = format!("the texts of all files have more than {MAX_TEXTS} bytes");
             return Err(text);
@@ -200,11 +191,50 @@ impl SubagentRegistry {
         let registration = self.register(name, definition);
         registration.map_err(|error| error.to_string())?;
         *room = remaining;
-        Ok(complaints)
+        Ok(warnings)
     }
 }
 
-/// The complaints about keys that are not read.
+/// The type that a file defines.
+struct NamedDefinition {
+    name: String,
+    definition: SubagentDefinition,
+    warnings: Vec<String>,
+}
+
+/// Parses the content of a file.
+fn parse(content: &[u8]) -> Result<NamedDefinition, String> {
+    if !front_matter::is_present(content) {
+        let text = "it must begin with a line ---, followed by its name and description and \
+                    another line ---";
+        return Err(text.to_owned());
+    }
+    let fields: Fields = front_matter::read(content)?;
+    let keys: BTreeMap<String, IgnoredAny> = front_matter::read(content)?;
+    let mut warnings = unknown_keys(&keys)?;
+    let body = std::str::from_utf8(front_matter::body(content))
+        .map_err(|_| "it is not UTF-8".to_owned())?;
+    let name = required(fields.name, "name")?;
+    let mut description = required(fields.description, "description")?;
+    warnings.extend(cut(&mut description));
+    let mut definition = SubagentDefinition::new(description, body.trim())
+        .with_tools(fields.tools.into_list())
+        .with_disallowed_tools(fields.disallowed_tools.into_list());
+    definition.model = fields.model;
+    definition.max_turns = fields.max_turns;
+    if definition.tools.is_empty() && keys.contains_key("tools") {
+        let text = "its \"tools\" are empty, so it has all tools of its caller; name some, or \
+                    remove the key";
+        warnings.push(text.to_owned());
+    }
+    Ok(NamedDefinition {
+        name,
+        definition,
+        warnings,
+    })
+}
+
+/// Returns the warnings about keys that are not read.
 ///
 /// # Errors
 ///
@@ -212,7 +242,7 @@ impl SubagentRegistry {
 fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, String> {
     let is_read = |key: &&String| KEYS.contains(&key.as_str()) || ALIASES.contains(&key.as_str());
     let unknown_keys = keys.keys().filter(|key| !is_read(key));
-    let mut complaints = Vec::new();
+    let mut warnings = Vec::new();
     let mut count = 0;
     for key in unknown_keys {
         let near_keys = if FOREIGN_KEYS.contains(&key.as_str()) {
@@ -232,7 +262,7 @@ fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, Stri
         }
         count += 1;
         if count <= MAX_NAMED_KEYS {
-            complaints.push(match near_keys.first() {
+            warnings.push(match near_keys.first() {
                 Some(near_key) => {
                     format!("unknown key {}; did you mean {near_key:?}?", quoted(key))
                 }
@@ -241,12 +271,12 @@ fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, Stri
         }
     }
     if count > MAX_NAMED_KEYS {
-        complaints.push(format!("{} more keys are not read", count - MAX_NAMED_KEYS));
+        warnings.push(format!("{} more keys are not read", count - MAX_NAMED_KEYS));
     }
-    Ok(complaints)
+    Ok(warnings)
 }
 
-/// Cuts a description to its limit. Returns a complaint if it was longer.
+/// Cuts a description to its limit. Returns a warning if it was longer.
 fn cut(description: &mut String) -> Option<String> {
     let len = description.len();
     if len <= MAX_DESCRIPTION {
