@@ -117,25 +117,28 @@
 //! Permission questions, `AskUserQuestion` and the tools of
 //! [`request_user_input`](crate::tools::request_user_input) ask in the chat of their turn. The next
 //! message of the same sender there is the answer to the oldest open question; other messages wait
-//! for the end of the turn. Only a plain `yes` or `always` allows a call. After the
-//! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
-//! answers the question with a later message. A message of another sender continues the
-//! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
-//! as well, until its process ends. Any other subagent, such as that of [`subagent`], ends with the
-//! turn, so its question is denied when its time is over. A heartbeat asks nothing: its questions
-//! are denied.
+//! for the end of the turn. Only a plain `yes` or `always` allows a call. A message that was taken
+//! as an answer is not part of the conversation, even if it is delivered again.
 //!
-//! Only a message that was written after the question answers it:
+//! A question waits for the [`ask_timeout`](GatewayBuilder::ask_timeout). Then it depends on the
+//! run that asks:
+//!
+//! * The turn itself ends without a reply, and the sender answers the question with a later
+//!   message. A message of another sender continues the conversation without the call.
+//! * A task of [`spawn`] waits for a later answer as well, until its process ends.
+//! * Any other subagent, such as that of [`subagent`], ends with the turn, so its question is
+//!   denied.
+//!
+//! A heartbeat asks nothing: its questions are denied. A question that has
+//! [expired](crate::AgentBuilder::approval_expiry) is not answered by any message.
+//!
+//! Only a message that was written after the question answers it.
 //! [`published_at_us`](InboundMessage::published_at_us) is compared with the time of the question,
 //! and for a late answer with the time since which the call waits
-//! ([`waits_since_us`](crate::session::PendingCall::waits_since_us)). One that was already on its
-//! way, or whose time is not known, is an input of the conversation. An input closes the questions
-//! that are still open, and their calls do not run. The clocks of machines that share a bus should
-//! therefore agree to within a second. A question that has
-//! [expired](crate::AgentBuilder::approval_expiry) is answered no longer.
-//!
-//! A message that was taken as an answer is not part of the conversation, even if it is delivered
-//! again.
+//! ([`waits_since_us`](crate::session::PendingCall::waits_since_us)). The clocks of machines that
+//! share a bus should therefore agree to within a second. A message that was written before, or
+//! whose time is not known, is an input of the conversation. An input closes the questions that are
+//! still open, and their calls do not run.
 //!
 //! # Names
 //!

@@ -28,12 +28,16 @@ use super::script::Step;
 ///
 /// # Panics
 ///
-/// Dropping the last handle panics if the script was not followed (steps are left, there was an
-/// unexpected call, an expectation failed), unless [`verify`](Self::verify) or
-/// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
-/// An early return with `?` drops the handle too, and the panic hides the error: call `unwrap` on
-/// what may fail before the script is finished. A model that was never called does not panic, so
-/// that the error which prevented the call is visible; `assert_finished` reports that case.
+/// Dropping the last handle panics if the script was not followed: steps are left, there was an
+/// unexpected call, or an expectation failed. It does not panic
+///
+/// * if [`verify`](Self::verify) or [`assert_finished`](Self::assert_finished) has reported it;
+/// * if the thread is panicking already;
+/// * if the model was never called, so that the error which prevented the call is visible.
+///   `assert_finished` reports this case.
+///
+/// An early return with `?` drops the handle too, and the panic hides the error. Call `unwrap` on
+/// results that may be errors before the script is finished.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

@@ -28,24 +28,29 @@ use super::summarize::Summarizer;
 /// * when a provider reports that the prompt is too long;
 /// * after a call of [`RunHandle::compact`](crate::RunHandle::compact).
 ///
-/// The last tenth of the messages, and at least two, stay word for word. The following rules apply:
+/// The last tenth of the messages, and at least two, stay word for word. A tool call is never
+/// separated from its result, a call that waits for approval is never summarized away, and the
+/// system prompt is not part of the summary.
 ///
-/// * The store still has the whole history. The summary is stored next to it, so that later turns
-///   and runs use it without another model call. The next summary replaces it.
-/// * A tool call is never separated from its result, a call that waits for approval is never
-///   summarized away, and the system prompt is not part of the summary.
-/// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
-///   requests. It receives only the first 2,000 characters of content that a call writes into a
-///   file.
-/// * The tokens and the cost of the summarizer count for the run. If it fails, takes too long or
-///   returns nothing, the history is sent as it is, and the run emits a warning. In the same run,
-///   the summarizer is called again when the history has grown by a twentieth, when a provider
-///   reports that the prompt is too long, and on request.
-/// * The run emits `system/compact_boundary` with the tokens before and after, and with the ids of
-///   the messages that stay in the prompt.
-/// * A tool result that is still too long for the window (the newest one, for example) is sent with
-///   its middle omitted. The count that the provider reported for the last request is also used to
-///   estimate the length of the request.
+/// The store still has the whole history. The summary is stored next to it, so that later turns and
+/// runs use it without another model call. The next summary replaces it. The run emits
+/// `system/compact_boundary` with the tokens before and after, and with the ids of the messages
+/// that stay in the prompt.
+///
+/// A tool result that is still too long for the window, such as the newest one, is sent with its
+/// middle omitted.
+///
+/// # The summarizer
+///
+/// The summarizer reads a part that is longer than its own window piece by piece, in at most 512
+/// requests. It receives only the first 2,000 characters of content that a call writes into a file.
+/// Its tokens and its cost count for the run.
+///
+/// If the summarizer fails, takes too long or returns nothing, the history is sent as it is, and
+/// the run emits a warning. In the same run, it is called again when the history has grown by a
+/// twentieth, when a provider reports that the prompt is too long, and on request.
+///
+/// # Order
 ///
 /// Add this hook last: as the innermost hook, it receives the request with the changes of all other
 /// hooks.
