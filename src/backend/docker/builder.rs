@@ -268,8 +268,14 @@ impl DockerBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        let reject = |text: String| Err(Error::new(ErrorKind::Config, text));
-        let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
+        self.check_names()?;
+        self.check_paths()?;
+        self.check_capabilities()?;
+        self.check_limits()?;
+        self.env.keys().try_for_each(|name| check_variable(name))
+    }
+
+    fn check_names(&self) -> Result<()> {
         let name = &self.name;
 
         // The engine would read a name with a leading dash as an option.
@@ -282,15 +288,16 @@ impl DockerBuilder {
             ));
         }
 
-        if self
-            .image
-            .as_deref()
-            .is_some_and(|i| i.is_empty() || i.starts_with('-'))
+        if let Some(image) = &self.image
+            && (image.is_empty() || image.starts_with('-'))
         {
-            let image = self.image.as_deref().unwrap_or_default();
             return reject(format!("image {image:?}: this is not a valid image name"));
         }
+        Ok(())
+    }
 
+    fn check_paths(&self) -> Result<()> {
+        let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
         let workdir = &self.workdir;
         if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
             return reject(format!("workdir {workdir:?}: it must be an absolute path"));
@@ -302,7 +309,10 @@ impl DockerBuilder {
                 return reject(text);
             }
         }
+        Ok(())
+    }
 
+    fn check_capabilities(&self) -> Result<()> {
         for name in &self.capabilities {
             let is_name = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
             if name.is_empty() || !name.bytes().all(is_name) {
@@ -311,27 +321,33 @@ impl DockerBuilder {
                 ));
             }
         }
+        Ok(())
+    }
 
+    fn check_limits(&self) -> Result<()> {
         // The engine treats 0 as "no limit".
         if self.memory == Some(0) {
             let text = "memory of 0 bytes: it must be more; `no_memory_limit` removes the limit";
-            return reject(text.to_owned());
+            return reject(text);
         }
 
         if self.processes == Some(0) {
             let text = "0 processes: it must be more; `no_process_limit` removes the limit";
-            return reject(text.to_owned());
+            return reject(text);
         }
 
         if self
             .cpus
             .is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0)
         {
-            return reject("the number of processors must be more than 0".to_owned());
+            return reject("the number of processors must be more than 0");
         }
-
-        self.env.keys().try_for_each(|name| check_variable(name))
+        Ok(())
     }
+}
+
+fn reject(text: impl Into<String>) -> Result<()> {
+    Err(Error::new(ErrorKind::Config, text))
 }
 
 /// Checks that a shell accepts the name of a variable.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -55,37 +56,12 @@ pub(super) async fn start(
     };
     arguments.extend([cwd, stderr_mode, &end, shell].map(str::to_owned));
     let (mut child, group) = container.cli.spawn(&arguments)?;
-    let first = async {
-        if let Some(stdin) = &mut child.stdin {
-            // If the client does not read its input, its exit status gives the reason.
-            drop(stdin.write_all(work.as_bytes()).await);
-        }
-
-        let mut line = Vec::new();
-        while let Some(stdout) = &mut child.stdout {
-            match stdout.read_u8().await {
-                Ok(byte) if byte != b'\n' && line.len() < MAX_LINE => line.push(byte),
-                _ => break,
-            }
-        }
-
-        String::from_utf8_lossy(&line).into_owned()
-    };
-
-    let line = timeout(LIMIT, first).await.map_err(|_| too_long())?;
+    let line = timeout(LIMIT, first_line(&mut child, &work)).await;
+    let line = line.map_err(|_| too_long())?;
     match reply::first_line(&line, cwd, root) {
-        Some(said) => said?,
+        Some(outcome) => outcome?,
         None => {
-            drop((child.stdin.take(), child.stdout.take()));
-            let stderr = read(child.stderr.take(), MAX_ERROR);
-            let outcome = timeout(LIMIT, async { tokio::try_join!(child.wait(), stderr) }).await;
-            let (status, stderr) = outcome.map_err(|_| too_long())??;
-            let output = Called {
-                status,
-                stdout: Vec::new(),
-                stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
-            };
-
+            let output = output_of_failure(child).await?;
             return Err(refused("the container", &output));
         }
     }
@@ -97,12 +73,43 @@ pub(super) async fn start(
     Ok(Running::new(child, group, Ending::Message, max))
 }
 
+/// Sends the script to the client, and returns the first line of its output.
+async fn first_line(child: &mut Child, script: &str) -> String {
+    if let Some(stdin) = &mut child.stdin {
+        // If the client does not read its input, its exit status gives the reason.
+        drop(stdin.write_all(script.as_bytes()).await);
+    }
+
+    let mut line = Vec::new();
+    while let Some(stdout) = &mut child.stdout {
+        match stdout.read_u8().await {
+            Ok(byte) if byte != b'\n' && line.len() < MAX_LINE => line.push(byte),
+            _ => break,
+        }
+    }
+
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+/// Waits for the end of a client that did not start the script.
+async fn output_of_failure(mut child: Child) -> Result<Called> {
+    drop((child.stdin.take(), child.stdout.take()));
+    let stderr = read(child.stderr.take(), MAX_ERROR);
+    let outcome = timeout(LIMIT, async { tokio::try_join!(child.wait(), stderr) }).await;
+    let (status, stderr) = outcome.map_err(|_| too_long())??;
+    Ok(Called {
+        status,
+        stdout: Vec::new(),
+        stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
+    })
+}
+
 fn too_long() -> Error {
     let text = "the engine took too long to start a command";
     Error::new(ErrorKind::Timeout, text)
 }
 
-/// The script for the shell in the container: its variables, then the command.
+/// Returns the script for the shell in the container: its variables, then the command.
 fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String> {
     let mut work = String::new();
     for (name, value) in settings.env.iter().chain(&command.env) {
