@@ -152,8 +152,8 @@ fn event_schema() -> Value {
     })
 }
 
-fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Value) -> Value {
-    let mut responses = Map::new();
+/// Returns the description of a successful response.
+fn success(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     let content = match operation.reply {
         ReplyBody::Empty => json!({}),
         ReplyBody::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
@@ -183,6 +183,12 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Val
         });
         success["headers"] = json!({ "x-thread-id": header });
     }
+    success
+}
+
+fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Value) -> Value {
+    let mut responses = Map::new();
+    let success = success(operation, generator);
     responses.insert(operation.status.to_string(), success);
     if operation.path.ends_with("{thread}/events") {
         let text = json!({"description": "There is no run, and no log of one."});
