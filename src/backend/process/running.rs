@@ -150,7 +150,8 @@ impl Drop for KillOnDrop<'_> {
     }
 }
 
-/// Waits for the child and ends it when it is `over`; returns whether its time was up.
+/// Waits for the child, and ends it once `over` completes. Returns its status, and the value of
+/// `over`: `true` if its time was up.
 async fn end(
     child: &mut Child,
     group: &Group,

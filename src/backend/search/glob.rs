@@ -24,8 +24,8 @@ pub(in super::super) struct Globber {
     hidden: bool,
     any_depth: bool,
     limit: usize,
-    shown: PathFilter,
-    found: GlobMatches,
+    path_filter: PathFilter,
+    matches: GlobMatches,
 }
 
 impl Globber {
@@ -69,8 +69,8 @@ impl Globber {
             hidden: tail.iter().any(|part| part.starts_with('.')),
             any_depth: query.any_depth && parts.len() == 1,
             limit: query.limit,
-            shown: query.filter.clone(),
-            found: GlobMatches::default(),
+            path_filter: query.filter.clone(),
+            matches: GlobMatches::default(),
         })
     }
 
@@ -100,22 +100,22 @@ impl Globber {
             return true;
         }
 
-        if !self.shown.shows(&path) {
-            self.found.withheld = true;
+        if !self.path_filter.shows(&path) {
+            self.matches.withheld = true;
             return true;
         }
 
-        if self.found.files.len() == self.limit {
-            self.found.truncated = true;
+        if self.matches.files.len() == self.limit {
+            self.matches.truncated = true;
             return false;
         }
 
-        self.found.files.push(path);
+        self.matches.files.push(path);
         true
     }
 
     pub(super) fn finish(mut self, truncated: bool) -> GlobMatches {
-        self.found.truncated |= truncated;
-        self.found
+        self.matches.truncated |= truncated;
+        self.matches
     }
 }

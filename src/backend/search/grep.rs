@@ -31,7 +31,7 @@ const MAX_STATES: usize = 8 * 1024 * 1024;
 /// counts 64 bytes more.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
-/// A [`GrepQuery`] made ready.
+/// A search for the lines of a [`GrepQuery`], and its matches so far.
 #[derive(Debug)]
 pub(in super::super) struct Grepper {
     pub(super) base: String,
@@ -42,10 +42,12 @@ pub(in super::super) struct Grepper {
     multiline: bool,
     cancellation: Cancellation,
     mode: GrepMode,
+    /// The number of lines, or of files, that may still be added.
     room: usize,
+    /// The size of the lines that may still be added, in bytes.
     text_room: usize,
-    shown: PathFilter,
-    found: GrepMatches,
+    path_filter: PathFilter,
+    matches: GrepMatches,
 }
 
 impl Grepper {
@@ -87,8 +89,8 @@ impl Grepper {
             mode: query.mode,
             room: query.limit,
             text_room: MAX_TEXT,
-            shown: query.filter.clone(),
-            found: GrepMatches::default(),
+            path_filter: query.filter.clone(),
+            matches: GrepMatches::default(),
         })
     }
 
@@ -116,10 +118,10 @@ impl Grepper {
         })
     }
 
-    /// Searches a file; returns `false` when no more are needed.
+    /// Searches a file. Returns `false` once the search is complete.
     pub(super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
-        if !self.shown.shows(&path) {
-            self.found.withheld = true;
+        if !self.path_filter.shows(&path) {
+            self.matches.withheld = true;
             return true;
         }
 
@@ -133,7 +135,7 @@ impl Grepper {
             Haystack::File(content) => self.search(content, &mut lines),
             Haystack::Bytes(content) => self.search(content, &mut lines),
             Haystack::Unreadable => {
-                self.found.skipped += 1;
+                self.matches.skipped += 1;
                 return true;
             }
         };
@@ -142,12 +144,12 @@ impl Grepper {
         let binary = lines.binary;
         let text_room = lines.text_room();
         if self.cancellation.is_cancelled() {
-            self.found.truncated = true;
+            self.matches.truncated = true;
             return false;
         }
 
         if outcome.is_err() {
-            self.found.skipped += 1;
+            self.matches.skipped += 1;
         }
 
         // Lines before the first NUL byte of a binary file are not reported either.
@@ -159,17 +161,17 @@ impl Grepper {
         if self.mode == GrepMode::Lines {
             self.room -= file.lines.len().min(self.room);
         } else if self.room == 0 {
-            self.found.truncated = true;
+            self.matches.truncated = true;
             return false;
         } else {
             self.room -= 1;
         }
 
         if !file.lines.is_empty() || self.mode != GrepMode::Lines {
-            self.found.files.push(file);
+            self.matches.files.push(file);
         }
 
-        self.found.truncated |= overflowed;
+        self.matches.truncated |= overflowed;
         !overflowed
     }
 
@@ -187,7 +189,7 @@ impl Grepper {
     }
 
     pub(super) fn finish(mut self, truncated: bool) -> GrepMatches {
-        self.found.truncated |= truncated;
-        self.found
+        self.matches.truncated |= truncated;
+        self.matches
     }
 }
