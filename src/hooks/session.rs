@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore};
+use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore, StoredSession};
 use crate::util::sync::lock;
 
 /// Creates a hook that loads the session from `store` before a run, and saves it with the messages
@@ -62,8 +62,9 @@ pub struct SessionHooks {
     store: Arc<dyn SessionStore>,
 }
 
-/// The right to write the session, from the beginning of a run to its end, and what was stored.
-struct HeldSession {
+/// A session from the beginning of a run to its end, with the data that was stored.
+struct LeasedSession {
+    /// The lease, until the session is saved.
     lease: Mutex<Option<Lease>>,
     messages: Messages,
     inputs: Inputs,
@@ -104,21 +105,11 @@ impl Hook for SessionHooks {
             .map_err(|error| error.context(format!("cannot load {id:?}")))?;
         let is_new = result.is_none();
         let session = result.unwrap_or_default();
-        let mut inputs = session.state.inputs.clone();
-        for id in session
-            .input_ids
-            .iter()
-            .filter(|id| !session.state.inputs.contains(id))
-        {
-            // The positions of the messages are not known.
-            inputs.begin(id.clone(), usize::MAX..usize::MAX);
-        }
-
         let messages = merge(&state.messages, &session.state.messages);
-        cx.set_value(HeldSession {
+        cx.set_value(LeasedSession {
             lease: Mutex::new(Some(lease)),
             messages: messages.clone(),
-            inputs,
+            inputs: inputs_of(&session),
             infos: session.state.infos.clone(),
         });
 
@@ -132,23 +123,12 @@ impl Hook for SessionHooks {
             ));
         }
 
-        let stored_state = session.state;
-        if state.messages.is_empty() {
-            state.compaction = stored_state.compaction;
-        }
-
-        state.messages = messages;
-        state.user_id = state.user_id.or(stored_state.user_id);
-        state.title = stored_state.title.or(state.title);
-        state.cwd = stored_state.cwd.or(state.cwd);
-        state.todos = stored_state.todos;
-        state.files = stored_state.files;
-        Ok(state)
+        Ok(restored(state, session.state, messages))
     }
 
     async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
         let make_error = || Error::other("the session was not loaded by this run");
-        let session = cx.value::<HeldSession>().ok_or_else(make_error)?;
+        let session = cx.value::<LeasedSession>().ok_or_else(make_error)?;
         let lease = lock(&session.lease).take().ok_or_else(make_error)?;
         let mut saved_state = state.clone();
         let shared_len = session.messages.shared_prefix(&state.messages);
@@ -167,7 +147,36 @@ impl fmt::Debug for SessionHooks {
     }
 }
 
-/// Returns the messages of both stores: what both have is one conversation, and stands once.
+/// Returns all inputs of a stored session.
+fn inputs_of(session: &StoredSession) -> Inputs {
+    let mut inputs = session.state.inputs.clone();
+    for id in session
+        .input_ids
+        .iter()
+        .filter(|id| !session.state.inputs.contains(id))
+    {
+        // The positions of the messages are not known.
+        inputs.begin(id.clone(), usize::MAX..usize::MAX);
+    }
+    inputs
+}
+
+/// Returns the state of a run whose session was stored in this state, with the messages of both.
+fn restored(mut state: AgentState, stored: AgentState, messages: Messages) -> AgentState {
+    if state.messages.is_empty() {
+        state.compaction = stored.compaction;
+    }
+
+    state.messages = messages;
+    state.user_id = state.user_id.or(stored.user_id);
+    state.title = stored.title.or(state.title);
+    state.cwd = stored.cwd.or(state.cwd);
+    state.todos = stored.todos;
+    state.files = stored.files;
+    state
+}
+
+/// Returns the messages of both stores. The messages that both begin with appear once.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
     let own = own.as_slice();
     let stored = stored.as_slice();
