@@ -247,9 +247,9 @@ impl<D: Decoder> Decoding<D> {
 
     /// Decodes what has been read, or reads and decodes the next chunk.
     fn poll_step(&mut self, cx: &mut Context<'_>, quiet: &mut Quiet) -> Poll<()> {
-        let Some(body) = self.body.as_mut() else {
+        if self.body.is_none() {
             return Poll::Ready(());
-        };
+        }
 
         if quiet.chunks >= QUIET_CHUNKS || quiet.bytes >= QUIET_BYTES {
             // Only comments and the like so far, all of them ready.
@@ -260,26 +260,7 @@ impl<D: Decoder> Decoding<D> {
         let step = if self.has_unread_frames {
             self.decode_frames()
         } else {
-            let next = match body.as_mut().poll_next(cx) {
-                Poll::Ready(next) => next,
-                Poll::Pending => {
-                    ready!(self.poll_silence(cx));
-                    None
-                }
-            };
-            match next {
-                Some(Ok(chunk)) => {
-                    quiet.chunks += 1;
-                    quiet.bytes += chunk.len();
-                    self.ignored_bytes.add(chunk.len());
-                    self.feed(chunk)
-                }
-                Some(Err(error)) if !self.decoder.is_complete() => Err(error),
-                Some(Err(_)) | None => {
-                    self.body = None;
-                    self.decode_end()
-                }
-            }
+            ready!(self.poll_chunk(cx, quiet))
         };
 
         if let Err(error) = step.and_then(|()| self.check_bytes()) {
@@ -288,6 +269,33 @@ impl<D: Decoder> Decoding<D> {
             self.events.release(None);
         }
         Poll::Ready(())
+    }
+
+    /// Reads and decodes the next chunk, or the end of the body.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, quiet: &mut Quiet) -> Poll<Result<()>> {
+        let Some(body) = self.body.as_mut() else {
+            return Poll::Ready(Ok(()));
+        };
+        let next = match body.as_mut().poll_next(cx) {
+            Poll::Ready(next) => next,
+            Poll::Pending => {
+                ready!(self.poll_silence(cx));
+                None
+            }
+        };
+        Poll::Ready(match next {
+            Some(Ok(chunk)) => {
+                quiet.chunks += 1;
+                quiet.bytes += chunk.len();
+                self.ignored_bytes.add(chunk.len());
+                self.feed(chunk)
+            }
+            Some(Err(error)) if !self.decoder.is_complete() => Err(error),
+            Some(Err(_)) | None => {
+                self.body = None;
+                self.decode_end()
+            }
+        })
     }
 
     /// Reads the rest of the body for at most [`DRAIN_TIME`], then drops it.

@@ -29,19 +29,14 @@ pub(super) fn thinking(
             .and_then(effort_field),
         ThinkingField::Efforts(table) => {
             let entry = table.iter().find(|(prefix, _)| model.starts_with(prefix));
-            match (entry, effort(request)) {
+            let effort = match (entry, effort(request)) {
                 (_, None) => None,
-                (Some((_, efforts)), Some(effort)) if efforts.contains(&effort) => {
-                    effort_field(effort)
-                }
-                (Some((_, efforts)), _) if is_disabled => {
-                    efforts.first().copied().and_then(effort_field)
-                }
                 (Some((_, efforts)), Some(effort)) => {
-                    return Err(unknown_effort(model, effort, efforts));
+                    listed_effort(effort, efforts, model, is_disabled)?
                 }
-                (None, Some(effort)) => effort_field(effort).filter(|_| !is_disabled),
-            }
+                (None, effort) => effort.filter(|_| !is_disabled),
+            };
+            effort.and_then(effort_field)
         }
         ThinkingField::Template => match (&request.settings.thinking, effort(request)) {
             (Some(ThinkingMode::Adaptive), _) => template_switch(true),
@@ -51,22 +46,44 @@ pub(super) fn thinking(
         ThinkingField::DeepSeek => match effort(request) {
             None => None,
             Some("none") => Some(("thinking", json!({"type": "disabled"}))),
-            Some("minimal" | "low") => effort_field("low"),
-            Some("medium" | "high" | "xhigh") => effort_field("high"),
-            Some("max") => effort_field("max"),
-            Some(effort) => {
-                return Err(unknown_effort(
-                    model,
-                    effort,
-                    &["none", "low", "high", "max"],
-                ));
-            }
+            Some(effort) => effort_field(deepseek_effort(effort, model)?),
         },
         ThinkingField::OpenRouter => {
             let mode = request.settings.thinking.as_ref();
             mode.map(|mode| ("reasoning", openrouter_switch(mode)))
         }
     })
+}
+
+/// Returns the effort of a model that has these efforts. If thinking is disabled and the model does
+/// not have `effort`, this is its lowest effort, if there is one.
+fn listed_effort<'a>(
+    effort: &'a str,
+    efforts: &[&'a str],
+    model: &str,
+    is_disabled: bool,
+) -> Result<Option<&'a str>> {
+    if efforts.contains(&effort) {
+        Ok(Some(effort))
+    } else if is_disabled {
+        Ok(efforts.first().copied())
+    } else {
+        Err(unknown_effort(model, effort, efforts))
+    }
+}
+
+/// Returns DeepSeek's word for an effort other than `none`.
+fn deepseek_effort(effort: &str, model: &str) -> Result<&'static str> {
+    match effort {
+        "minimal" | "low" => Ok("low"),
+        "medium" | "high" | "xhigh" => Ok("high"),
+        "max" => Ok("max"),
+        _ => Err(unknown_effort(
+            model,
+            effort,
+            &["none", "low", "high", "max"],
+        )),
+    }
 }
 
 /// Returns the object that switches thinking at OpenRouter.

@@ -187,16 +187,12 @@ pub(super) fn write_user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<
 
 fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
     match piece {
-        UserPiece::Text(text) => text_part(text, out),
-        UserPiece::Own(raw) => {
-            out.extend_from_slice(raw.get().as_bytes());
-            Ok(())
-        }
+        UserPiece::Text(text) => text_part(text, out)?,
+        UserPiece::Own(raw) => out.extend_from_slice(raw.get().as_bytes()),
         UserPiece::Image(media) => {
             out.extend_from_slice(b"{\"type\":\"image_url\",\"image_url\":{\"url\":");
             write(out, &*address(media, "image/png"))?;
             out.extend_from_slice(b"}}");
-            Ok(())
         }
         UserPiece::Audio(data, format) => {
             out.extend_from_slice(b"{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
@@ -204,13 +200,11 @@ fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(b",\"format\":");
             write(out, *format)?;
             out.extend_from_slice(b"}}");
-            Ok(())
         }
         UserPiece::BareAudio(source) => {
             out.extend_from_slice(b"{\"type\":\"input_audio\",\"input_audio\":");
             write(out, *source)?;
             out.push(b'}');
-            Ok(())
         }
         UserPiece::DocumentAddress(media) => {
             out.extend_from_slice(b"{\"type\":\"document_url\",\"document_url\":");
@@ -220,13 +214,11 @@ fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
                 write_text(out, name)?;
             }
             out.push(b'}');
-            Ok(())
         }
         UserPiece::DocumentFile(id) => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"file_id\":");
             write(out, *id)?;
             out.extend_from_slice(b"}}");
-            Ok(())
         }
         UserPiece::Document(media) => {
             out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"filename\":");
@@ -234,9 +226,9 @@ fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(b",\"file_data\":");
             write(out, &*address(media, "application/pdf"))?;
             out.extend_from_slice(b"}}");
-            Ok(())
         }
     }
+    Ok(())
 }
 
 /// Appends a part of text.
