@@ -52,9 +52,13 @@ impl Config {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the
-    /// position of the first fault in the file: a key that does not exist or occurs twice, a value
-    /// of the wrong type, a combination that cannot work, an API key that is written out, a
-    /// variable that is not set, or a feature that is not compiled in.
+    /// position of the first fault in the file, such as:
+    ///
+    /// * a key that does not exist or occurs twice;
+    /// * a value of the wrong type, or a combination of values that cannot work;
+    /// * an API key that is written out;
+    /// * a variable that is not set;
+    /// * a feature that is not compiled in.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         read_file(path.as_ref(), None)
     }

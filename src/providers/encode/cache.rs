@@ -52,11 +52,11 @@ pub(in crate::providers) fn encode<W: Wire>(
     extra: &Map<String, Value>,
     write: impl for<'a> FnOnce(&mut BodyFields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
 ) -> Result<Encoded> {
-    let of_run = request.provider_cache();
+    let run_cache = request.provider_cache();
     // A request that is counted continues the last body, as the next request of the run will.
-    let former = of_run
+    let former = run_cache
         .take::<Cache<W>>()
-        .or_else(|| of_run.read(|former: &Cache<W>| Box::new(former.detached())));
+        .or_else(|| run_cache.read(|former: &Cache<W>| Box::new(former.detached())));
     let mut cache = match former {
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
@@ -72,17 +72,7 @@ pub(in crate::providers) fn encode<W: Wire>(
         return Ok(cache.encoded(head.into(), request, messages, None));
     }
 
-    if head.len() > 1 {
-        head.push(b',');
-    }
-    head.push(b'"');
-    head.extend_from_slice(W::LIST.as_bytes());
-    head.extend_from_slice(b"\":[");
-    if !opening.is_empty() {
-        head.extend_from_slice(&opening);
-        head.push(b',');
-    }
-
+    begin_list(&mut head, W::LIST, &opening);
     let tail = wire
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
@@ -92,6 +82,20 @@ pub(in crate::providers) fn encode<W: Wire>(
     let encoded = cache.encoded(body, request, messages, warning);
     request.provider_cache().put(cache);
     Ok(encoded)
+}
+
+/// Begins the list of messages, the last field of a body, with `opening` in front of the history.
+fn begin_list(head: &mut Vec<u8>, name: &str, opening: &[u8]) {
+    if head.len() > 1 {
+        head.push(b',');
+    }
+    head.push(b'"');
+    head.extend_from_slice(name.as_bytes());
+    head.extend_from_slice(b"\":[");
+    if !opening.is_empty() {
+        head.extend_from_slice(opening);
+        head.push(b',');
+    }
 }
 
 /// Returns the number of messages at the beginning that belong to the system prompt.
@@ -111,6 +115,7 @@ impl AsRef<[u8]> for SentBody {
     }
 }
 
+/// The last body of a run, which the body of the next request continues.
 #[derive(Clone)]
 struct Cache<W> {
     wire: W,
@@ -139,8 +144,10 @@ struct Cache<W> {
     applied_reasoning_start: usize,
 }
 
+/// The end of a group of messages.
 #[derive(Clone, Copy, Default)]
 struct GroupEnd {
+    /// The number of messages up to here.
     message: usize,
     /// The offset, counted from the first message.
     byte: usize,
