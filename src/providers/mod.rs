@@ -56,8 +56,8 @@
 //! The example `agent` was also run by hand:
 //!
 //! * with a text and a round of tools, against the scripted server aimock 1.43: `gemini`, `openai`
-//!   (both APIs), `anthropic`, `ollama`, `mistral`, `groq`, `xai`, `deepseek`, `openrouter`, `vllm`,
-//!   `llamacpp` and `lmstudio`;
+//!   (both APIs), `anthropic`, `ollama`, `mistral`, `groq`, `xai`, `deepseek`, `openrouter`,
+//!   `vllm`, `llamacpp` and `lmstudio`;
 //! * with a text, against llama.cpp: `llamacpp`, `vllm`, `lmstudio`, `openai-chat` and `anthropic`.
 //!
 //! An image, a document or a recording that the API or the model does not accept is an error before

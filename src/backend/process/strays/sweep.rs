@@ -297,14 +297,14 @@ impl Sweep {
             return 0;
         }
 
-        let mut known = KnownProcess {
+        let mut entry = KnownProcess {
             process,
             state: StrayState::Seen,
         };
         if is_stopping {
-            known.signal(Signal::STOP, StrayState::Stopped);
+            entry.signal(Signal::STOP, StrayState::Stopped);
         }
-        self.known.insert(process.id, known);
+        self.known.insert(process.id, entry);
         1
     }
 
