@@ -34,13 +34,19 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 
 /// Creates the model that `spec` names: `provider:model`, split at the first colon, so that
 /// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and
-/// `o` with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between
-/// OpenAI's two APIs as [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and
-/// `openai-responses:` choose one.
+/// `o` with a digit need no provider.
 ///
-/// Keys are read from the environment variables `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
-/// `GEMINI_API_KEY` or `GOOGLE_API_KEY`, and other addresses from `ANTHROPIC_BASE_URL`,
-/// `OPENAI_BASE_URL`, `GEMINI_BASE_URL` and `OLLAMA_HOST`.
+/// The key, and an address other than the provider's own, are read from the environment:
+///
+/// | provider | type | key | address |
+/// |---|---|---|---|
+/// | `anthropic` | [`Anthropic`] | `ANTHROPIC_API_KEY` | `ANTHROPIC_BASE_URL` |
+/// | `openai` | [`OpenAiAuto`] | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
+/// | `openai-chat` | [`OpenAi`] | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
+/// | `openai-responses` | [`OpenAiResponses`] | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
+/// | `gemini`, `google` | [`Gemini`] | `GEMINI_API_KEY` or `GOOGLE_API_KEY` | `GEMINI_BASE_URL` |
+/// | `ollama` | [`Ollama`] | | `OLLAMA_HOST` |
+/// | the servers below | usually [`OpenAi`] | `NAME_API_KEY` | `NAME_BASE_URL` |
 ///
 /// ```
 /// use agentcore::providers::resolve;
@@ -50,12 +56,17 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 ///
-/// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
-/// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and
-/// `lmstudio:`. Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for
-/// another address. Azure needs both; at an address with `/openai/v1`, a deployment with the name
-/// of one of OpenAI's models is called through both APIs, as with `openai:`. Bedrock also reads
-/// `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`; the last three are local and need neither.
+/// # Servers that speak Chat Completions
+///
+/// The variables of these servers are named after them, such as `MISTRAL_API_KEY`:
+///
+/// * `mistral`, `deepseek`, `openrouter`, `groq` and `xai` need a key.
+/// * `azure` needs a key and an address, and the model is the name of a deployment. At an address
+///   with `/openai/v1`, a deployment with the name of one of OpenAI's models is called through both
+///   APIs, as with `openai`.
+/// * `bedrock` needs a key, or `AWS_BEARER_TOKEN_BEDROCK`, and an address, or `AWS_REGION`. Each
+///   model is called through the API that Bedrock has for it.
+/// * `vllm`, `llamacpp` and `lmstudio` are local and need neither.
 ///
 /// [`resolve_with_window`](super::resolve_with_window) also requests the context window of the
 /// model from a local server.
@@ -66,16 +77,15 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// provider's `from_env`, such as for a missing variable.
 pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let (provider, name) = provider_and_name(spec)?;
-    let server = SERVERS.iter().find(|server| server.prefix == provider);
-    match PROVIDERS.iter().find(|(known, _)| *known == provider) {
-        Some((_, from_env)) => from_env(name),
-        None => match server {
-            Some(server) => server.resolve(name),
-            None => Err(unknown(&format!(
-                "the provider {} is not known",
-                quote(provider)
-            ))),
-        },
+    if let Some((_, from_env)) = PROVIDERS.iter().find(|(prefix, _)| *prefix == provider) {
+        return from_env(name);
+    }
+    match SERVERS.iter().find(|server| server.prefix == provider) {
+        Some(server) => server.resolve(name),
+        None => Err(unknown(&format!(
+            "the provider {} is not known",
+            quote(provider)
+        ))),
     }
 }
 
