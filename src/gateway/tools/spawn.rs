@@ -23,17 +23,24 @@ const MAX_LABEL: usize = 200;
 
 /// `spawn { task, label? }`: starts a subagent on a task in the background and returns at once.
 ///
-/// The task belongs to the gateway and outlives the run that started it. It advances while the
-/// gateway [runs](super::super::Gateway::run), spends from the budget of the run that started it,
-/// and has the permissions of that run. Its questions are asked in the chat of the conversation. A
-/// task whose question is not answered in time counts as ended until the answer arrives, and
-/// continues then. Its end is an inbound message of the channel `system`, which is handled
-/// according to [`DeliveryPolicy`](super::super::DeliveryPolicy). A conversation has at most 16
-/// tasks that have not ended, and a gateway as many as
-/// [`GatewayBuilder::max_tasks`](super::super::GatewayBuilder::max_tasks). At most 8 tasks follow
-/// each other, each begun in the turn about the end of the previous task, until a person writes. A
-/// call beyond these limits fails. A gateway adds this tool to its agents. Outside the runs of a
-/// gateway, each call fails.
+/// A gateway adds this tool to its agents. Outside the runs of a gateway, each call fails.
+///
+/// The task belongs to the gateway and outlives the run that started it:
+///
+/// * It advances while the gateway [runs](super::super::Gateway::run), spends from the budget of
+///   the run that started it, and has the permissions of that run.
+/// * Its questions are asked in the chat of the conversation. A task whose question is not answered
+///   in time counts as ended until the answer arrives, and continues then.
+/// * Its end is an inbound message of the channel `system`, which is handled according to
+///   [`DeliveryPolicy`](super::super::DeliveryPolicy).
+///
+/// A call fails if it exceeds one of these limits:
+///
+/// * 16 tasks of a conversation that have not ended;
+/// * as many tasks of a gateway as
+///   [`GatewayBuilder::max_tasks`](super::super::GatewayBuilder::max_tasks);
+/// * 8 tasks that follow each other without a message of a person, each begun in the turn about the
+///   end of the previous task.
 pub fn spawn() -> FuncTool {
     let description = "Starts a subagent on a task in the background and returns at once; its \
         result is reported later. It sees nothing of this conversation, so the task needs \
