@@ -83,16 +83,7 @@ pub(super) async fn ai_sdk(
     let launch_input = match (decisions, &opened.state) {
         (Some(decisions), _) => LaunchInput::Decisions(decisions),
         (None, Some(state)) if body.trigger == Trigger::RegenerateMessage => {
-            let input = body.input()?;
-            let position = match input.messages.last() {
-                Some((id, message)) => user_position(state, id, message)?,
-                None => 0,
-            };
-            match new_input(input, &mut options)? {
-                // With the id of the earlier input, the earlier answer would be returned.
-                LaunchInput::Input(messages, _) => LaunchInput::Regenerate(messages, position),
-                launch_input => launch_input,
-            }
+            repeated_input(body.input()?, state, &mut options)?
         }
         (None, _) => new_input(body.input()?, &mut options)?,
     };
@@ -114,6 +105,23 @@ fn new_input(input: RunInput, options: &mut LaunchOptions) -> Result<LaunchInput
     check.map_err(|error| ApiError::bad_request(error.to_string()))?;
     options.message_ids = input.messages.iter().map(|(id, _)| id.clone()).collect();
     Ok(LaunchInput::Input(messages, input.input_id))
+}
+
+/// Returns an input that is to be answered again, in the place of the stored messages.
+fn repeated_input(
+    input: RunInput,
+    state: &AgentState,
+    options: &mut LaunchOptions,
+) -> Result<LaunchInput, ApiError> {
+    let position = match input.messages.last() {
+        Some((id, message)) => user_position(state, id, message)?,
+        None => 0,
+    };
+    Ok(match new_input(input, options)? {
+        // With the id of the earlier input, the earlier answer would be returned.
+        LaunchInput::Input(messages, _) => LaunchInput::Regenerate(messages, position),
+        launch_input => launch_input,
+    })
 }
 
 /// Returns the stored position of a user's message that is to be answered again: the position of

@@ -62,13 +62,13 @@ impl DecisionBody {
             );
             ApiError::conflict(text)
         })?;
-        let answer = answer(
-            self.decision,
-            self.args,
-            self.message,
-            self.text,
-            self.picked,
-        )?;
+        let fields = AnswerFields {
+            args: self.args,
+            message: self.message,
+            text: self.text,
+            picked: self.picked,
+        };
+        let answer = fields.answer(self.decision)?;
         let mut decision = Decision::deny(call, "");
         decision.args_hash = self.args_hash.map(Arc::from);
         decision.answer = answer;
@@ -103,34 +103,43 @@ impl AnswerBody {
             }
             (None, _, _) => DecisionKind::Reply,
         };
-        let picked = self.picked.unwrap_or_default();
-        answer(kind, self.args, self.message, self.text, picked)
+        let fields = AnswerFields {
+            args: self.args,
+            message: self.message,
+            text: self.text,
+            picked: self.picked.unwrap_or_default(),
+        };
+        fields.answer(kind)
     }
 }
 
-fn answer(
-    kind: DecisionKind,
+/// The fields of a body that an answer is made of.
+struct AnswerFields {
     args: Option<Value>,
     message: Option<String>,
     text: Option<String>,
     picked: Vec<usize>,
-) -> Result<Answer, ApiError> {
-    Ok(match kind {
-        DecisionKind::Allow => Answer::Allow,
-        DecisionKind::AllowForSession => Answer::AllowForSession,
-        DecisionKind::Edit => {
-            let args = args.ok_or_else(|| {
-                ApiError::bad_request("the key \"args\" is required for the decision \"edit\"")
-            })?;
-            Answer::Edit(args)
-        }
-        DecisionKind::Deny => {
-            let reason = message.filter(|message| !message.is_empty());
-            Answer::Deny(reason.unwrap_or_else(|| "the user denied the call".to_owned()))
-        }
-        DecisionKind::Reply => Answer::Reply {
-            text: text.unwrap_or_default(),
-            picked,
-        },
-    })
+}
+
+impl AnswerFields {
+    fn answer(self, kind: DecisionKind) -> Result<Answer, ApiError> {
+        Ok(match kind {
+            DecisionKind::Allow => Answer::Allow,
+            DecisionKind::AllowForSession => Answer::AllowForSession,
+            DecisionKind::Edit => {
+                let args = self.args.ok_or_else(|| {
+                    ApiError::bad_request("the key \"args\" is required for the decision \"edit\"")
+                })?;
+                Answer::Edit(args)
+            }
+            DecisionKind::Deny => {
+                let reason = self.message.filter(|message| !message.is_empty());
+                Answer::Deny(reason.unwrap_or_else(|| "the user denied the call".to_owned()))
+            }
+            DecisionKind::Reply => Answer::Reply {
+                text: self.text.unwrap_or_default(),
+                picked: self.picked,
+            },
+        })
+    }
 }
