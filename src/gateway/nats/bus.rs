@@ -68,15 +68,18 @@ const GATEWAY: &str = "gateway";
 /// A message is at most as long as the server's `max_payload`, 1 MiB unless it is configured. A
 /// longer one is refused with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 ///
-/// A NATS server is trusted with the memory of this process: the client buffers a message of any
-/// length that the server announces. The client takes no existing connection, and reports the bytes
-/// that it has received only once it is connected, so that this crate cannot limit them. Connect
-/// only to servers of your own, with `tls://` where another machine could answer instead.
+/// # Connection
 ///
 /// `nats://USER:PASSWORD@HOST:PORT` logs in as a user, `nats://TOKEN@HOST:PORT` with a token, and
 /// `tls://` requires TLS; a server is trusted by the certificates of the system. No password or
 /// token is part of an error, of an event of the log or of `Debug`. Clones share the connection,
 /// which ends with the runtime that it was made in.
+///
+/// # Security
+///
+/// Connect only to servers of your own, with `tls://` where another machine could answer instead. A
+/// server can exhaust the memory of this process: the client buffers a message of any length that
+/// the server announces, and this crate cannot limit it.
 #[derive(Clone)]
 pub struct NatsBus(Arc<Inner>);
 
