@@ -143,14 +143,14 @@ impl AgUi {
             "tool_deferred" => interrupts(state),
             _ => Vec::new(),
         };
-        let outcome = match () {
-            () if is_cancelled => Outcome::Cancelled,
-            () if interrupts.is_empty() => Outcome::Success,
-            () => {
-                send_state(state, out);
-                send_messages(state, out);
-                Outcome::Interrupt { interrupts }
-            }
+        let outcome = if is_cancelled {
+            Outcome::Cancelled
+        } else if interrupts.is_empty() {
+            Outcome::Success
+        } else {
+            send_state(state, out);
+            send_messages(state, out);
+            Outcome::Interrupt { interrupts }
         };
         let text = || result.result.clone().map(Value::String);
         let event = Event::RunFinished {
