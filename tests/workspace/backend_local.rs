@@ -72,8 +72,8 @@ async fn suite_reports_a_backend_that_ignores_conflicts() {
 
     let error = conformance::backend(Careless::default).await.unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("changes in between"), "{text}");
-    assert!(text.contains("writers side by side"), "{text}");
+    assert!(text.contains("concurrent changes"), "{text}");
+    assert!(text.contains("concurrent writers"), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
 }
 

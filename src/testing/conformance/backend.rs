@@ -41,11 +41,11 @@ pub async fn backend<B: Backend>(make: impl Fn() -> B) -> Result<()> {
     failures.check("reading parts", parts(&make()).await);
     failures.check("paths", spellings(&make()).await);
     failures.check("paths that leave the root", escapes(&make()).await);
-    failures.check("what is missing", missing(&make()).await);
+    failures.check("missing files", missing(&make()).await);
     failures.check("folders and files", kinds(&make()).await);
     failures.check("appending", appending(&make()).await);
-    failures.check("changes in between", conflicts(&make()).await);
-    failures.check("writers side by side", side_by_side(&make()).await);
+    failures.check("concurrent changes", conflicts(&make()).await);
+    failures.check("concurrent writers", side_by_side(&make()).await);
     failures.check("listing", listing(&make()).await);
     failures.check("removing", removing(&make()).await);
     #[cfg(feature = "search")]

@@ -46,7 +46,7 @@ pub async fn session_log<L: Log>(make: impl Fn() -> L, reopen: impl Fn(L) -> L) 
         failures.check(name, blocking(move || check(&log)).await);
     }
 
-    failures.check("opening anew", reopened(make(), &reopen).await);
+    failures.check("reopening", reopened(make(), &reopen).await);
     failures.check("ids", ids(make(), &reopen).await);
     failures.check("damage", damage(&make, &reopen).await);
     failures.finish()
@@ -211,7 +211,7 @@ fn removing(log: &impl Log) -> Result<()> {
     same("of its size", &log.remove("a", Some(4))?, &true)?;
     has_none(log, "a")?;
     same("again", &log.remove("a", None)?, &false)?;
-    same("anew", &add(log, "a", b"new\n")?, &4)?;
+    same("a new log", &add(log, "a", b"new\n")?, &4)?;
     same("of any size", &log.remove("a", None)?, &true)?;
     same("ids", &log.ids()?.contains(&"a".into()), &false)?;
     check_bytes(log, "b", b"two\n")

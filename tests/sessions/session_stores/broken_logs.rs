@@ -187,7 +187,7 @@ async fn suite_of_logs_names_each_fault() {
         (Fault::NewLogsExist, "logs without bytes"),
         (Fault::PiecesTwice, "appending"),
         (Fault::ReadGoesOn, "appending"),
-        (Fault::LostOnReopen, "opening anew"),
+        (Fault::LostOnReopen, "reopening"),
         (Fault::ChangedOnAppend, "damage"),
     ];
 

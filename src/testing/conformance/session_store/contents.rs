@@ -168,7 +168,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     drop(lease);
     let lease = store.lease("a").await?;
     let loaded_state = load(store, "a").await?.state;
-    same_state("leased anew", &loaded_state, &state)?;
+    same_state("leased again", &loaded_state, &state)?;
     store.save(&lease, &loaded_state).await?;
     same_state("saved as loaded", &load(store, "a").await?.state, &state)?;
 
@@ -188,7 +188,7 @@ pub(super) async fn foreign(store: &impl SessionStore) -> Result<()> {
     let thread_id = load(store, "a").await?.state.thread_id;
     same("the id of a session", &&*thread_id, &"a")?;
     let lease = store.lease("a").await?;
-    same("whose lease it is", &&**lease.session_id(), &"a")?;
+    same("the session of the lease", &&**lease.session_id(), &"a")?;
     store.append(&lease, vec![message("More")]).await?;
     drop(lease);
     drop(store.lease("a").await?);
@@ -286,7 +286,7 @@ pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
     let records_of_none = vec![Record::ToolEnded { result: message }];
     store.append(&lease, records_of_none).await?;
     let ended_count = load(store, "a").await?.ended.len();
-    same("what is no result", &ended_count, &0)?;
+    same("a message that is no result", &ended_count, &0)?;
     store.append(&lease, vec![end(2)]).await?;
     store.append(&lease, vec![end(0)]).await?;
     let session = load(store, "a").await?;

@@ -40,7 +40,11 @@ pub(super) async fn forking(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     same_state("the first", &load(store, "a").await?.state, &state)?;
     let repeat_outcome = store.fork("a", "b").await;
-    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
+    fails(
+        "to a session that exists",
+        repeat_outcome,
+        ErrorKind::Conflict,
+    )?;
     let itself = store.fork("a", "a").await;
     same("to itself", &itself.is_err(), &true)?;
     store.fork("a", "c").await?;
@@ -87,7 +91,11 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
     let outcome = store.fork_at("b", "c", 0).await;
     fails("of nothing", outcome, ErrorKind::SessionNotFound)?;
     let repeat_outcome = store.fork_at("a", "all", 1).await;
-    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
+    fails(
+        "to a session that exists",
+        repeat_outcome,
+        ErrorKind::Conflict,
+    )?;
     same_state("the first", &load(store, "a").await?.state, &state)
 }
 
@@ -102,7 +110,11 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
     same_state("an export", &session.state, &state)?;
     same("started", &session.started, &vec!["call_2".into()])?;
     let repeat_outcome = store.import("b", json.as_bytes()).await;
-    fails("to what exists", repeat_outcome, ErrorKind::Conflict)?;
+    fails(
+        "to a session that exists",
+        repeat_outcome,
+        ErrorKind::Conflict,
+    )?;
     let mut versioned: Value = serde_json::from_str(&json)?;
     same("the version", &versioned["v"], &json!(1))?;
     versioned["v"] = json!(2);
@@ -139,7 +151,7 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
     }
 
     same(
-        "what was refused",
+        "the refused session",
         &store.load("bad").await?.is_none(),
         &true,
     )
@@ -155,7 +167,7 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("a").await?;
     let outcome_while_leased = store.create("a", session("held".into())).await;
     fails(
-        "one that is held",
+        "one that is leased",
         outcome_while_leased,
         ErrorKind::SessionBusy,
     )?;
@@ -164,7 +176,7 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
     let duplicate_outcome = store.create("a", session("taken".into())).await;
     fails("one that exists", duplicate_outcome, ErrorKind::Conflict)?;
     same(
-        "what was there",
+        "the earlier messages",
         &texts(store, "a").await?,
         &vec!["Hi".into()],
     )?;

@@ -37,7 +37,7 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
     }
 
     same(
-        "what is there",
+        "the stored messages",
         &texts(other, "a").await?,
         &vec!["Hi".into()],
     )

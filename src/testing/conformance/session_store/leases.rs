@@ -16,7 +16,7 @@ use super::contents::full;
 pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     same("leased before", &store.is_leased("a").await?, &false)?;
     let lease = store.lease("a").await?;
-    same("whose it is", &&**lease.session_id(), &"a")?;
+    same("the session of the lease", &&**lease.session_id(), &"a")?;
     same("leased", &store.is_leased("a").await?, &true)?;
     same("another leased", &store.is_leased("b").await?, &false)?;
     fails(
@@ -31,7 +31,11 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
         store.lease("a").await,
         ErrorKind::SessionBusy,
     )?;
-    same("reading beside it", &texts(store, "a").await?.len(), &1)?;
+    same(
+        "reading during the lease",
+        &texts(store, "a").await?.len(),
+        &1,
+    )?;
     let token = lease.token();
     drop(lease);
     same("leased after", &store.is_leased("a").await?, &false)?;
@@ -39,7 +43,11 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     grows("of the next lease", &lease, token)?;
     let token = lease.token();
     drop(lease);
-    same("what is only leased", &ids(store).await?, &vec!["a".into()])?;
+    same(
+        "a session that was only leased",
+        &ids(store).await?,
+        &vec!["a".into()],
+    )?;
     store.delete("a").await?;
     let lease = store.lease("a").await?;
     grows("of one that was removed", &lease, token)?;
@@ -134,10 +142,10 @@ pub(super) async fn free_soon(store: &impl SessionStore, id: &str) -> Result<()>
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    same("leased by none", &store.is_leased(id).await?, &false)
+    same("leased", &store.is_leased(id).await?, &false)
 }
 
-/// Polls a future `polls` times and drops it; returns its output, if it was done by then.
+/// Polls a future `polls` times and drops it. Returns its output if it was complete by then.
 async fn given_up<T>(
     mut work: impl Future<Output = Result<T>> + Unpin,
     polls: usize,
@@ -172,20 +180,19 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
         let is_acknowledged = outcome.is_some();
         drop(lease);
         let lease = lease_soon(store, "a").await?;
-        let now = match store.load("a").await? {
-            Some(found) => found.state.messages.len(),
-            None => 0,
-        };
-
-        if now != message_count + 3 && (is_acknowledged || now != message_count) {
+        let session = store.load("a").await?.unwrap_or_default();
+        let new_count = session.state.messages.len();
+        let is_written = new_count == message_count + 3;
+        let is_unchanged = new_count == message_count;
+        if !is_written && (is_acknowledged || !is_unchanged) {
             return Err(wrong(format!(
-                "{now} messages after {message_count} and a write of 3 that was dropped after {polls} polls"
+                "{new_count} messages after {message_count} and a write of 3 that was dropped after {polls} polls"
             )));
         }
 
         store.append(&lease, vec![message("next")]).await?;
         message_count = load(store, "a").await?.state.messages.len();
-        same("after the next write", &message_count, &(now + 1))?;
+        same("after the next write", &message_count, &(new_count + 1))?;
     }
 
     Ok(())

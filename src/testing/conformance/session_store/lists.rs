@@ -60,11 +60,7 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
         &(a.messages, b.messages),
         &(2, full("b").messages.len()),
     )?;
-    same(
-        "what was said first",
-        &a.title.as_deref(),
-        &Some("Hello there"),
-    )?;
+    same("the first text", &a.title.as_deref(), &Some("Hello there"))?;
     same("a title", &b.title, &full("b").title)?;
     let users = (&a.user_id, &b.user_id);
     same("user", &users, &(&None, &full("b").user_id))?;
@@ -121,7 +117,7 @@ pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
     same("the others", &ids(store).await?, &vec!["b".into()])?;
     say(store, "a", &["Anew"]).await?;
     same(
-        "begun anew",
+        "a new session",
         &texts(store, "a").await?,
         &vec!["Anew".into()],
     )?;
@@ -142,7 +138,7 @@ pub(super) async fn deleting(store: &impl SessionStore) -> Result<()> {
     let session = load(store, "b").await?;
     let mut expected = AgentState::new("b");
     expected.messages = "Anew".into();
-    same_state("what is left of it", &session.state, &expected)?;
+    same_state("a new session after a full one", &session.state, &expected)?;
     same("started", &session.started, &Vec::new())?;
     same("ended", &session.ended, &Vec::new())?;
     same("ids of inputs", &session.input_ids, &Vec::new())
@@ -162,7 +158,11 @@ pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
     let lease = store.lease("b").await?;
     let removed = store.prune(Duration::ZERO).await?;
     same("removed", &removed, &2)?;
-    same("what is held stays", &ids(store).await?, &vec!["b".into()])?;
+    same(
+        "a leased session stays",
+        &ids(store).await?,
+        &vec!["b".into()],
+    )?;
     drop(lease);
     same("removed", &store.prune(Duration::ZERO).await?, &1)?;
     same("removed", &ids(store).await?, &Vec::new())
@@ -257,7 +257,7 @@ impl Kept {
         same("the fork", &fork.state.messages, &self.state.messages)?;
         same("ended in the fork", &fork.ended, &vec![ended("call_8")])?;
         same(
-            "what was removed",
+            "the removed session",
             &store.load("gone").await?.is_none(),
             &true,
         )

@@ -51,12 +51,9 @@ where
         contents::blocks(&make().await).await,
     );
     failures.check("calls that had ended", contents::ended(&make().await).await);
+    failures.check("data about a run", contents::about(&make().await).await);
     failures.check(
-        "what belongs to a run",
-        contents::about(&make().await).await,
-    );
-    failures.check(
-        "what stands beside the history",
+        "data other than the history",
         contents::beside(&make().await).await,
     );
     failures.check("large messages", contents::large(&make().await).await);
@@ -67,7 +64,7 @@ where
         leases::fenced(&make().await).await,
     );
     failures.check(
-        "writes side by side",
+        "concurrent writes",
         leases::side_by_side(&make().await).await,
     );
     failures.check(
@@ -92,7 +89,7 @@ where
         "the latest of a directory",
         lists::latest(&make().await).await,
     );
-    failures.check("opening anew", reopened(make().await, &reopen).await);
+    failures.check("reopening", reopened(make().await, &reopen).await);
     failures.finish()
 }
 
