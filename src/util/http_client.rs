@@ -54,25 +54,21 @@ impl<K: PartialEq> Clients<K> {
         let position = clients
             .iter()
             .rposition(|entry| entry.runtime == runtime && entry.kind == kind);
-        if let Some(index) = position {
-            clients[index..].rotate_left(1);
-        } else {
-            let client = build()?;
-            if clients.len() == MAX_CLIENTS {
-                clients.remove(0);
-            }
-
-            clients.push(CachedClient {
-                kind,
-                runtime,
-                client,
-            });
+        let client = match position {
+            Some(index) => clients.remove(index).client,
+            None => build()?,
+        };
+        if clients.len() == MAX_CLIENTS {
+            clients.remove(0);
         }
 
-        match clients.last() {
-            Some(entry) => Ok(entry.client.clone()),
-            None => unreachable!("a client was found or pushed"),
-        }
+        // The client that was used last is at the end.
+        clients.push(CachedClient {
+            kind,
+            runtime,
+            client: client.clone(),
+        });
+        Ok(client)
     }
 }
 
