@@ -199,18 +199,7 @@ impl Repairer<'_> {
             let count = counts
                 .entry(base.clone())
                 .or_insert(usize::from(!old_id.is_empty()));
-            let new_id = loop {
-                *count += 1;
-                let id: Arc<str> = match *count {
-                    1 => base.clone(),
-                    count => format!("{base}_{count}").into(),
-                };
-
-                if ids.insert(id.clone()) {
-                    break id;
-                }
-            };
-
+            let new_id = insert_free_id(&mut ids, &base, count);
             used_ids.insert(new_id.clone());
             slot.call.id = new_id.clone();
             slot.repair = SlotRepair::Rekeyed;
@@ -367,6 +356,22 @@ impl Repairer<'_> {
         }
 
         message.clone()
+    }
+}
+
+/// Returns `base` with the first number above `count` that is not taken, and inserts this id. The
+/// number 1 is not part of the id.
+fn insert_free_id(ids: &mut HashSet<Arc<str>>, base: &Arc<str>, count: &mut usize) -> Arc<str> {
+    loop {
+        *count += 1;
+        let id: Arc<str> = match *count {
+            1 => base.clone(),
+            count => format!("{base}_{count}").into(),
+        };
+
+        if ids.insert(id.clone()) {
+            return id;
+        }
     }
 }
 
