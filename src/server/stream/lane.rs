@@ -41,6 +41,16 @@ enum TurnState {
 }
 
 impl TurnState {
+    fn is_open(&self) -> bool {
+        !matches!(self, Self::Closed)
+    }
+
+    /// Returns `true` from the beginning of an answer to its end, including the time between two
+    /// attempts.
+    fn is_answering(&self) -> bool {
+        matches!(self, Self::Answering(_))
+    }
+
     /// Returns the open answer.
     fn answer(&mut self) -> Option<&mut AnswerBlocks> {
         match self {
@@ -145,7 +155,7 @@ impl Lane {
         out: Sink<'_, '_>,
     ) {
         self.close_answer(out);
-        if !matches!(self.turn_state, TurnState::Answering(_)) {
+        if !self.turn_state.is_answering() {
             self.end_turn(out);
             self.turn += 1;
             out(StepKind::TurnStarted(self.turn));
@@ -208,8 +218,7 @@ impl Lane {
 
     /// Ends the turn, if one is open.
     fn end_turn(&mut self, out: Sink<'_, '_>) {
-        let turn_state = std::mem::take(&mut self.turn_state);
-        if !matches!(turn_state, TurnState::Closed) {
+        if std::mem::take(&mut self.turn_state).is_open() {
             out(StepKind::TurnFinished(self.turn));
         }
     }
@@ -217,7 +226,7 @@ impl Lane {
     /// Begins again for a reader that has been shown nothing: the turn is opened, and the pieces of
     /// the open answer are hidden.
     pub(super) fn reopen(&mut self, out: Sink<'_, '_>) {
-        if !matches!(self.turn_state, TurnState::Closed) {
+        if self.turn_state.is_open() {
             out(StepKind::TurnStarted(self.turn));
         }
         if let Some(answer) = self.turn_state.answer() {
