@@ -158,7 +158,8 @@ impl<D: Decoder> Stream for Decoding<D> {
 
             // `Stop`, the last event, waits for the end of the body: a reader that has received it
             // may drop the stream, and with it the connection.
-            if !(is_done && this.events.len() == 1 && this.body.is_some()) {
+            let waits_for_end = is_done && this.events.len() == 1 && this.body.is_some();
+            if !waits_for_end {
                 if let Some(event) = this.events.pop() {
                     return Poll::Ready(Some(Ok(event)));
                 }

@@ -311,11 +311,13 @@ impl Stream for FallbackStream {
                     Err(error) => this.attempts.after(error),
                 },
                 FallbackState::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
-                    Some(Ok(event)) if !is_refusal(&event) || !this.attempts.has_next() => {
+                    Some(Ok(event)) if is_refusal(&event) && this.attempts.has_next() => {
+                        this.attempts.next()
+                    }
+                    Some(Ok(event)) => {
                         this.has_emitted |= !matches!(event, ModelEvent::Warning(_));
                         return Poll::Ready(Some(Ok(event)));
                     }
-                    Some(Ok(_)) => this.attempts.next(),
                     Some(Err(error)) => this.attempts.after(error),
                     None => Ok(FallbackState::Done),
                 },
