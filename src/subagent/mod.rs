@@ -1,11 +1,14 @@
 //! Subagents: agents that a run starts by their type.
 //!
-//! A [`SubagentDefinition`] describes one type, and a [`SubagentRegistry`] contains the types that
-//! a run may start. The tools of [`tools::task`](crate::tools::task) and
-//! [`tools::delegate`](crate::tools::delegate) start them.
+//! | | |
+//! |---|---|
+//! | [`SubagentDefinition`] | one type: its description, its prompt, its tools and its model |
+//! | [`SubagentRegistry`] | the types that a run may start |
+//! | [`tools::task`](crate::tools::task), [`tools::delegate`](crate::tools::delegate) | the tools that start subagents |
+//! | [`Handoffs`] | agents that hand the conversation over to each other |
 //!
-//! A subagent works for its caller. The agents of [`Handoffs`] hand the whole conversation over to
-//! each other instead.
+//! A subagent works for its caller: it has a conversation of its own, and its answer is the result
+//! of a tool call. With [`Handoffs`], the next agent continues the conversation itself.
 
 mod definition;
 mod handoff;
