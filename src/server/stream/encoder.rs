@@ -138,8 +138,7 @@ impl Encoder {
     fn encode(&mut self, message: &SdkMessage, out: &mut Out<'_>) {
         match self.format {
             StreamFormat::Events => self.events.push(message, out),
-            StreamFormat::Sdk => sdk::push(message, false, out),
-            StreamFormat::Ndjson => sdk::push(message, true, out),
+            StreamFormat::Sdk | StreamFormat::Ndjson => sdk::push(message, self.format, out),
             StreamFormat::AgUi => self.ag_ui.push(message, &mut self.state, out),
             StreamFormat::AiSdk => self.ai_sdk.push(message, &mut self.state, out),
         }
@@ -174,7 +173,7 @@ impl Encoder {
         match self.format {
             StreamFormat::Events => Events::snapshot(&self.state, &mut out),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
-                sdk::snapshot(&self.state, self.format == StreamFormat::Ndjson, &mut out);
+                sdk::snapshot(&self.state, self.format, &mut out);
             }
             StreamFormat::AgUi => self.ag_ui.snapshot(&mut self.state, &mut out),
             StreamFormat::AiSdk => self.ai_sdk.snapshot(&mut self.state, &mut out),
@@ -211,8 +210,7 @@ impl Encoder {
         match self.format {
             StreamFormat::Events => Events::lagged(TEXT, &mut Out::unnumbered(out)),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
-                let is_line = self.format == StreamFormat::Ndjson;
-                sdk::lagged(&self.state, TEXT, is_line, &mut Out::unnumbered(out));
+                sdk::lagged(&self.state, TEXT, self.format, &mut Out::unnumbered(out));
             }
             StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(TEXT, "lagged", out),
         }
@@ -225,12 +223,7 @@ impl Encoder {
         match self.format {
             StreamFormat::Events => Events::fail(text, code, &mut out),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
-                sdk::fail(
-                    &self.state,
-                    text,
-                    self.format == StreamFormat::Ndjson,
-                    &mut out,
-                );
+                sdk::fail(&self.state, text, self.format, &mut out);
             }
             StreamFormat::AgUi => self.ag_ui.fail(text, code, &mut out),
             StreamFormat::AiSdk => AiSdk::fail(text, &mut out),

@@ -4,34 +4,41 @@ use serde_json::{Map, Value, json};
 
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemEvent, SystemKind};
 
+use super::format::StreamFormat;
 use super::out::Out;
 use super::state::StreamState;
 
-/// Writes a message; `is_line` without the framing of events.
-pub(super) fn push(message: &SdkMessage, is_line: bool, out: &mut Out<'_>) {
-    if is_line {
+/// Writes a message: a bare line in the format `ndjson`, an event in the format `sdk`.
+pub(super) fn push(message: &SdkMessage, format: StreamFormat, out: &mut Out<'_>) {
+    if format == StreamFormat::Ndjson {
         out.line(message);
     } else {
         out.json(message);
     }
 }
 
-pub(super) fn snapshot(state: &StreamState, is_line: bool, out: &mut Out<'_>) {
-    extension(state, "state", state.snapshot(), is_line, out);
+pub(super) fn snapshot(state: &StreamState, format: StreamFormat, out: &mut Out<'_>) {
+    extension(state, "state", state.snapshot(), format, out);
 }
 
-pub(super) fn lagged(state: &StreamState, text: &str, is_line: bool, out: &mut Out<'_>) {
-    extension(state, "lagged", json!({ "error": text }), is_line, out);
+pub(super) fn lagged(state: &StreamState, text: &str, format: StreamFormat, out: &mut Out<'_>) {
+    extension(state, "lagged", json!({ "error": text }), format, out);
 }
 
-pub(super) fn fail(state: &StreamState, text: &str, is_line: bool, out: &mut Out<'_>) {
+pub(super) fn fail(state: &StreamState, text: &str, format: StreamFormat, out: &mut Out<'_>) {
     let mut result = ResultMessage::new(envelope(state), ResultSubtype::ErrorDuringExecution);
     result.errors.push(text.to_owned());
-    push(&result.into(), is_line, out);
+    push(&result.into(), format, out);
 }
 
 /// A system message that a run has not emitted.
-fn extension(state: &StreamState, subtype: &str, fields: Value, is_line: bool, out: &mut Out<'_>) {
+fn extension(
+    state: &StreamState,
+    subtype: &str,
+    fields: Value,
+    format: StreamFormat,
+    out: &mut Out<'_>,
+) {
     let fields = match fields {
         Value::Object(fields) => fields,
         other => Map::from_iter([("value".to_owned(), other)]),
@@ -40,11 +47,7 @@ fn extension(state: &StreamState, subtype: &str, fields: Value, is_line: bool, o
         subtype: subtype.into(),
         fields,
     };
-    push(
-        &SystemEvent::new(envelope(state), kind).into(),
-        is_line,
-        out,
-    );
+    push(&SystemEvent::new(envelope(state), kind).into(), format, out);
 }
 
 fn envelope(state: &StreamState) -> Envelope {
