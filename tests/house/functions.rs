@@ -25,11 +25,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "deserialize",
         "a table of the kinds of a record",
     ),
-    (
-        "src/testing/conformance/session_store/suite.rs",
-        "session_store",
-        "the list of all checks",
-    ),
 ];
 
 /// A function with a body.
