@@ -92,7 +92,7 @@ impl Output<'_> {
         self.send(SdkMessage::Partial(event));
     }
 
-    #[inline] // A call would copy the message once more.
+    #[inline(always)] // A call would copy the message once more.
     fn send(&mut self, message: SdkMessage) {
         match &mut self.held {
             Some(held) => hold(held, message),

@@ -238,15 +238,18 @@ impl RunOutcome {
     }
 
     fn send_result(&self, cx: &RunContext, output: &RunOutput, reason: &str) {
-        let stats = lock(&cx.shared().stats).clone();
-        let mut models = lock(&cx.shared().child_models).clone();
-        for (model, usage) in stats.by_model {
-            usage.add_to(&mut models, &model);
+        let (api_time, time_to_first_token, mut models) = {
+            let stats = lock(&cx.shared().stats);
+            let models = stats.by_model.clone();
+            (stats.api_time, stats.time_to_first_token, models)
+        };
+        for (model, usage) in lock(&cx.shared().child_models).iter() {
+            usage.clone().add_to(&mut models, model);
         }
 
         let mut result = ResultMessage::new(cx.shared().envelope(), output.end.subtype());
         result.duration_ms = millis(cx.started().elapsed());
-        result.duration_api_ms = millis(stats.api_time);
+        result.duration_api_ms = millis(api_time);
         result.num_turns = output.turns;
         result.stop_reason = self
             .last_answer
@@ -259,7 +262,7 @@ impl RunOutcome {
         result.permission_denials = output.permission_denials.clone();
         result.structured_output = output.structured.clone();
         result.terminal_reason = Some(reason.into());
-        result.ttft_ms = stats.time_to_first_token.map(millis);
+        result.ttft_ms = time_to_first_token.map(millis);
         if output.end.is_success() {
             result.result = Some(output.text.clone());
         } else {

@@ -106,6 +106,10 @@ impl Events {
             }
             _ => false,
         };
+        self.add(event);
+    }
+
+    fn add(&mut self, event: ModelEvent) {
         match &mut self.held {
             Some(held) => held.push(event),
             None => self.queue.push_back(event),
@@ -128,12 +132,12 @@ impl Events {
         if text.as_ref().is_empty() {
             return;
         }
+        self.has_new_content = true;
         match self.queue.back_mut() {
             Some(ModelEvent::Text(last)) if self.join && self.held.is_none() => {
-                self.has_new_content = true;
                 last.push_str(text.as_ref());
             }
-            _ => self.push(ModelEvent::Text(text.into())),
+            _ => self.add(ModelEvent::Text(text.into())),
         }
     }
 }

@@ -320,7 +320,9 @@ impl EventFields {
             Some(range) => {
                 let name = utf8(&bytes[range.clone()])?;
                 if name.len() <= KNOWN_NAME_LEN {
-                    name.clone_into(known_name);
+                    known_name.clear();
+                    known_name.reserve(KNOWN_NAME_LEN);
+                    known_name.push_str(name);
                 }
                 name
             }

@@ -64,7 +64,9 @@ struct WakeOnDrop(Vec<Waker>);
 
 impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(Waker::wake);
+        while let Some(waker) = self.0.pop() {
+            waker.wake();
+        }
     }
 }
 
