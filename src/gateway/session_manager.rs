@@ -11,6 +11,7 @@ use crate::hooks::{Keep, cut};
 use crate::message::{Content, EstimateCounter, Message, Messages, Role, TokenCounter};
 use crate::model::Compaction;
 use crate::session::{AgentState, Record, SessionStore};
+use crate::util::blocking::blocking_if_large;
 
 /// The maximum size of an imported file, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -228,7 +229,12 @@ impl SessionManager {
             return Err(Error::new(ErrorKind::InvalidMessages, text));
         }
 
-        let Keyed { key } = serde_json::from_slice(&json).map_err(|error| {
+        let (keyed, json) = blocking_if_large(json.len(), move || {
+            let keyed = serde_json::from_slice(&json);
+            (keyed, json)
+        })
+        .await?;
+        let Keyed { key } = keyed.map_err(|error| {
             let text = format!("this is not the JSON of a session: {error}");
             Error::new(ErrorKind::InvalidMessages, text)
         })?;

@@ -342,12 +342,13 @@ impl<D: Decoder> Decoding<D> {
         timer.as_mut().poll(cx)
     }
 
-    /// Checks the number of ignored bytes, and the memory of an incomplete frame.
+    /// Checks the number of ignored bytes, and the memory of an incomplete frame. Both are known
+    /// once all frames of a chunk are decoded.
     fn check_bytes(&mut self) -> Result<()> {
-        // A chunk's ignored bytes are known once all of its frames are decoded.
-        if !self.has_unread_frames {
-            self.ignored_bytes.check()?;
+        if self.has_unread_frames {
+            return Ok(());
         }
+        self.ignored_bytes.check()?;
         self.count_unfinished()
     }
 

@@ -164,11 +164,12 @@ fn plain_options() -> Options {
     }
 }
 
-/// Returns the first line of the parser's error without the place at its end.
+/// Returns the first line of the parser's error without the place at its end. The line is cut, because
+/// it may quote a value.
 fn without_place(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(" at line ").unwrap_or(line.len());
-    line[..end].to_owned()
+    truncate(&line[..end], MAX_ERROR_CHARS).into_owned()
 }
 
 fn place_of<T>(spanned: &Spanned<T>) -> Place {
