@@ -1,9 +1,9 @@
 //! Names in the words of programs that are not modeled.
 
-use super::glob::{GlobToken, intersect, matches, tokens};
+use super::glob::{GlobToken, matches, tokens};
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::{has_subcommands, is_console, is_program};
+use super::programs::{is_console, is_program};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -53,48 +53,26 @@ impl CommandPattern {
         others
     }
 
-    /// Returns `true` if a word of the command may name the pattern's program, or if `is_fed`
-    /// returns `true`: what feeds the command may name it. For a command of the program itself, the
-    /// words of the pattern may stand anywhere, and a subcommand that is not modeled may be
-    /// another name of any.
-    pub(super) fn is_named_in(
-        &self,
-        command: &SimpleCommand,
-        is_fed: impl FnOnce() -> bool,
-    ) -> bool {
+    /// Returns `true` if a program that is not modeled may start the pattern's program, or be that
+    /// program. One word without a mark that does not contain the program's name starts nothing.
+    pub(super) fn may_be_started_by(&self, command: &SimpleCommand) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
-            return false;
+            return true;
         };
 
+        let many = [GlobToken::Many];
+        let name = [&many[..], program, &many[..]].concat();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let starts_nothing = |word: &Word| {
+            let text = word.literal().unwrap_or_default().to_lowercase();
+            !text.is_empty() && text.chars().all(is_plain) && !matches(&name, &folded(&text))
+        };
         let own_name = command.program().unwrap_or_default();
-        if matches(program, &folded(own_name.chars())) {
-            let mut words = self.words()[1..].iter();
-            return has_subcommands(&own_name)
-                || words.all(|word| match word {
-                    PatternWord::Any => true,
-                    PatternWord::Word(tokens) => {
-                        let argv = &command.argv[1..];
-                        names(argv, tokens) || argv.iter().any(|word| shortens(word, tokens))
-                    }
-                });
+        match command.argv.get(1..) {
+            Some([]) => matches(program, &folded(&own_name)),
+            Some([word]) => !starts_nothing(word) || matches(program, &folded(&own_name)),
+            _ => true,
         }
-
-        let mut words = command.argv[1..].iter().chain(&command.input);
-        words.any(|word| is_code(word) || components(word).iter().any(|c| is(c, program)))
-            || is_fed()
-    }
-
-    /// Returns `true` if a word or the input of one of the commands may name the pattern's program.
-    pub(super) fn is_named_by(&self, commands: &[SimpleCommand]) -> bool {
-        let Some(PatternWord::Word(program)) = self.words().first() else {
-            return false;
-        };
-
-        commands
-            .iter()
-            .flat_map(|command| command.argv.iter().chain(&command.input))
-            .flat_map(components)
-            .any(|c| is(&c, program))
     }
 
     /// The number of its first words that a rule to allow spells out.
@@ -176,25 +154,6 @@ fn is_script_address(text: &str) -> bool {
         .is_some_and(|name| name.contains('.'))
 }
 
-/// Returns `true` if the word is a beginning of the text that `tokens` match.
-fn shortens(word: &Word, tokens: &[GlobToken]) -> bool {
-    let is_begun = |text: &str| {
-        let beginning = folded(text.chars()).into_iter().map(GlobToken::Char);
-        !text.is_empty() && tokens.starts_with(&beginning.collect::<Vec<_>>())
-    };
-    word.literal().is_some_and(|text| is_begun(&text))
-}
-
-/// Returns `true` if the word has characters from which a shell or another interpreter may put
-/// together any text.
-pub(super) fn is_code(word: &Word) -> bool {
-    let is_mark = |c: char| "$`\\'\"{}*?[".contains(c);
-    word.parts.iter().any(|part| match part {
-        Part::Text { text, .. } => text.contains(is_mark),
-        _ => false,
-    })
-}
-
 /// Returns `true` if the value of a setting is a number or a switch.
 fn is_value(value: &str) -> bool {
     matches!(value, "true" | "false" | "auto" | "always" | "never")
@@ -223,77 +182,8 @@ fn is_flag(text: &str) -> bool {
     is_value(value) && is_name && (name.starts_with("--") || letters.len() < 3)
 }
 
-/// Returns `true` if a part of a word may be the text that `tokens` match.
-fn names(words: &[Word], tokens: &[GlobToken]) -> bool {
-    words.iter().flat_map(components).any(|c| is(&c, tokens))
-}
-
-fn is(component: &[GlobToken], tokens: &[GlobToken]) -> bool {
-    intersect(component, tokens)
-}
-
-/// The parts of a word that may be the name of a program: what stands between characters that are
-/// in no name, and what follows a short option.
-fn components(word: &Word) -> Vec<Vec<GlobToken>> {
-    let is_quote = |c: char| "'\"\\".contains(c);
-    let mut components = components_of(&word.parts);
-    if word.literal_prefix().contains(is_quote) {
-        // A script reads a name without its quotes.
-        let unquoted = word.parts.iter().map(|part| match part {
-            Part::Text { text, quoted } => Part::Text {
-                text: text.replace(is_quote, ""),
-                quoted: *quoted,
-            },
-            part => part.clone(),
-        });
-        components.extend(components_of(&unquoted.collect::<Vec<_>>()));
-    }
-    components
-}
-
-fn components_of(parts: &[Part]) -> Vec<Vec<GlobToken>> {
-    let mut components = vec![Vec::new()];
-    for part in parts {
-        let tokens = match part {
-            Part::Text { text, .. } => folded(text.chars())
-                .into_iter()
-                .map(GlobToken::Char)
-                .collect(),
-            Part::Brace(c) => vec![GlobToken::Char(*c)],
-            Part::Glob('?') => vec![GlobToken::One],
-            Part::Value {
-                name: Some(name), ..
-            } if matches!(&**name, "HOME" | "PWD" | "{}") => {
-                vec![GlobToken::Char('/')]
-            }
-            Part::Home(_) => vec![GlobToken::Char('/')],
-            Part::Glob(_) | Part::Value { .. } => vec![GlobToken::Many],
-        };
-
-        for token in tokens {
-            let is_name = match token {
-                GlobToken::Char(c) => c.is_alphanumeric() || "_.+-".contains(c),
-                _ => true,
-            };
-            match components.last_mut() {
-                Some(component) if is_name => component.push(token),
-                _ => components.push(Vec::new()),
-            }
-        }
-    }
-
-    let attached = components
-        .iter()
-        .filter(|c| c.len() > 2 && c[0] == GlobToken::Char('-') && c[1] != GlobToken::Char('-'))
-        .flat_map(|component| (2..component.len().min(8)).map(|at| component[at..].to_vec()))
-        .collect::<Vec<_>>();
-    components.extend(attached);
-    components.retain(|component| !component.is_empty());
-    components
-}
-
-fn folded(text: impl Iterator<Item = char>) -> Vec<char> {
-    text.flat_map(char::to_lowercase).collect()
+fn folded(text: &str) -> Vec<char> {
+    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// The part after the last slash, as a pattern.

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::Arc;
 
 use super::disk::{Disk, Listing};
 use super::links::Links;
 use super::path_words::path_words;
-use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
+use super::paths::{PathContext, PathOf};
 use super::shell::{Analysis, Files, SimpleCommand, Tree, Use, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
@@ -42,8 +41,6 @@ pub(super) struct PathWord {
 pub(super) struct CommandWord {
     pub(super) path_word: PathWord,
     pub(super) files: Files,
-    /// The folders where the words of an unknown program may start from.
-    pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file.
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it.
@@ -78,7 +75,6 @@ impl CommandPaths {
                 .map(|candidate| CommandWord {
                     path_word: make_path_word(&candidate.word),
                     files: candidate.files,
-                    folders: candidate.folders,
                     is_changed: candidate.is_changed,
                     is_replaced: candidate.is_replaced,
                 })
@@ -175,24 +171,6 @@ impl CommandPaths {
     /// The folders where git may work.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
         self.with_changes(Use::Repository, self.runs_git)
-    }
-
-    /// The paths that a word of an unknown program may be, from each of `folders` as well.
-    pub(super) fn path_from(
-        &self,
-        path_word: &PathWord,
-        folders: &[Word],
-        context: &PathContext,
-    ) -> PathOf {
-        // After more, a path may be anywhere.
-        let bases = self
-            .directories
-            .iter()
-            .chain(folders)
-            .take(MAX_DIRECTORIES + 1)
-            .cloned()
-            .collect::<Vec<_>>();
-        PathOf::of_word(&path_word.word, context, &bases)
     }
 
     /// The paths that a word may be. They are computed on demand, because all of them together take

@@ -13,7 +13,7 @@ use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::repository::is_own;
-use super::rule::{Behavior, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
 
 /// The maximum number of comparisons of a simple command with a rule in one decision.
@@ -160,9 +160,9 @@ impl Policy<'_> {
         call: &CallAccesses<'_>,
         rules: impl Iterator<Item = &'s Rule>,
     ) -> Option<Explanation> {
-        let mut rules = rules.filter(|rule| restricts_commands(rule)).peekable();
-        let first_rule = *rules.peek()?;
-        let write_rule = rules.find(|rule| governs_writes(rule));
+        let rules: Vec<&Rule> = rules.filter(|rule| restricts_commands(rule)).collect();
+        let first_rule = *rules.first()?;
+        let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
         let (rule, reason) = call.commands().find_map(|command| {
             let analysis = &command.analysis;
             let hidden = match analysis.reason(Weight::Script) {
@@ -174,10 +174,43 @@ impl Policy<'_> {
             let mut reasons = analysis.opaque.iter();
             let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
             let effect = write_rule.zip(effect.map(Reason::to_string));
-            hidden.map(|reason| (first_rule, reason)).or(effect)
+            hidden
+                .map(|reason| (first_rule, reason))
+                .or_else(|| self.unmodeled(call, analysis, &rules))
+                .or(effect)
         })?;
         let text = format!("{reason}, so rule {rule} may apply");
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
+    }
+
+    /// The first command that is not modeled and that no rule names, with the rule that it may get
+    /// round: what such a program starts, reads and writes is not known.
+    fn unmodeled<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+        analysis: &Analysis,
+        rules: &[&'s Rule],
+    ) -> Option<(&'s Rule, String)> {
+        analysis.commands.iter().find_map(|command| {
+            let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
+            if !command.is_unmodeled() || self.is_named(call, runner.unwrap_or(command)) {
+                return None;
+            }
+
+            let rule = rules.iter().find(|rule| match &rule.kind {
+                RuleKind::Command(pattern) => pattern.may_be_started_by(command),
+                _ => true,
+            })?;
+            Some((*rule, format!("`{command}` is not modeled")))
+        })
+    }
+
+    /// Returns `true` if a rule to allow that is about some commands covers this one.
+    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> bool {
+        self.allowing(call).any(|rule| {
+            let matcher = self.matcher(rule, call);
+            !matcher.allows_commands() && matcher.allows_command(command)
+        })
     }
 
     /// The question that has to be answered regardless of allow rules.
@@ -249,13 +282,10 @@ impl Policy<'_> {
     /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
     /// them.
     fn names_scripts(&self, call: &CallAccesses<'_>, analysis: &Analysis) -> bool {
-        let names = |command: &SimpleCommand| {
-            self.allowing(call).any(|rule| {
-                let matcher = self.matcher(rule, call);
-                !matcher.allows_commands() && matcher.allows_command(command)
-            })
-        };
-        analysis.weight() <= Some(Weight::Script) && analysis.covered().all(names)
+        analysis.weight() <= Some(Weight::Script)
+            && analysis
+                .covered()
+                .all(|command| self.is_named(call, command))
     }
 
     /// The first protected path that the call changes, as the call names it.

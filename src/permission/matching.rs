@@ -1,18 +1,15 @@
 //! The comparison of a rule with a call.
 
-use std::cell::OnceCell;
-
 use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::command_paths::{CommandPaths, CommandWord, PathWord};
 use super::disk::Disk;
 use super::glob::Match;
 use super::parse::{Family, family};
-use super::path_words::is_unknown;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Files, SimpleCommand, Use};
+use super::shell::{Files, SimpleCommand, Use};
 use super::trees::Walk;
 use super::url::{Url, UrlPattern};
 use super::values::{fits, may_fit, name_arguments, words_of};
@@ -63,8 +60,8 @@ impl<'a> Matcher<'a> {
                 let mut matches = commands
                     .flat_map(|command| {
                         let patterns = std::iter::once(pattern).chain(&others);
-                        patterns
-                            .flat_map(move |pattern| command_matches(pattern, &command.analysis))
+                        let commands = &command.analysis.commands;
+                        patterns.flat_map(|pattern| commands.iter().map(|c| pattern.catches(c)))
                     })
                     .peekable();
                 match matches.peek() {
@@ -239,7 +236,7 @@ impl<'a> Matcher<'a> {
         pattern: &PathPattern,
     ) -> Match {
         let path_matches = path_words.map(|path_word| self.word_match(paths, path_word, pattern));
-        let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
+        let word_matches = words.map(|word| self.word_match(paths, &word.path_word, pattern));
         best(path_matches.chain(word_matches))
     }
 
@@ -291,29 +288,6 @@ impl<'a> Matcher<'a> {
                 }
             }
         }
-    }
-
-    /// The best match of a word of a command. A word of an unknown program also matches if it may
-    /// be a parent folder, or is relative to a folder that another word names.
-    fn command_word_match(
-        self,
-        paths: &CommandPaths,
-        word: &CommandWord,
-        pattern: &PathPattern,
-    ) -> Match {
-        let direct_match = self.word_match(paths, &word.path_word, pattern);
-        let Some(folders) = &word.folders else {
-            return direct_match;
-        };
-
-        if direct_match != Match::No || word.path_word.word.starts_with_dash() {
-            return direct_match;
-        }
-
-        let path = paths.path_from(&word.path_word, folders, self.context);
-        let may_match = pattern.catches(&path, self.context) != Match::No
-            || self.may_find(paths, &word.path_word, self.walk(pattern));
-        if may_match { Match::Maybe } else { Match::No }
     }
 
     /// The best match of the paths that a word may be.
@@ -447,24 +421,6 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
         }
     }
     best_match
-}
-
-/// Returns the match of the pattern with each command. An unknown program may start any program
-/// that its words name or, if its input comes from a pipe, any program that the words of any
-/// command name.
-fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
-    let is_named = OnceCell::new();
-    analysis.commands.iter().map(move |command| {
-        let is_fed = || {
-            let compute = || pattern.is_named_by(&analysis.commands);
-            command.piped.is_some() && *is_named.get_or_init(compute)
-        };
-        let may_start = || is_unknown(command) && pattern.is_named_in(command, is_fed);
-        match pattern.catches(command) {
-            Match::No if may_start() => Match::Maybe,
-            command_match => command_match,
-        }
-    })
 }
 
 /// Returns `true` if hiding a command could get round the rule.

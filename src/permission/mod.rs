@@ -18,9 +18,12 @@
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
-//! and folders of the workspace, or with files and folders that the rule spells out. As soon as
-//! there is a rule to deny or ask, such a command is a question if its words may name the subject
-//! of that rule: a program, a file, or a parent folder of the file.
+//! and folders of the workspace, or with files and folders that the rule spells out.
+//!
+//! Beside a rule to deny or ask about commands or files, neither `Bash` nor `bypassPermissions`
+//! covers a program that is not in the table, because nothing is known of what it starts, reads and
+//! writes: a rule to allow has to name it. Beside rules about commands alone, such a program is
+//! covered without words, or with one plain word that does not contain the denied program's name.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are

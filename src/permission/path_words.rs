@@ -1,11 +1,8 @@
 //! The words of a command that may name files.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use super::clues::is_code;
-use super::paths::MAX_DIRECTORIES;
-use super::shell::{Analysis, Files, Part, SimpleCommand, Word};
+use super::shell::{Analysis, Files, Part, Word};
 
 /// The maximum number of parts of a word that are examined; a word with more may name any file.
 const MAX_PIECES: usize = 256;
@@ -15,8 +12,6 @@ const MAX_PIECES: usize = 256;
 pub(super) struct CandidateWord {
     pub(super) word: Word,
     pub(super) files: Files,
-    /// The folders that options of an unknown program may name, where its words may start from.
-    pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it.
@@ -26,9 +21,9 @@ pub(super) struct CandidateWord {
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
-        let folders = is_unknown(command).then(|| folders(command).into());
+        let is_unknown = command.is_unmodeled();
         let is_git = command.program().is_some_and(|name| name == "git");
-        let is_unknown = folders.is_some();
+        let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
         let words = command
             .argv
@@ -36,23 +31,15 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
             .enumerate()
             .filter(move |(index, _)| !texts.contains(index))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
-        // The input of an unknown program may be names of files.
-        let feeding = command
-            .piped
-            .flatten()
-            .filter(|_| is_unknown)
-            .map(|index| &analysis.commands[index].argv[..]);
-        let values = command.values.iter().chain(feeding.unwrap_or_default());
         words
-            .chain(values.map(|word| (word, false)))
+            .chain(command.values.iter().map(|word| (word, false)))
             .flat_map(move |(word, is_kept)| {
                 let mut words = candidates(word);
-                let is_anything = is_unknown || command.is_code;
                 let is_kept = is_kept && !command.is_code;
                 // A program may unpack it.
                 words.extend(is_unknown.then(|| word.stem()));
-                if is_anything || is_git || command.has_parts {
-                    words.extend(pieces(word, is_anything));
+                if has_parts {
+                    words.extend(pieces(word));
                 }
                 words.into_iter().map(move |word| (word, is_kept))
             })
@@ -61,37 +48,8 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 files: command.files,
                 is_changed: command.files == Files::Changed && !is_kept,
                 is_replaced: (command.changes || is_unknown) && !is_kept,
-                folders: folders.clone(),
             })
     })
-}
-
-/// Returns `true` if nothing is known of what the command does with its words.
-pub(super) fn is_unknown(command: &SimpleCommand) -> bool {
-    command.unlisted.is_some() && !command.guessed && !command.is_call
-}
-
-/// The values of options, no more than are followed.
-fn folders(command: &SimpleCommand) -> Vec<Word> {
-    let pairs = command.argv.windows(2);
-    let values = pairs.filter_map(|pair| match pair {
-        [option, value] if option.starts_with_dash() && !value.starts_with_dash() => {
-            Some(value.clone())
-        }
-        _ => None,
-    });
-    let options = command.argv.iter().filter(|word| word.starts_with_dash());
-    let attached = options.flat_map(|word| candidates(word).into_iter().skip(1));
-    let mut folders = Vec::new();
-    for folder in values.chain(attached) {
-        if folders.len() > MAX_DIRECTORIES {
-            break;
-        }
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    }
-    folders
 }
 
 /// The parts of a word that may be a path: all of it, or the part after an option's name, and its
@@ -129,40 +87,29 @@ fn candidates(word: &Word) -> Vec<Word> {
     words
 }
 
-/// The parts of a word between marks that stand in no path. Words that may be anything are also
-/// divided at blanks, and may hold several options before a value.
-fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
-    let mut texts = word.parts.iter().filter_map(|part| match part {
+/// The parts of a word between marks that stand in no path.
+fn pieces(word: &Word) -> Vec<Word> {
+    let texts = word.parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let text = match word.literal() {
         Some(text) => text,
-        None => texts.by_ref().collect::<Vec<_>>().join("="),
+        None => texts.collect::<Vec<_>>().join("="),
     };
 
-    let is_mark =
-        |c: char| "=@:,<;\"'{}()|".contains(c) || is_anything && (c == '\\' || c.is_whitespace());
-    let mut pieces = text
+    let is_mark = |c: char| "=@:,<;\"'{}()|\\".contains(c) || c.is_whitespace();
+    let pieces = text
         .split(is_mark)
         .filter(|piece| piece.len() < text.len())
-        .map(str::to_owned)
+        .filter(|piece| !piece.is_empty())
+        .map(Word::from_text)
+        .map(with_home)
         .collect::<Vec<_>>();
-    if is_anything && text.starts_with('-') && !text.starts_with("--") {
-        let ends = text.char_indices().skip(3).take(4);
-        pieces.extend(ends.map(|(at, _)| text[at..].to_owned()));
-    }
-
-    let mut pieces: Vec<_> = pieces.iter().map(|piece| piece.trim().to_owned()).collect();
-    pieces.retain(|piece| !piece.is_empty());
     if pieces.len() > MAX_PIECES {
         return vec![Word::unknown()];
     }
-
-    let pieces = pieces.into_iter().map(Word::from_text).map(with_home);
-    // An interpreter may put together any path.
-    let unknown = (is_anything && is_code(word)).then(Word::unknown);
-    pieces.chain(unknown).collect()
+    pieces
 }
 
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.

@@ -18,4 +18,4 @@ pub(crate) use arguments::{Arguments, is_uncertain};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };
-pub(crate) use model::{Dash, Model, Program, first_operand, has_subcommands, model, works_inside};
+pub(crate) use model::{Dash, Model, Program, first_operand, model, works_inside};

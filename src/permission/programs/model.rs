@@ -235,11 +235,6 @@ pub(crate) fn works_inside(name: &str) -> bool {
     })
 }
 
-/// Returns `true` if the table has subcommands of the program.
-pub(crate) fn has_subcommands(name: &str) -> bool {
-    ROWS.get(name).is_some_and(|rows| rows.len() > 1)
-}
-
 /// The index of the first word that is no option of the program `name`, nor the value of one.
 pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
     let Model {

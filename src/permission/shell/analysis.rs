@@ -189,6 +189,11 @@ impl SimpleCommand {
         self.argv.first().and_then(Word::basename)
     }
 
+    /// Returns `true` if nothing is known of what the command does with its words.
+    pub(crate) fn is_unmodeled(&self) -> bool {
+        self.unlisted.is_some() && !self.guessed && !self.is_call
+    }
+
     /// Returns `true` if the first word is `name`, without a folder.
     pub(crate) fn is(&self, name: &str) -> bool {
         let first = self.argv.first().and_then(Word::literal);
