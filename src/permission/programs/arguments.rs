@@ -25,6 +25,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) read: Vec<usize>,
     /// The indices of words that are patterns.
     pub(crate) patterns: Vec<usize>,
+    /// The indices of words that are, or end in, the text of an option.
+    pub(crate) texts: Vec<usize>,
 }
 
 /// An option that the row does not have.
@@ -74,10 +76,13 @@ impl<'a> Arguments<'a> {
                 if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
                     arguments.read.push(index);
                 }
-                if last_value.is_some_and(|(kind, _)| *kind == "pattern")
-                    && takes_next == skips_next
-                {
-                    arguments.patterns.push(index - usize::from(!takes_next));
+                if takes_next == skips_next {
+                    let at = index - usize::from(!takes_next);
+                    match last_value {
+                        Some(("pattern", _)) => arguments.patterns.push(at),
+                        Some(("text", _)) => arguments.texts.push(at),
+                        _ => {}
+                    }
                 }
 
                 index += usize::from(skips_next);

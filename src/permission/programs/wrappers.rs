@@ -26,8 +26,8 @@ chrt | X | text command | -abdfiorRv -TPD:text --all-tasks --batch --deadline --
 chroot | X | text command/sh | --skip-chdir --userspec:text --groups:text
 unshare | X | command/sh | -mnpuUiCTrcf -SG:text -w:cd --wd:cd --mount --net --pid --uts --user --ipc --cgroup --time --map-root-user --map-current-user --fork --kill-child?text --mount-proc?text --keep-caps --setuid:text --setgid:text --propagation:text --setgroups:text --map-user:text --map-group:text
 nsenter | X | command/sh | -amunipCUTF -tSG:text --all --mount --net --pid --uts --user --ipc --cgroup --time --preserve-credentials --no-fork --target:text --setuid:text --setgid:text
-strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebIOpPsSuUX:text -o:write --follow-forks --summary --summary-only --trace:text --output:write --attach:text --user:text
-ltrace | X | command | -bcCfhiLrStTV -aAeDFlnpsuwx:text -o:write
+strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebIOpPsSuUX:text -o:pipe --follow-forks --summary --summary-only --trace:text --output:pipe --attach:text --user:text
+ltrace | X | command | -bcCfhiLrStTV -aAeDFlnpsuwx:text -o:pipe
 flock | X | text command | -ensuxoF -wE:text --shared --exclusive --unlock --nonblock --close --no-fork --verbose --timeout:text --wait:text --conflict-exit-code:text
 xvfb-run | X | command | -a -nspw:text -ef:write
 cgexec | X | command | -g:text

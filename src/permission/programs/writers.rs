@@ -24,7 +24,7 @@ emacs | X | write/stdin plain | -nw
 gpg gpg2 | X | read/stem | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
 ssh autossh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read
-curl | X | text inside remote globs parts | -sSLfiIkvgGNaq#46Z -XHdAuemxrYyUE:text -b:file -w:write-out -F:text -T:file --data:text --data-raw:text --data-binary:text --data-urlencode:text --json:text --header:text --request:text --user:text --user-agent:text --url:url --form:text \
+curl | X | text inside remote globs parts | -sSLfiIkvgGNaq#46Z -XAuemxrYyUE:text -Hd:sent -b:file -w:write-out -F:sent -T:file --data:sent --data-raw:text --data-binary:sent --data-urlencode:sent --json:sent --header:sent --request:text --user:text --user-agent:text --url:url --form:sent \
  --max-time:text --connect-timeout:text --retry:text --retry-delay:text --location --silent --show-error --fail --fail-with-body --include --head --compressed --insecure --verbose --globoff --get --no-progress-meter --http1.1 --http2 --referer:text --cookie:file --range:text \
  --limit-rate:text --ipv4 --ipv6 --progress-bar --write-out:write-out --no-buffer --upload-file:file --form-string:text --oauth2-bearer:text --basic --parallel --retry-all-errors --retry-connrefused --max-redirs:text --cacert:read --proto:text --tlsv1.2 \
  -o:write --output:write -D:write --dump-header:write -c:write --cookie-jar:write --trace:write --trace-ascii:write --stderr:write --output-dir:outdir --etag-save:write --hsts:write --alt-svc:write --libcurl:write --create-dirs -OJ!effect --remote-name!effect --remote-name-all!effect --remote-header-name!effect
@@ -32,7 +32,7 @@ wget | X | text/named | -rmpNc!here -qSvd46knEKHL -TtQUlwADRI:text --quiet --no-
  -O:write --output-document:write -o:write --output-file:write -a:write --append-output:write -P:outdir --directory-prefix:outdir --save-cookies:write --rejected-log:write --warc-file:write
 openssl | X | read no:engine | --in:read --out:write --text --noout --sha256 --base64 --hex --d --e --salt --pbkdf2 --nodes --days:text --subj:text --newkey:text --x509 --keyout:write --connect:text --servername:text --showcerts --dates --enddate --issuer --subject --fingerprint --pubkey --pubin --key:read --cert:read --CAfile:read --inform:text --outform:text --a --aes-256-cbc --req --new --ext:text
 sqlite3 | X | sql write parts | --header --csv --json --line --readonly --batch --column
-psql | X | sql parts no:\\,system | -lAtqxX -dhpUvPRT:text -c:sql -o:write --output:write -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
+psql | X | sql parts no:\\,system | -lAtqxX -dhpUvPRT:text -c:sql -o:pipe --output:pipe -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
 mysql mariadb | X | sql parts no:\\,system | -Atqv -udhP:text -e:sql --execute:sql -p?text --host:text --port:text --user:text --database:text --password?text --table --batch --quick --silent --skip-column-names
 ed red dc m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input |
 convert identify composite montage | X | read into plain | --version

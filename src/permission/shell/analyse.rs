@@ -3,8 +3,8 @@
 use super::analysis::{Analysis, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
+use super::loops::Loops;
 use super::parser::Parser;
-use super::variables::Variables;
 use crate::backend::Shell;
 use crate::util::text::is_hidden;
 
@@ -13,12 +13,12 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     let new_context = |is_off| Context {
         shell,
         is_chain: true,
-        variables: Variables::new(is_off),
+        loops: Loops::new(is_off),
         ..Context::default()
     };
     let mut cx = new_context(false);
     read(&mut cx, command);
-    if cx.variables.are_wrong() {
+    if cx.loops.are_wrong() {
         cx = new_context(true);
         read(&mut cx, command);
     }
@@ -46,8 +46,6 @@ fn read(cx: &mut Context, command: &str) {
 
     // A parser that stops has noted why.
     let _noted = Parser::new(text, cx).script();
-    // Other scripts may run with other values.
-    cx.variables.truncate(0);
     inspect(cx);
     let unsets = |command: &SimpleCommand| command.program().is_some_and(|name| name == "unset");
     if cx.found.commands.iter().any(unsets) {

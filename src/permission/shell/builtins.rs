@@ -71,7 +71,7 @@ fn printf(cx: &mut Context, args: &[Word]) {
     };
 
     let prefix = format.literal_prefix();
-    let texts = cx.guesses(format);
+    let texts: Vec<String> = cx.guesses(format).iter().map(Word::to_string).collect();
     // A variable that is not set here has its value from the start of the shell.
     let is_set = |part: &Part| match part {
         Part::Value {
@@ -179,7 +179,7 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
             cx.assign(variable, None, true);
         } else {
             // Its later values may be refused, or changed.
-            cx.variables.change(variable);
+            cx.loops.change(variable);
         }
     }
 }
@@ -227,8 +227,9 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         } else if is_name(&text) {
             if !matches!(name, "unset" | "wait") {
                 cx.assign(&text, None, false);
-            } else if name == "unset" {
-                cx.variables.change(&text);
+            }
+            if name == "unset" {
+                cx.loops.change(&text);
             }
             if name == "unset" && !text.contains(|c: char| c.is_ascii_lowercase()) {
                 cx.note(Reason::Variable(text));
@@ -297,7 +298,8 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
         return true;
     };
 
-    let plain = |text: &String| {
+    let plain = |value: &Word| {
+        let text = value.literal().unwrap_or_else(|| "-".to_owned());
         let mut bytes = text.bytes();
         !text.starts_with('-') && bytes.all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b))
     };

@@ -150,11 +150,7 @@ impl Parser<'_> {
         }
 
         for word in &words {
-            // A glob becomes file names, which are no numbers.
-            let is_pattern = word.is_glob() && !word.is_dynamic();
-            let pattern = is_pattern.then(|| Word::from_text(word.to_string()));
-            self.cx
-                .record(&name, Some(pattern.as_ref().unwrap_or(word)), false);
+            self.cx.record(&name, Some(word), false);
         }
         if keyword == "select" {
             words.clear();

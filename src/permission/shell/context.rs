@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_run, is_set_by_shell};
-use super::variables::Variables;
+use super::loops::Loops;
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
@@ -18,6 +18,8 @@ pub(super) const MAX_WORK: usize = 16 * MAX_LENGTH;
 pub(super) const MAX_COMMANDS: usize = 8 * 1024;
 /// The maximum number of words of all wrapped commands together.
 pub(super) const MAX_WORDS: usize = 64 * 1024;
+/// The maximum number of words that a word with variables is examined as.
+const MAX_GUESSES: usize = 16;
 
 /// Parsing ended; the reason is among the findings.
 #[derive(Debug)]
@@ -46,10 +48,10 @@ pub(super) struct Context {
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.
     pub(super) piped: usize,
-    /// The variables that are known at the cursor.
-    pub(super) variables: Variables,
-    /// Literal values that variables may hold.
-    pub(super) constants: BTreeMap<String, Vec<String>>,
+    /// The loops around the cursor.
+    pub(super) loops: Loops,
+    /// Values that variables may hold, without those that are only known when the shell runs.
+    pub(super) constants: BTreeMap<String, Vec<Word>>,
     /// Variables whose value may not be in the script.
     pub(super) unknown: BTreeSet<String>,
     /// Texts that programs run because of a variable or an option, after its name; true if they
@@ -151,7 +153,7 @@ impl Context {
     /// Notes that the shell variable `name` may get `value`. `exported` is `true` if programs see
     /// the variable.
     pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
-        self.variables.change(name);
+        self.loops.change(name);
         self.record(name, value, exported);
     }
 
@@ -161,26 +163,28 @@ impl Context {
             self.note(Reason::Variable(name.to_owned()));
         }
 
-        match value.and_then(Word::literal) {
-            Some(text) => {
-                if is_run(name) && !is_harmless(name, value) {
-                    self.run_later(name, text.clone());
-                }
+        let text = value.and_then(Word::literal);
+        if let Some(text) = text.as_ref().filter(|_| is_run(name))
+            && !is_harmless(name, value)
+        {
+            self.run_later(name, text.clone());
+        }
 
-                if text.parse::<i64>().is_err() && !text.is_empty() {
-                    self.texts.insert(name.to_owned());
-                }
+        // A glob becomes file names, which are no numbers.
+        let is_number = text.as_ref().map_or_else(
+            || value.is_some_and(Word::is_number),
+            |text| text.is_empty() || text.parse::<i64>().is_ok(),
+        );
+        if !is_number {
+            self.texts.insert(name.to_owned());
+        }
 
-                self.constants
-                    .entry(name.to_owned())
-                    .or_default()
-                    .push(text);
+        match value.filter(|value| !value.is_dynamic()) {
+            Some(value) => {
+                let values = self.constants.entry(name.to_owned()).or_default();
+                values.push(value.clone());
             }
             None => {
-                if !value.is_some_and(Word::is_number) {
-                    self.texts.insert(name.to_owned());
-                }
-
                 self.unknown.insert(name.to_owned());
             }
         }
@@ -195,28 +199,35 @@ impl Context {
         }
     }
 
-    /// The texts that a word may be when its variables hold what this script assigns.
-    pub(super) fn guesses(&self, word: &Word) -> Vec<String> {
-        let mut all = vec![String::new()];
+    /// The words that a word may be when its variables hold what this script assigns.
+    pub(super) fn guesses(&self, word: &Word) -> Vec<Word> {
+        if !word.is_dynamic() {
+            return Vec::new();
+        }
+
+        let mut all = vec![Word::default()];
         for part in &word.parts {
+            let own = Word {
+                parts: vec![part.clone()],
+            };
             let values = match part {
-                Part::Text { text, .. } => std::slice::from_ref(text),
-                Part::Value {
-                    name: Some(name), ..
-                } => match self.constants.get(name) {
-                    Some(values) => values.as_slice(),
-                    None => return Vec::new(),
+                Part::Value { name, .. } => match name.as_ref().map(|n| self.constants.get(n)) {
+                    Some(Some(values)) => values.as_slice(),
+                    _ => return Vec::new(),
                 },
-                _ => return Vec::new(),
+                _ => std::slice::from_ref(&own),
             };
 
-            if all.len() * values.len() > 16 {
+            if all.len() * values.len() > MAX_GUESSES {
                 return Vec::new();
             }
 
+            let join = |head: &Word, tail: &Word| Word {
+                parts: [&head.parts[..], &tail.parts].concat(),
+            };
             all = all
                 .iter()
-                .flat_map(|head| values.iter().map(move |tail| format!("{head}{tail}")))
+                .flat_map(|head| values.iter().map(move |tail| join(head, tail)))
                 .collect();
         }
 

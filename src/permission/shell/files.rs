@@ -125,17 +125,17 @@ pub(super) enum Place {
 
 /// Notes the paths in the words of a program that works on a project: it runs, loads or sends what
 /// it finds there.
-pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usize]) {
+pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &Arguments<'_>) {
     if place != Place::Remote {
         cx.found.has_project = true;
     }
 
     for (index, word) in argv.iter().enumerate().skip(1) {
-        if texts.contains(&index) {
+        if arguments.patterns.contains(&index) {
             continue;
         }
 
-        if leads_out(word) {
+        if leads_out(word) || !arguments.texts.contains(&index) && is_open(word, place) {
             cx.add_path(Use::Project, Word::unknown());
         }
 
@@ -184,6 +184,26 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usi
             }
         }
     }
+}
+
+/// Returns `true` if a part of the word that is not known may be a path, or the mark of a file.
+fn is_open(word: &Word, place: Place) -> bool {
+    let mut before = String::new();
+    word.parts.iter().any(|part| {
+        let is_end = |c: char| "=@<,".contains(c) || place != Place::Remote && "/:".contains(c);
+        match part {
+            Part::Text { text, .. } => before.push_str(text),
+            Part::Value {
+                name: Some(name), ..
+            } if matches!(name.as_str(), "#" | "?" | "$" | "!") => before.push('0'),
+            Part::Value { .. } if !before.contains("://") => {
+                let is_letter = before.len() == 2 && before.starts_with('-');
+                return before.is_empty() || is_letter || before.ends_with(is_end);
+            }
+            _ => {}
+        }
+        false
+    })
 }
 
 /// Returns `true` if a part of the word that is not known comes before a mark of a file, or before

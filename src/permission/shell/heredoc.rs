@@ -152,7 +152,8 @@ impl Parser<'_> {
         }
 
         let target_text = target.to_string();
-        let mut texts = self.cx.guesses(&target);
+        let guesses = self.cx.guesses(&target);
+        let mut texts: Vec<String> = guesses.iter().map(Word::to_string).collect();
         texts.push(target_text.clone());
         let connects = |path: &String| {
             let path = super::super::paths::lexical(path);
@@ -305,11 +306,8 @@ impl Parser<'_> {
     /// The text of an unquoted here-document, its substitutions parsed.
     fn expandable(&mut self, body: &str) -> Parse<Word> {
         self.cx.enter()?;
-        // Variables may have been assigned between the command and its document.
-        let variables = self.cx.variables.take();
         let mut inner = Parser::new(body, self.cx);
         let word = inner.text_until(None)?;
-        self.cx.variables.restore(variables);
         self.cx.leave();
         Ok(word)
     }

@@ -52,6 +52,10 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         return;
     };
 
+    if !command.guessed {
+        guess(cx, command);
+    }
+
     if first.literal().is_none() {
         unknown_program(cx, command, first);
     }
@@ -69,6 +73,32 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     }
 
     dispatch(cx, index, &name, command);
+}
+
+/// Adds the command with the values that the script assigns to its variables, for deny and ask
+/// rules. Nothing is known of the order of the assignments, so it only may run.
+fn guess(cx: &mut Context, command: &SimpleCommand) {
+    let words = command.argv.iter();
+    let guesses: Vec<Vec<Word>> = words.map(|word| cx.guesses(word)).collect();
+    let count = guesses.iter().map(Vec::len).max().unwrap_or(0);
+    for at in 0..count {
+        let mut argv = Vec::new();
+        for (word, guesses) in command.argv.iter().zip(&guesses) {
+            let guess = guesses.get(at).or(guesses.last()).unwrap_or(word);
+            match guess.literal().filter(|_| word.may_split()) {
+                Some(text) => argv.extend(text.split_whitespace().map(Word::from_text)),
+                None => argv.push(guess.clone()),
+            }
+        }
+
+        let guessed_command = SimpleCommand {
+            argv,
+            guessed: true,
+            ..command.clone()
+        };
+        // Too many commands is noted where they are counted.
+        let _counted = cx.add(guessed_command);
+    }
 }
 
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
@@ -147,7 +177,7 @@ fn mounts(cx: &mut Context, name: &str, command: &SimpleCommand) {
     }
 }
 
-/// The program's name is only known when the shell runs; the probable program is examined too.
+/// The program's name is only known when the shell runs.
 fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     let only_home = first
         .parts
@@ -159,17 +189,6 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 
     cx.note(Reason::DynamicCommand(first.to_string()));
-    for guess in cx.guesses(first) {
-        let mut argv = guess
-            .split_ascii_whitespace()
-            .map(Word::from_text)
-            .collect::<Vec<_>>();
-        argv.extend_from_slice(&command.argv[1..]);
-        if !argv.is_empty() {
-            peel::inner(cx, "$", command, argv);
-        }
-    }
-
     if first.may_split() && command.argv.len() > 1 {
         // It may expand to nothing.
         peel::inner(cx, "$", command, command.argv[1..].to_vec());

@@ -105,10 +105,6 @@ impl Parser<'_> {
             return Ok(Vec::new());
         };
         self.cx.work += word.parts.len();
-        if let Some(words) = self.split_variable(&word) {
-            return Ok(words);
-        }
-
         if brace::expands(&word) {
             self.cx.bash_only("`{a,b}`");
         }

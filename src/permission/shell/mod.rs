@@ -24,6 +24,7 @@ mod git;
 mod heredoc;
 mod inspect;
 mod lexer;
+mod loops;
 mod operands;
 mod options;
 mod parser;
@@ -35,7 +36,6 @@ mod sql;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod variables;
 mod word;
 
 pub(crate) use analyse::analyse;

@@ -37,7 +37,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
         if !is_elsewhere(name, &argv[start - 1..]) {
             cx.found.commands[index].unlisted = Some(start);
             if !command.guessed {
-                places(cx, argv, Place::Local, &[]);
+                places(cx, argv, Place::Local, &Arguments::default());
                 unknown(cx, name, command);
             }
         } else {
@@ -89,7 +89,8 @@ fn launched(cx: &mut Context, name: &str, argv: &[Word], globals: Option<&Progra
         // The program is the first word behind the subcommand that is no value of an option.
         let has_option = |pair: &&[Word]| pair.iter().any(Word::starts_with_dash);
         let count = argv[1..].windows(2).take_while(has_option).count();
-        places(cx, &argv[..argv.len().min(count + 3)], Place::Local, &[]);
+        let words = &argv[..argv.len().min(count + 3)];
+        places(cx, words, Place::Local, &Arguments::default());
     }
 }
 
@@ -135,7 +136,9 @@ fn by_row(
 
     let words = bundled(cx, command, program);
     let argv = words.as_deref().unwrap_or(argv);
-    let arguments = Arguments::read(program, argv, start);
+    let mut arguments = Arguments::read(program, argv, start);
+    // The options before a subcommand have been examined.
+    arguments.texts.extend(1..start);
     options(cx, name, command, program, &arguments);
     if arguments.has_mark("about") && arguments.operands.is_empty() {
         return;
@@ -151,7 +154,7 @@ fn by_row(
         } else {
             Place::Local
         };
-        places(cx, &command.argv, place, &arguments.patterns);
+        places(cx, &command.argv, place, &arguments);
     }
 
     trees(cx, command, program, start, &arguments);

@@ -43,7 +43,7 @@ pub(super) fn options(
             && program.takes_any(&["into", "move"])
             && word.is_glob()
             && matches!(word.parts.last(), Some(Part::Text { text, .. }) if text.contains('.'));
-        if program.dash != Dash::Harmless && !is_named && may_be_option(cx, name, command, word) {
+        if program.dash != Dash::Harmless && !is_named && may_be_option(cx, word) {
             cx.note(match program.dash {
                 Dash::Runs => Reason::Option(name.to_owned(), word.to_string()),
                 _ => Reason::Effect(name.to_owned(), word.to_string()),
@@ -89,7 +89,7 @@ fn option_value(
     value: &Word,
 ) {
     let uses: &[Use] = match kind {
-        "write" => &[Use::Write],
+        "write" | "pipe" => &[Use::Write],
         "into" => &[Use::Target],
         "cd" if program.takes("cut") => &[Use::Directory, Use::Project, Use::Target],
         "cd" => &[Use::Directory, Use::Project],
@@ -118,10 +118,14 @@ fn option_value(
         }
         "setting" => git::setting(cx, command, value),
         "run" => runs(cx, name, kind, command, value),
-        "write" if value.literal_prefix().starts_with(['|', '!']) => {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
-            let program = value.without_prefix(&value.literal_prefix()[..1]);
-            runs(cx, name, kind, command, &program.unwrap_or_default());
+        "pipe" => {
+            let prefix = value.literal_prefix();
+            if prefix.is_empty() || prefix.starts_with(['|', '!']) {
+                cx.note(Reason::Option(name.to_owned(), value.to_string()));
+            }
+            if let Some(program) = prefix.get(..1).and_then(|mark| value.without_prefix(mark)) {
+                runs(cx, name, kind, command, &program);
+            }
         }
         "property" => {
             if !is_plain_property(value) {
@@ -217,7 +221,7 @@ pub(super) fn is_switch(value: &str) -> bool {
 /// Notes words of a program that are only known when the shell runs, and that may be options.
 pub(super) fn uncertain_words(cx: &mut Context, name: &str, command: &SimpleCommand) {
     for word in &command.argv[1..] {
-        if is_uncertain(word) && may_be_option(cx, name, command, word) {
+        if is_uncertain(word) && may_be_option(cx, word) {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }
@@ -243,7 +247,7 @@ pub(super) fn runs(
 }
 
 /// Returns `true` if a word that is only known when the command runs may be an option.
-fn may_be_option(cx: &mut Context, name: &str, command: &SimpleCommand, word: &Word) -> bool {
+fn may_be_option(cx: &Context, word: &Word) -> bool {
     // These hold a folder, or nothing but digits.
     const PLAIN: [&str; 9] = [
         "HOME", "PWD", "OLDPWD", "TMPDIR", "USER", "#", "?", "$", "!",
@@ -257,10 +261,6 @@ fn may_be_option(cx: &mut Context, name: &str, command: &SimpleCommand, word: &W
         && !cx.unknown.contains(variable)
     {
         return false;
-    }
-
-    for guess in cx.guesses(word) {
-        shells::run_text(cx, command, name, &guess);
     }
 
     true

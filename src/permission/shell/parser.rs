@@ -131,7 +131,6 @@ impl<'a> Parser<'a> {
 
             let first = self.cx.found.commands.len();
             let function_count = self.cx.found.certain_functions.len();
-            let variable_count = self.cx.variables.count();
             self.and_or()?;
             count += 1;
             self.cx.is_chain &= self.cx.depth > 0 || count == 1;
@@ -144,7 +143,6 @@ impl<'a> Parser<'a> {
                     self.bump()?;
                     self.cx.is_chain = false;
                     self.cx.found.certain_functions.truncate(function_count);
-                    self.cx.variables.truncate(variable_count);
                     for command in &mut self.cx.found.commands[first..] {
                         command.background = true;
                     }
@@ -184,22 +182,18 @@ impl<'a> Parser<'a> {
     }
 
     fn and_or(&mut self) -> Parse<()> {
-        // The variables that are known whichever commands of the list run.
-        let mut certain_count = None;
+        let mut is_first = true;
         loop {
             let function_count = self.cx.found.certain_functions.len();
             self.pipeline()?;
-            if certain_count.is_some() {
+            if !std::mem::take(&mut is_first) {
                 self.cx.found.certain_functions.truncate(function_count);
             }
 
-            let certain_count = *certain_count.get_or_insert(self.cx.variables.count());
             self.blanks()?;
             if self.take("||")? {
                 self.cx.is_chain = false;
-                self.cx.variables.truncate(certain_count);
             } else if !self.take("&&")? {
-                self.cx.variables.truncate(certain_count);
                 return Ok(());
             }
             self.newlines()?;
@@ -235,7 +229,6 @@ impl<'a> Parser<'a> {
         }
 
         let function_count = self.cx.found.certain_functions.len();
-        let variable_count = self.cx.variables.count();
         let mut before: Stage = None;
         let mut first = true;
         loop {
@@ -260,7 +253,6 @@ impl<'a> Parser<'a> {
                 let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
                 self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
                 self.cx.found.certain_functions.truncate(function_count);
-                self.cx.variables.truncate(variable_count);
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");
                     self.bump()?;
@@ -363,7 +355,6 @@ impl<'a> Parser<'a> {
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
         self.cx.any_text = true;
-        let variables = self.cx.variables.take();
         let piped = std::mem::replace(&mut self.cx.piped, 1);
         let first = self.cx.found.commands.len();
         let is_body = self.compound()?;
@@ -372,7 +363,6 @@ impl<'a> Parser<'a> {
         }
         self.redirections_after_compound(first)?;
         self.cx.piped = piped;
-        self.cx.variables.restore(variables);
         Ok(())
     }
 

@@ -42,12 +42,10 @@ impl Parser<'_> {
         let first_document = self.heredocs.len();
         let mut assigned = Vec::new();
         let mut any = false;
-        let mut is_redirected = false;
         loop {
             self.blanks()?;
             if self.redirection(&mut command)? {
                 any = true;
-                is_redirected = true;
                 continue;
             }
 
@@ -61,7 +59,7 @@ impl Parser<'_> {
             }
 
             let first = command.argv.is_empty();
-            let words = self.next_words(first)?;
+            let words = self.expanded_words()?;
             if words.is_empty() {
                 break;
             }
@@ -77,7 +75,7 @@ impl Parser<'_> {
             return self.cx.stop("a command is missing");
         }
 
-        self.assign_all(&command, assigned, is_redirected);
+        self.assign_all(&command, assigned);
         if self.cx.piped > 0 {
             command.piped = Some(None);
         }
@@ -135,34 +133,13 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The next words. The known variables are not looked up at the place of the program.
-    fn next_words(&mut self, is_program: bool) -> Parse<Vec<Word>> {
-        if !is_program {
-            return self.expanded_words();
-        }
-
-        let variables = self.cx.variables.take();
-        let words = self.expanded_words()?;
-        self.cx.variables.restore(variables);
-        Ok(words)
-    }
-
     /// Notes the assignments before a command, or without one.
-    fn assign_all(
-        &mut self,
-        command: &SimpleCommand,
-        assigned: Vec<Assignment>,
-        is_redirected: bool,
-    ) {
+    fn assign_all(&mut self, command: &SimpleCommand, assigned: Vec<Assignment>) {
         let exported = !command.argv.is_empty();
-        // A redirection that fails prevents the assignment.
-        let is_straight = !exported && !is_redirected && self.cx.depth == 0 && self.cx.piped == 0;
         let reads = command.program().is_some_and(|name| name == "read");
         for (name, value) in assigned {
             // For `read`, it splits this one line.
-            if is_straight {
-                self.cx.assign_once(&name, value.as_ref());
-            } else if !reads || name != "IFS" {
+            if !reads || name != "IFS" {
                 self.cx.assign(&name, value.as_ref(), exported);
             }
         }

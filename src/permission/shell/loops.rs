@@ -1,0 +1,111 @@
+//! Loops over words that are known.
+//!
+//! The variable of such a loop is known in the body, which is read once for each word. All other
+//! variables may hold anything.
+
+use std::collections::BTreeSet;
+
+use super::context::Parse;
+use super::parser::Parser;
+use super::word::{Part, Word};
+
+/// The maximum number of times that the body of a loop, with the loops around it, is read.
+const MAX_READINGS: usize = 16;
+
+/// The loops around the cursor of a parser whose variables are known.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    /// The variables and their values.
+    values: Vec<(String, Word)>,
+    /// Variables that were replaced by their value.
+    used: BTreeSet<String>,
+    /// Variables that are set in another way than by one loop at a time.
+    changed: BTreeSet<String>,
+    /// The number of times that the loops around the cursor are read.
+    readings: usize,
+    /// True if no variable is known.
+    is_off: bool,
+}
+
+impl Loops {
+    pub(super) fn new(is_off: bool) -> Self {
+        Self {
+            is_off,
+            ..Self::default()
+        }
+    }
+
+    /// Returns `true` if a variable was replaced that may hold something else.
+    pub(super) fn are_wrong(&self) -> bool {
+        !self.used.is_disjoint(&self.changed)
+    }
+
+    /// Notes that the variable may hold something else than a word of its loop.
+    pub(super) fn change(&mut self, name: &str) {
+        self.changed.insert(name.to_owned());
+    }
+
+    fn value(&mut self, name: &str) -> Option<&Word> {
+        let (name, value) = self.values.iter().find(|(known, _)| known == name)?;
+        self.used.insert(name.clone());
+        Some(value)
+    }
+}
+
+/// Returns `true` if the shell does not split or expand the value where it is not quoted.
+fn is_one_word(value: &str) -> bool {
+    !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[\\".contains(c))
+}
+
+impl Parser<'_> {
+    /// Appends a variable to a word: its value, if that is known.
+    pub(super) fn variable(&mut self, word: &mut Word, name: String, quoted: bool) {
+        let value = match self.cx.loops.value(&name) {
+            Some(value) if quoted => value.clone(),
+            Some(value) if value.literal().is_some_and(|text| is_one_word(&text)) => value.clone(),
+            _ => return word.push_value(Some(name), quoted),
+        };
+        let has_home = value.parts.iter().any(|part| matches!(part, Part::Home(_)));
+        if has_home && !word.parts.is_empty() {
+            return word.push_value(Some(name), quoted);
+        }
+
+        for part in value.parts {
+            match part {
+                Part::Text { text, .. } => word.push_text(&text, true),
+                Part::Brace(c) => word.push_text(c.encode_utf8(&mut [0; 4]), true),
+                part => word.parts.push(part),
+            }
+        }
+    }
+
+    /// The body of a loop, once for each word that its variable holds.
+    pub(super) fn body_for(&mut self, name: &str, words: &[Word]) -> Parse<()> {
+        let loops = &mut self.cx.loops;
+        let readings = loops.readings.max(1).saturating_mul(words.len());
+        let is_known = !words.iter().any(Word::is_dynamic) && self.heredocs.is_empty();
+        if loops.is_off || !is_known || words.is_empty() || readings > MAX_READINGS {
+            loops.change(name);
+            return self.loop_body();
+        }
+
+        if loops.values.iter().any(|(known, _)| known == name) {
+            loops.change(name);
+        }
+        let outer = std::mem::replace(&mut loops.readings, readings);
+        let start = self.pos;
+        for word in words {
+            self.pos = start;
+            self.heredocs.clear();
+            self.cx.loops.values.push((name.to_owned(), word.clone()));
+            self.loop_body()?;
+            self.cx.loops.values.pop();
+        }
+
+        self.cx.loops.readings = outer;
+        if words.len() > 1 && !self.heredocs.is_empty() {
+            return self.cx.stop("a here-document in a loop");
+        }
+        Ok(())
+    }
+}
