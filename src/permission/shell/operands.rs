@@ -157,6 +157,14 @@ fn by_row(
         places(cx, &command.argv, place, &arguments);
     }
 
+    if program.takes_any(&["tail", "run", "code", "script"]) {
+        // A script may start what the words behind its name are.
+        let script = arguments.operands.first();
+        let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
+        let at = argv.iter().position(is_script).unwrap_or(argv.len());
+        peel::guess_tails_from(cx, name, command, at + 1);
+    }
+
     trees(cx, command, program, start, &arguments);
     operands(cx, index, name, command, program, &arguments);
     if name == "git" {

@@ -134,8 +134,13 @@ pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) 
 
 /// Adds what begins at any word, for deny and ask rules.
 pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    guess_tails_from(cx, name, command, 1);
+}
+
+/// Adds what begins at any word from this index on, for deny and ask rules.
+pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
     let outer = std::mem::replace(&mut cx.guessing, true);
-    for at in 1..command.argv.len().min(40) {
+    for at in from..command.argv.len().min(40) {
         let word = &command.argv[at];
         if word.starts_with_dash() {
             continue;
