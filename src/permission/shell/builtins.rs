@@ -70,27 +70,15 @@ fn printf(cx: &mut Context, args: &[Word]) {
         return;
     };
 
-    let prefix = format.literal_prefix();
-    let texts: Vec<String> = cx.guesses(format).iter().map(Word::to_string).collect();
-    // A variable that is not set here has its value from the start of the shell.
-    let is_set = |part: &Part| match part {
-        Part::Value {
-            name: Some(name), ..
-        } => cx.any_text || cx.constants.contains_key(name) || cx.unknown.contains(name),
-        part => matches!(part, Part::Value { .. }),
-    };
-    let is_open =
-        prefix.is_empty() || args.len() > 1 && texts.is_empty() && format.parts.iter().any(is_set);
     // `%n` sets the variable that the next word names.
     let is_modifier = |c: char| "-+ #'.*hlLjzt".contains(c) || c.is_ascii_digit();
     let sets = |conversion: &str| conversion.trim_start_matches(is_modifier).starts_with('n');
-    let mut texts = texts
-        .iter()
-        .chain([&prefix])
-        .map(|text| text.replace("%%", ""));
-    let has_name = texts.any(|text| text.split('%').skip(1).any(sets));
-    if prefix.starts_with("-v") || is_any_name(format) || format.is_dynamic() && is_open || has_name
-    {
+    let prefix = format.literal_prefix();
+    let is_plain = match format.literal() {
+        Some(text) => !text.replace("%%", "").split('%').skip(1).any(sets),
+        None => args.len() == 1 && !prefix.is_empty(),
+    };
+    if !is_plain || prefix.starts_with("-v") {
         cx.any_text = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }

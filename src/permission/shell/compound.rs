@@ -220,25 +220,22 @@ impl Parser<'_> {
         }
     }
 
-    /// `[[ .. ]]`: its words; what compares numbers is arithmetic.
+    /// `[[ .. ]]`. If it compares numbers, each word may be arithmetic.
     fn test(&mut self) -> Parse<()> {
-        let mut before: Option<Word> = None;
-        let mut compares = false;
-        let mut looks_up = false;
+        let mut words: Vec<Word> = Vec::new();
         loop {
             self.newlines()?;
             if self.word_ahead().as_deref() == Some("]]") {
-                return self.bump_by(2);
+                self.bump_by(2)?;
+                break;
             }
 
             if self.take("&&")? || self.take("||")? || self.take("(")? || self.take(")")? {
-                before = None;
                 continue;
             }
 
             let process = matches!(self.peek(), Some(b'<' | b'>')) && self.peek_at(1) == Some(b'(');
             if !process && (self.take("<")? || self.take(">")?) {
-                before = None;
                 continue;
             }
 
@@ -246,31 +243,28 @@ impl Parser<'_> {
                 return self.cx.stop("a test");
             };
 
-            if std::mem::take(&mut compares) {
-                self.operand(&word);
+            if word.plain().as_deref() == Some("=~") {
+                self.blanks()?;
+                self.regex()?;
             }
+            words.push(word);
+        }
 
-            if std::mem::take(&mut looks_up) && !word.literal().is_some_and(|w| is_name(&w)) {
+        let is = |word: &Word, operators: &str| {
+            let text = word.plain().unwrap_or_default();
+            operators.split(' ').any(|operator| operator == text)
+        };
+        let compares = words.iter().any(|word| is(word, "-eq -ne -lt -le -gt -ge"));
+        let looks_up = words.iter().any(|word| is(word, "-v -R"));
+        for word in words.iter().filter(|word| !word.starts_with_dash()) {
+            if compares {
+                self.operand(word);
+            }
+            if looks_up && !word.literal().is_some_and(|text| is_name(&text)) {
                 self.opaque(Reason::Expansion("a test of a variable"));
             }
-
-            match word.plain().as_deref() {
-                Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
-                    compares = true;
-                    if let Some(left) = before.take() {
-                        self.operand(&left);
-                    }
-                }
-                Some("-v" | "-R") => looks_up = true,
-                Some("=~") => {
-                    self.blanks()?;
-                    self.regex()?;
-                }
-                _ => {}
-            }
-
-            before = Some(word);
         }
+        Ok(())
     }
 
     /// The text of a number to compare is arithmetic, even in quotes.

@@ -4,7 +4,7 @@ use super::analysis::{Reason, SimpleCommand};
 use super::compound::is_name;
 use super::context::Parse;
 use super::parser::Parser;
-use super::word::Word;
+use super::word::{Part, Word};
 
 impl Parser<'_> {
     /// `$` at the cursor; `quoted` in double quotes and here-documents.
@@ -339,7 +339,7 @@ impl Parser<'_> {
     pub(super) fn arithmetic(&mut self, close: u8, count: usize) -> Parse<bool> {
         let mut depth = 0_usize;
         let mut word = Word::default();
-        let mut target = RedirectTarget::default();
+        let mut sets = false;
         loop {
             let Some(c) = self.peek() else {
                 return Ok(false);
@@ -352,6 +352,9 @@ impl Parser<'_> {
 
                 self.bump_by(count)?;
                 self.number_in(&word);
+                if sets {
+                    self.set_all(&word);
+                }
                 return Ok(true);
             }
 
@@ -374,31 +377,18 @@ impl Parser<'_> {
                     self.bump()?;
                 }
                 b')' | b']' => return Ok(false),
-                b';' if count == 2 => {
-                    target = RedirectTarget::default();
-                    self.bump()?;
-                }
-                _ => self.arithmetic_part(c, &mut word, &mut target)?,
+                b';' if count == 2 => self.bump()?,
+                _ if b"+-*/%<>=!&|^~?:,".contains(&c) => sets |= self.operator(c)?,
+                _ => self.arithmetic_part(c, &mut word)?,
             }
         }
     }
 
-    /// A name, a number, an expansion or an operator of arithmetic at the cursor.
-    fn arithmetic_part(
-        &mut self,
-        c: u8,
-        word: &mut Word,
-        target: &mut RedirectTarget,
-    ) -> Parse<()> {
+    /// A name, a number or an expansion of arithmetic at the cursor.
+    fn arithmetic_part(&mut self, c: u8, word: &mut Word) -> Parse<()> {
         match c {
-            b'$' | b'`' => {
-                if c == b'$' {
-                    self.dollar(word, true)?;
-                } else {
-                    self.backtick(word, true)?;
-                }
-                target.name = Some(String::new());
-            }
+            b'$' => self.dollar(word, true),
+            b'`' => self.backtick(word, true),
             b'0'..=b'9' => {
                 while self
                     .peek()
@@ -406,72 +396,46 @@ impl Parser<'_> {
                 {
                     self.bump()?;
                 }
-                return Ok(());
+                Ok(())
             }
             b'A'..=b'Z' | b'a'..=b'z' | b'_' => {
                 let name = self.name()?;
-                if target.name.as_deref() != Some("") {
-                    target.name = Some(name.clone());
-                }
                 word.push_value(Some(name), true);
+                Ok(())
             }
-            b' ' | b'\t' | b'\n' | b'"' => return self.bump(),
-            _ if b"+-*/%<>=!&|^~?:,".contains(&c) => return self.operator(c, target),
+            b' ' | b'\t' | b'\n' | b'"' => self.bump(),
             _ => {
                 self.opaque(Reason::Expansion("arithmetic"));
-                return self.bump();
+                self.bump()
             }
         }
-
-        if std::mem::take(&mut target.is_stepped) {
-            self.set(target);
-        }
-        Ok(())
     }
 
-    /// An operator of arithmetic at the cursor, which may set the variable before it.
-    fn operator(&mut self, c: u8, target: &mut RedirectTarget) -> Parse<()> {
+    /// An operator of arithmetic at the cursor; returns `true` if it sets a variable.
+    fn operator(&mut self, c: u8) -> Parse<bool> {
         let next = self.peek_at(1);
         let is_comparison = next == Some(b'=') && b"=<>!".contains(&c);
-        let is_doubled = next == Some(c) && b"+-<>&|*".contains(&c);
+        let is_doubled = next == Some(c) && c != b'=';
         self.bump_by(1 + usize::from(is_comparison || is_doubled))?;
-        let is_step = is_doubled && b"+-".contains(&c);
-        if is_step && target.name.is_none() {
-            target.is_stepped = true;
-            return Ok(());
-        }
-
-        if is_step || c == b'=' && !is_comparison {
-            self.set(target);
-        }
-        // `+=`, `<<=`
-        if is_comparison || self.peek() != Some(b'=') {
-            *target = RedirectTarget::default();
-        }
-        Ok(())
+        Ok(c == b'=' && !is_comparison || is_doubled && b"+-".contains(&c))
     }
 
-    /// Notes that arithmetic sets the variable.
-    fn set(&mut self, target: &RedirectTarget) {
-        match target.name.as_deref() {
-            Some("") => self.opaque(Reason::Expansion("arithmetic")),
-            Some(name) => {
-                let mut number = Word::default();
-                number.push_value(Some("#".to_owned()), true);
-                self.cx.assign(name, Some(&number), false);
+    /// Notes that arithmetic may set any of the variables that it names.
+    fn set_all(&mut self, word: &Word) {
+        let mut number = Word::default();
+        number.push_value(Some("#".to_owned()), true);
+        for part in &word.parts {
+            match part {
+                Part::Value {
+                    name: Some(name), ..
+                } if is_name(name) => self.cx.assign(name, Some(&number), false),
+                Part::Value { name: None, .. } => {
+                    self.opaque(Reason::Expansion("arithmetic"));
+                }
+                _ => {}
             }
-            None => {}
         }
     }
-}
-
-/// The variable that an operator of arithmetic may set.
-#[derive(Default)]
-struct RedirectTarget {
-    /// Its name; empty if it is only known when the shell runs.
-    name: Option<String>,
-    /// True after `++` and `--`.
-    is_stepped: bool,
 }
 
 /// Returns `true` if all that the command prints is the hash of a commit.

@@ -152,15 +152,9 @@ impl Parser<'_> {
         }
 
         let target_text = target.to_string();
-        let guesses = self.cx.guesses(&target);
-        let mut texts: Vec<String> = guesses.iter().map(Word::to_string).collect();
-        texts.push(target_text.clone());
-        let connects = |path: &String| {
-            let path = super::super::paths::lexical(path);
-            path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
-        };
-
-        if texts.iter().any(connects) || self.may_connect(&target) {
+        let path = super::super::paths::lexical(&target_text);
+        let connects = path.starts_with("/dev/tcp") || path.starts_with("/dev/udp");
+        if connects || self.may_connect(&target) {
             self.opaque(Reason::Network(target_text));
             return;
         }

@@ -43,9 +43,6 @@ pub(super) fn run_word(cx: &mut Context, command: &SimpleCommand, via: &str, wor
     let (text, complete) = script_of(word);
     if !complete {
         cx.note(Reason::InlineCode(via.to_owned()));
-        for guess in cx.guesses(word) {
-            run_text(cx, command, via, &script_of(&guess).0);
-        }
     }
     run_text(cx, command, via, &text);
 }
