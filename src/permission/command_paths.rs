@@ -139,6 +139,7 @@ impl CommandPaths {
             .iter()
             .filter_map(move |(path_use, path_word)| match path_use {
                 Use::Tree(tree) if tree.cuts == cuts => Some((*tree, path_word)),
+                Use::Linked => Some((Tree { cuts, ..Tree::READ }, path_word)),
                 _ => None,
             })
     }
@@ -154,12 +155,13 @@ impl CommandPaths {
         path.with_link_targets(&path_word.link_targets)
     }
 
-    /// Returns the folders with this use, and the folders that the command changes to if `matters`.
+    /// Returns the folders with this use, and the folders that the command changes to, or makes
+    /// links to, if `matters`.
     fn with_changes(&self, wanted_use: Use, matters: bool) -> impl Iterator<Item = &PathWord> {
-        let other_use = if matters { Use::Directory } else { wanted_use };
+        let is_other = move |path_use| matters && matches!(path_use, Use::Directory | Use::Linked);
         self.paths
             .iter()
-            .filter(move |(path_use, _)| [wanted_use, other_use].contains(path_use))
+            .filter(move |(path_use, _)| *path_use == wanted_use || is_other(*path_use))
             .map(|(_, path_word)| path_word)
     }
 

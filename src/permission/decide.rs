@@ -319,6 +319,9 @@ impl Policy<'_> {
             let protected_paths = &self.protected_paths;
             protected_paths.contain_or_are(&path) || protected_paths.contain_made(&path)
         });
+        // A link to a folder around the workspace leads to all protected paths.
+        let mut links = paths.used(&[Use::Linked]);
+        let link = links.find(|word| paths.path_of(word, self.context).has_within(self.context));
         let mut words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.find(|word| {
             let path = paths.path_of(&word.path_word, self.context).known();
@@ -333,7 +336,7 @@ impl Policy<'_> {
             }
         });
         let changed_path = changed_path.map(|word| &word.path_word);
-        let path_word = written_path.or(target).or(changed_path);
+        let path_word = written_path.or(target).or(link).or(changed_path);
         path_word.map(|path_word| path_word.word.to_string())
     }
 
@@ -411,7 +414,10 @@ impl Policy<'_> {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
-        let mut written_paths = command.paths.used(&[Use::Write]);
+        let has_written = command.paths.used(&[Use::Write]).next().is_some();
+        let written_uses = [Use::Write, Use::Linked];
+        let written_uses = &written_uses[..1 + usize::from(has_written)];
+        let mut written_paths = command.paths.used(written_uses);
         if let Some(path) = written_paths.find(|path| !self.allows_written(call, command, path)) {
             return Err(Some(format!("no rule allows writing {}", path.word)));
         }

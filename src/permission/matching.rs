@@ -222,7 +222,7 @@ impl<'a> Matcher<'a> {
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
         let words = paths.words.iter().filter(|word| word.is_changed);
         let targets = paths.targets(self.context, self.disk);
-        let written_paths = paths.used(&[Use::Write]).chain(targets);
+        let written_paths = paths.used(&[Use::Write, Use::Linked]).chain(targets);
         let word_match = self.words_match(paths, written_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }

@@ -17,8 +17,6 @@ pub(crate) struct Analysis {
     pub(crate) opaque: Vec<Reason>,
     /// The paths of redirections, options and operands with a known use.
     pub(crate) paths: Vec<(Use, Word)>,
-    /// The links that it makes, each with the path that it leads to.
-    pub(crate) links: Vec<(Word, Word)>,
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
     /// the first.
     pub(crate) begins_with_cd: bool,
@@ -88,6 +86,8 @@ pub(crate) enum Use {
     TargetInFolder,
     /// A program reads or changes it with all that is in it.
     Tree(Tree),
+    /// A program makes a link to it: other words may lead to it, and to all that is in it.
+    Linked,
     /// A program works on it as on its project.
     Project,
     /// Git works on it as on its repository.

@@ -4,7 +4,7 @@ use crate::permission::programs::{Arguments, Program};
 
 use super::analysis::{Tree, Use};
 use super::context::Context;
-use super::word::Word;
+use super::word::{Part, Word};
 
 /// Notes files that are written under names that the operands begin or end with.
 pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
@@ -182,9 +182,16 @@ pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments
             (None, Some((target, sources))) => (*target, sources),
             _ => (folder.unwrap_or(&here), &words[..]),
         };
-        let links = sources
-            .iter()
-            .map(|source| (folder.clone(), (*source).clone()));
-        cx.found.links.extend(links);
+        for source in sources {
+            // It counts from the folder of the link, or from the folder where the program runs.
+            let is_absolute =
+                matches!(source.parts.first(), Some(Part::Home(_))) || source.starts_with_text("/");
+            let places = [joined(folder, "/"), joined(folder, "/../")];
+            let places = places.into_iter().filter(|_| !is_absolute);
+            for place in places.chain([Word::default()]) {
+                let parts = [&place.parts[..], &source.parts].concat();
+                cx.add_path(Use::Linked, Word { parts });
+            }
+        }
     }
 }
