@@ -8,13 +8,12 @@ use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
 use super::explanation::{Explanation, denied, deny_instead};
 use super::glob::Match;
-use super::matching::{Matcher, governs_writes, restricts_commands};
+use super::matching::Matcher;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
-use super::repository::is_own;
-use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
+use super::rule::{Behavior, Rule};
+use super::shell::{Analysis, SimpleCommand, Use, Weight};
 
 /// The maximum number of comparisons of a simple command with a rule in one decision.
 const MAX_COMPARISONS: usize = 200_000;
@@ -32,7 +31,7 @@ pub(super) struct Policy<'a> {
 }
 
 impl Policy<'_> {
-    fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
+    pub(super) fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
         self.rules
             .iter()
             .filter(move |rule| rule.behavior() == behavior)
@@ -40,12 +39,15 @@ impl Policy<'_> {
 
     /// Rules to allow. When the names of arguments are all that is known of a call, only those
     /// about its tool count.
-    fn allowing<'s>(&'s self, call: &CallAccesses<'_>) -> impl Iterator<Item = &'s Rule> {
+    pub(super) fn allowing<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+    ) -> impl Iterator<Item = &'s Rule> {
         self.of(Behavior::Allow)
             .filter(move |rule| !call.is_guessed || self.matcher(rule, call).names_tool())
     }
 
-    fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
+    pub(super) fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
         Matcher::new(rule, call, self.context, self.disk)
     }
 
@@ -154,65 +156,6 @@ impl Policy<'_> {
         })
     }
 
-    /// The question about a command that may hide what one of the rules is about.
-    fn hidden<'s>(
-        &'s self,
-        call: &CallAccesses<'_>,
-        rules: impl Iterator<Item = &'s Rule>,
-    ) -> Option<Explanation> {
-        let rules: Vec<&Rule> = rules.filter(|rule| restricts_commands(rule)).collect();
-        let first_rule = *rules.first()?;
-        let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
-        let (rule, reason) = call.commands().find_map(|command| {
-            let analysis = &command.analysis;
-            let hidden = match analysis.reason(Weight::Script) {
-                Some(reason) => Some(reason.to_string()),
-                None => self.other_repository(command),
-            };
-            let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
-            // A rule may be about files that a command changes without naming them.
-            let mut reasons = analysis.opaque.iter();
-            let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
-            let effect = write_rule.zip(effect.map(Reason::to_string));
-            hidden
-                .map(|reason| (first_rule, reason))
-                .or_else(|| self.unmodeled(call, analysis, &rules))
-                .or(effect)
-        })?;
-        let text = format!("{reason}, so rule {rule} may apply");
-        Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
-    }
-
-    /// The first command that is not modeled and that no rule names, with the rule that it may get
-    /// round: what such a program starts, reads and writes is not known.
-    fn unmodeled<'s>(
-        &'s self,
-        call: &CallAccesses<'_>,
-        analysis: &Analysis,
-        rules: &[&'s Rule],
-    ) -> Option<(&'s Rule, String)> {
-        analysis.commands.iter().find_map(|command| {
-            let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
-            if !command.is_unmodeled() || self.is_named(call, runner.unwrap_or(command)) {
-                return None;
-            }
-
-            let rule = rules.iter().find(|rule| match &rule.kind {
-                RuleKind::Command(pattern) => pattern.may_be_started_by(command),
-                _ => true,
-            })?;
-            Some((*rule, format!("`{command}` is not modeled")))
-        })
-    }
-
-    /// Returns `true` if a rule to allow that is about some commands covers this one.
-    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> bool {
-        self.allowing(call).any(|rule| {
-            let matcher = self.matcher(rule, call);
-            !matcher.allows_commands() && matcher.allows_command(command)
-        })
-    }
-
     /// The question that has to be answered regardless of allow rules.
     fn asks<'s>(
         &'s self,
@@ -277,15 +220,6 @@ impl Policy<'_> {
             },
             _ => question,
         }
-    }
-
-    /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
-    /// them.
-    fn names_scripts(&self, call: &CallAccesses<'_>, analysis: &Analysis) -> bool {
-        analysis.weight() <= Some(Weight::Script)
-            && analysis
-                .covered()
-                .all(|command| self.is_named(call, command))
     }
 
     /// The first protected path that the call changes, as the call names it.
@@ -472,16 +406,6 @@ impl Policy<'_> {
         let is_covered = self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
             || path.is_known() && is_allowed(&path);
         path_word.is_discarded() || !path_word.word.is_glob() && is_covered
-    }
-
-    /// The reason why git may work in another repository than the workspace's own.
-    fn other_repository(&self, command: &Command) -> Option<String> {
-        let mut folders = command.paths.repositories();
-        let folder = folders.find(|folder| {
-            let path = command.paths.path_of(folder, self.context);
-            !is_own(&path, self.context, self.disk)
-        })?;
-        Some(format!("{} may be another repository", folder.word))
     }
 
     /// Returns `true` if the folder is the workspace, or lies in it.

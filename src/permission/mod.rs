@@ -70,6 +70,7 @@ mod expansions;
 mod explanation;
 mod glob;
 mod grants;
+mod hidden;
 mod host;
 mod links;
 mod matching;

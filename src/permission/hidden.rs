@@ -1,0 +1,89 @@
+//! Commands that may hide what a rule to deny or to ask is about.
+
+use super::call_accesses::{CallAccesses, Command};
+use super::decide::Policy;
+use super::explanation::Explanation;
+use super::matching::{governs_writes, restricts_commands};
+use super::repository::is_own;
+use super::rule::{Behavior, Rule, RuleKind};
+use super::shell::{Analysis, Reason, SimpleCommand, Weight};
+
+impl Policy<'_> {
+    /// The question about a command that may hide what one of the rules is about.
+    pub(super) fn hidden<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+        rules: impl Iterator<Item = &'s Rule>,
+    ) -> Option<Explanation> {
+        let rules: Vec<&Rule> = rules.filter(|rule| restricts_commands(rule)).collect();
+        let first_rule = *rules.first()?;
+        let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
+        let (rule, reason) = call.commands().find_map(|command| {
+            let analysis = &command.analysis;
+            let hidden = match analysis.reason(Weight::Script) {
+                Some(reason) => Some(reason.to_string()),
+                None => self.other_repository(command),
+            };
+            let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
+            // A rule may be about files that a command changes without naming them.
+            let mut reasons = analysis.opaque.iter();
+            let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
+            let effect = write_rule.zip(effect.map(Reason::to_string));
+            hidden
+                .map(|reason| (first_rule, reason))
+                .or_else(|| self.unmodeled(call, analysis, &rules))
+                .or(effect)
+        })?;
+        let text = format!("{reason}, so rule {rule} may apply");
+        Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
+    }
+
+    /// The first command that is not modeled and that no rule names, with the rule that it may get
+    /// round: what such a program starts, reads and writes is not known.
+    fn unmodeled<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+        analysis: &Analysis,
+        rules: &[&'s Rule],
+    ) -> Option<(&'s Rule, String)> {
+        analysis.commands.iter().find_map(|command| {
+            let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
+            if !command.is_unmodeled() || self.is_named(call, runner.unwrap_or(command)) {
+                return None;
+            }
+
+            let rule = rules.iter().find(|rule| match &rule.kind {
+                RuleKind::Command(pattern) => pattern.may_be_started_by(command),
+                _ => true,
+            })?;
+            Some((*rule, format!("`{command}` is not modeled")))
+        })
+    }
+
+    /// Returns `true` if a rule to allow that is about some commands covers this one.
+    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> bool {
+        self.allowing(call).any(|rule| {
+            let matcher = self.matcher(rule, call);
+            !matcher.allows_commands() && matcher.allows_command(command)
+        })
+    }
+
+    /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
+    /// them.
+    fn names_scripts(&self, call: &CallAccesses<'_>, analysis: &Analysis) -> bool {
+        analysis.weight() <= Some(Weight::Script)
+            && analysis
+                .covered()
+                .all(|command| self.is_named(call, command))
+    }
+
+    /// The reason why git may work in another repository than the workspace's own.
+    pub(super) fn other_repository(&self, command: &Command) -> Option<String> {
+        let mut folders = command.paths.repositories();
+        let folder = folders.find(|folder| {
+            let path = command.paths.path_of(folder, self.context);
+            !is_own(&path, self.context, self.disk)
+        })?;
+        Some(format!("{} may be another repository", folder.word))
+    }
+}
