@@ -175,31 +175,12 @@ fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
     names.map(rename).collect()
 }
 
-/// Verbs that mean the same as subcommands.
-const VERBS: [&[&str]; 3] = [
-    &["rm", "remove", "delete"],
-    &["create", "new"],
-    &["merge", "accept"],
-];
-
 /// The words with each other name of the subcommand, which may be two words.
 fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
     let mut renamed_argvs = Vec::new();
     let is_run = |word: &Word| word.literal().is_some_and(|text| text.starts_with("run"));
     if matches!(name, "npm" | "pnpm" | "yarn" | "bun") && argv.get(1).is_some_and(is_run) {
         renamed_argvs.push([&argv[..1], &argv[2..]].concat());
-    }
-
-    for at in 1..argv.len().min(3) {
-        let group = argv[at].literal().and_then(|text| {
-            let mut groups = VERBS.iter();
-            groups.find(|group| group.contains(&&*text)).copied()
-        });
-        for verb in group.into_iter().flatten() {
-            let mut renamed_argv = argv.to_vec();
-            renamed_argv[at] = Word::from_text(*verb);
-            renamed_argvs.push(renamed_argv);
-        }
     }
 
     for end in 2..=argv.len().min(3) {

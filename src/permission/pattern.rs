@@ -105,7 +105,7 @@ impl CommandPattern {
             Some(text) => {
                 let has_star = tokens.contains(&GlobToken::Many);
                 let up = text.split('/').any(|name| name == "..");
-                if has_star && may_climb(&text) {
+                if has_star && (may_climb(&text) || !has_host(tokens, &text)) {
                     return Match::No;
                 }
                 if has_star && up {
@@ -388,6 +388,23 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
 fn may_climb(text: &str) -> bool {
     let escaped = text.to_ascii_lowercase().replace("%2e", ".");
     text.contains("://") && (escaped.contains("..") || text.contains(['{', '[']))
+}
+
+/// Returns `false` for an address whose host is not the one of the pattern: a star does not match
+/// the slash behind the host.
+fn has_host(tokens: &[GlobToken], text: &str) -> bool {
+    let text = chars(text);
+    let slashes = text.iter().enumerate().filter(|(_, c)| **c == '/');
+    let text_end = slashes.map(|(at, _)| at).nth(2);
+    let slash = GlobToken::Char('/');
+    let slashes = tokens.iter().enumerate().filter(|(_, t)| **t == slash);
+    let end = slashes.map(|(at, _)| at).nth(2);
+    let is_address = text.iter().collect::<String>().contains("://");
+    !is_address
+        || matches(
+            &tokens[..end.unwrap_or(tokens.len())],
+            &text[..text_end.unwrap_or(text.len())],
+        )
 }
 
 fn ends_open(word: &PatternWord) -> bool {

@@ -60,7 +60,7 @@ const PROTECTED: [&str; 43] = [
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.
-const REPLACED: [&str; 2] = ["/**/.git", "./skills"];
+const REPLACED: [&str; 3] = ["/**/.git", "/**/.git/modules/*", "./skills"];
 
 static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&PROTECTED));
 static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&REPLACED));

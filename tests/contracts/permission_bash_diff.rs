@@ -725,6 +725,9 @@ fn compare(stub_shell: &Path, path: &Path, tested: &TestedShell) {
 
     let broad = rules().allow("Bash").unwrap();
     let broad = broad.deny("Bash(bad:*)").unwrap();
+    // Beside a rule to deny, a program that is not modeled has to be named.
+    let broad = broad.allow("Bash(ok:*)").unwrap();
+    let broad = broad.allow("Bash(fine:*)").unwrap();
 
     let mut failures = Vec::new();
     let (mut allowed, mut permitted, mut denied, mut bad_ran) = (0, 0, 0, 0);

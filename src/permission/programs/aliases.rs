@@ -13,7 +13,10 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
         "upgrade=up list=ls publish=npm+publish login=npm+login",
     ),
     ("cargo", "build=b check=c test=t run=r doc=d remove=rm"),
-    ("git", "add=stage blame=annotate push=lfs+push"),
+    (
+        "git",
+        "add=stage blame=annotate push=lfs+push remote+remove=remote+rm",
+    ),
     (
         "docker podman nerdctl",
         "rm=container+rm=container+remove rmi=image+rm=image+remove run=container+run \
@@ -21,22 +24,26 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
          stop=container+stop kill=container+kill start=container+start restart=container+restart \
          cp=container+cp create=container+create commit=container+commit pull=image+pull \
          push=image+push tag=image+tag load=image+load save=image+save import=image+import \
-         build=image+build=buildx+build=builder+build",
+         build=image+build=buildx+build=builder+build volume+rm=volume+remove \
+         network+rm=network+remove",
     ),
-    ("helm", "uninstall=delete=del=un list=ls dependency=dep"),
+    (
+        "helm",
+        "uninstall=delete=del=un list=ls dependency=dep repo+remove=repo+rm",
+    ),
+    (
+        "gh glab",
+        "pr+create=pr+new issue+create=issue+new repo+create=repo+new release+create=release+new \
+         gist+create=gist+new mr+create=mr+new mr+merge=mr+accept",
+    ),
     ("kubectl oc", "delete=del"),
     (
         "composer",
         "remove=rm=uninstall require=r install=i update=u=upgrade",
     ),
-    ("conda mamba", "remove=uninstall update=upgrade"),
     (
         "rustup",
         "toolchain+uninstall=toolchain+remove target+remove=target+uninstall",
-    ),
-    (
-        "svn hg",
-        "commit=ci remove=rm=delete=del checkout=co update=up",
     ),
     ("brew", "uninstall=remove=rm list=ls"),
     ("apt apt-get aptitude", "remove=purge=autoremove"),

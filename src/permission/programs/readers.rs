@@ -44,7 +44,7 @@ man tldr | X | read | -kfaw -Sse:text
 pkg-config pkgconf | X | read | --cflags --libs --modversion --exists --list-all --static --print-errors --variable:text --atleast-version:text
 ss netstat vmstat iostat dmesg last w who finger dig nslookup host | W | read | -tulnpaheorisTWxkHw46cdNvVqS
 ping | W | text | -cwWis:text -nqv46
-sed gsed | X | sed | -nErsuzb -e:sed -l:text -i?suffix!edit --expression:sed --in-place?suffix!edit --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --line-length:text --posix --debug --sandbox --follow-symlinks
+sed gsed | X | sed | -nErsuzb -e:sed -i?suffix!edit --expression:sed --in-place?suffix!edit --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --posix --debug --sandbox --follow-symlinks
 awk gawk mawk nawk | X | awk | -Fv:text --field-separator:text --assign:text --csv --posix --re-interval --traditional
 find gfind | X | find |
 shellcheck hadolint | W | read | -sefSWo:text -xaC --shell:text --exclude:pattern --format:text --severity:text --color?text

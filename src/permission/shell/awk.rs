@@ -15,8 +15,11 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
         return cx.inline_code(index, name);
     };
 
+    // Some versions read options behind the program as well.
     let is_network = |word: &&Word| word.literal_prefix().contains("/inet");
+    let is_option = |word: &&Word| word.starts_with_dash() && word.len() > 1;
     if arguments.operands.iter().any(is_network)
+        || arguments.operands.iter().skip(1).any(is_option)
         || WORDS.split(' ').any(|word| text.contains(word))
         || prints_to(&text)
     {

@@ -229,10 +229,7 @@ pub(super) fn inputs(
     let is_console = program.builds && is(is_console) || arguments.has_mark("console");
     let is_fed = command.input.is_some() || command.piped.is_some();
     let reads_code = program.builds && !program.takes_any(&["inside", "remote"]);
-    let is_bare = name == "openssl" && words.is_empty();
-    if is_fed
-        && (is_bare || program.takes("stdin") || is_console || reads_code && is(|word| word == "-"))
-    {
+    if is_fed && (program.takes("stdin") || is_console || reads_code && is(|word| word == "-")) {
         shells::input(cx, name, command, false);
     }
 }

@@ -158,8 +158,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         "sql" => is_plain_sql(text),
         // `-fuse-ld=..`, `-Wl,-o,..`, `-fplugin=..` and `-ftime-trace=..` are not.
         "flag" => {
-            const NAMES: &str =
-                "std march mtune sanitize error no-error visibility lto diagnostics-color";
+            const NAMES: &str = "std march mtune arch tune cpu sanitize error no-error visibility lto diagnostics-color";
             let (name, value) = text.split_once('=').unwrap_or((text, "0"));
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-+".contains(c);
             let name = name.trim_start_matches(['-', 'f', 'W']);
