@@ -24,6 +24,8 @@
 //! covers a program that is not in the table, because nothing is known of what it starts, reads and
 //! writes: a rule to allow has to name it. Beside rules about commands alone, such a program is
 //! covered without words, or with one plain word that does not contain the denied program's name.
+//! A part of a word that is only known when the shell runs, such as a variable, may be anything.
+//! Only the variable of a loop over known words is known, in the body of the loop.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are

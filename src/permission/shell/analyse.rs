@@ -62,7 +62,8 @@ fn finish(mut cx: Context) -> Analysis {
     let first = commands.find(|command| !command.is("mkdir"));
     let begins_with_cd = first.is_some_and(|command| command.is("cd"));
     let is_change = |command: &&SimpleCommand| {
-        command.is("cd") && command.via.is_empty() && command.piped.is_none()
+        let is_own = command.via.is_empty() && command.piped.is_none() && !command.guessed;
+        command.is("cd") && is_own
     };
     let change_count = cx.found.commands.iter().filter(is_change).count();
     let is_certain = cx.found.used(Use::Directory).count() == change_count;
