@@ -54,7 +54,7 @@ impl CommandPattern {
     }
 
     /// Returns `true` if a program that is not modeled may start the pattern's program, or be that
-    /// program. One word without a mark that does not contain the program's name starts nothing.
+    /// program. Plain words that do not contain the program's name start nothing.
     pub(super) fn may_be_started_by(&self, command: &SimpleCommand) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
             return true;
@@ -68,11 +68,9 @@ impl CommandPattern {
             !text.is_empty() && text.chars().all(is_plain) && !matches(&name, &folded(&text))
         };
         let own_name = command.program().unwrap_or_default();
-        match command.argv.get(1..) {
-            Some([]) => matches(program, &folded(&own_name)),
-            Some([word]) => !starts_nothing(word) || matches(program, &folded(&own_name)),
-            _ => true,
-        }
+        let starts_nothing = |words: &[Word]| words.iter().all(starts_nothing);
+        let is_harmless = command.argv.get(1..).is_some_and(starts_nothing);
+        !is_harmless || matches(program, &folded(&own_name))
     }
 
     /// The number of its first words that a rule to allow spells out.
