@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunRequest, WhenLeased, compact_session, start};
+use crate::engine::{Decisions, RunOptions, RunRequest, WhenLeased, compact_session, start};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
@@ -16,7 +16,6 @@ use crate::run::{Run, RunOutput, RunningCall};
 use crate::session::{AgentState, PendingCall};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
 use crate::trace::{Redacting, TraceRecorder};
-use crate::util::Values;
 
 use super::agent::Agent;
 
@@ -48,16 +47,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 pub struct Session {
     pub(super) agent: Agent,
     pub(super) id: Arc<str>,
-    values: Values,
-    input_id: Option<Arc<str>>,
-    pub(super) user_id: Option<Arc<str>>,
-    /// The only user whose sessions this handle may access.
-    pub(super) owner: Option<Arc<str>>,
-    rewind_to: Option<usize>,
-    is_kept: bool,
-    must_exist: bool,
-    parent: Option<Arc<RunningCall>>,
-    trace: Option<Arc<dyn TraceRecorder>>,
+    /// The options of the next run.
+    pub(super) options: RunOptions,
 }
 
 impl Session {
@@ -65,21 +56,13 @@ impl Session {
         Self {
             agent,
             id,
-            values: Values::default(),
-            input_id: None,
-            user_id: None,
-            owner: None,
-            rewind_to: None,
-            is_kept: true,
-            must_exist: false,
-            parent: None,
-            trace: None,
+            options: RunOptions::default(),
         }
     }
 
     /// Makes the default store drop the session when its run ends.
     pub(super) fn unkept(mut self) -> Self {
-        self.is_kept = false;
+        self.options.is_temporary = true;
         self
     }
 
@@ -97,7 +80,7 @@ impl Session {
     /// Adds a value that hooks and tools of the next run can read by its type. It replaces an
     /// earlier value of this type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.values.insert(value);
+        self.options.values.insert(value);
         self
     }
 
@@ -120,7 +103,7 @@ impl Session {
     ///   [refused turns are kept](crate::AgentBuilder::keep_refused);
     /// * an unanswered input that was too long, or whose media made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.input_id = Some(id.into());
+        self.options.input_id = Some(id.into());
         self
     }
 
@@ -128,7 +111,7 @@ impl Session {
     /// users, such as a group chat, it names the user of the next run. For a session that belongs
     /// to one user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.user_id = Some(id.into());
+        self.options.user_id = Some(id.into());
         self
     }
 
@@ -136,7 +119,7 @@ impl Session {
     /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Subagents whose
     /// agents are built from the parts of that run record there as well.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
-        self.trace = Some(Arc::new(Redacting(recorder)));
+        self.options.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
@@ -146,7 +129,7 @@ impl Session {
     /// `None`. A session without a user becomes one of this user with the next run.
     pub fn owned_by(mut self, user_id: impl Into<Arc<str>>) -> Self {
         let user_id = user_id.into();
-        self.owner = Some(user_id.clone());
+        self.options.owner = Some(user_id.clone());
         self.user_id(user_id)
     }
 
@@ -178,14 +161,14 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn rewind_to(mut self, messages: usize) -> Self {
-        self.rewind_to = Some(messages);
+        self.options.rewind_to = Some(messages);
         self
     }
 
     /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the
     /// session does not exist, instead of creating it.
     pub fn must_exist(mut self) -> Self {
-        self.must_exist = true;
+        self.options.must_exist = true;
         self
     }
 
@@ -201,7 +184,7 @@ impl Session {
     /// gates allow still needs the permission of the child's. The parent's hooks do not run for the
     /// child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
-        self.parent = RunningCall::of(cx);
+        self.options.parent = RunningCall::of(cx);
         self
     }
 
@@ -479,16 +462,8 @@ impl Session {
             config: self.agent.config().clone(),
             session_id: self.id,
             input,
-            input_id: self.input_id,
-            user_id: self.user_id,
-            owner: self.owner,
-            values: self.values,
             decisions,
-            rewind_to: self.rewind_to,
-            is_kept: self.is_kept,
-            must_exist: self.must_exist,
-            parent: self.parent,
-            trace: self.trace,
+            options: self.options,
         })
     }
 }

@@ -68,15 +68,15 @@ impl Session {
         OwnedSession {
             store: &**self.agent.store(),
             id: &self.id,
-            owner: self.owner.as_ref(),
+            owner: self.options.owner.as_ref(),
         }
     }
 
     /// Returns a handle of the session `id` of the same user.
     fn renamed(&self, id: Arc<str>) -> Self {
         let mut session = Self::new(self.agent.clone(), id);
-        session.user_id.clone_from(&self.user_id);
-        session.owner.clone_from(&self.owner);
+        session.options.user_id.clone_from(&self.options.user_id);
+        session.options.owner.clone_from(&self.options.owner);
         session
     }
 }

@@ -34,16 +34,22 @@ pub(crate) struct RunRequest {
     pub(crate) config: Arc<Config>,
     pub(crate) session_id: Arc<str>,
     pub(crate) input: Messages,
+    pub(crate) decisions: Option<Decisions>,
+    pub(crate) options: RunOptions,
+}
+
+/// The options of a run.
+#[derive(Clone, Default)]
+pub(crate) struct RunOptions {
+    pub(crate) values: Values,
     pub(crate) input_id: Option<Arc<str>>,
     pub(crate) user_id: Option<Arc<str>>,
     /// The user to whom the session must belong, if it exists.
     pub(crate) owner: Option<Arc<str>>,
-    pub(crate) values: Values,
-    pub(crate) decisions: Option<Decisions>,
     /// The number of messages of the history that the run continues from.
     pub(crate) rewind_to: Option<usize>,
-    /// True if the session stays in the agent's own store after the run.
-    pub(crate) is_kept: bool,
+    /// True if the agent's own store drops the session after the run.
+    pub(crate) is_temporary: bool,
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
     pub(crate) parent: Option<Arc<RunningCall>>,
@@ -54,6 +60,7 @@ pub(crate) struct RunRequest {
 /// Creates the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
     let tool_use_id = request
+        .options
         .parent
         .as_ref()
         .map(|call| call.to_parent_call().tool_use_id);
@@ -72,7 +79,7 @@ pub(crate) fn start(request: RunRequest) -> Run {
 fn tree_limits(request: &RunRequest) -> TreeLimits {
     let limits = &request.config.limits;
     let wrapping_hooks = request.config.hooks.most_wrapping();
-    match &request.parent {
+    match &request.options.parent {
         Some(call) => {
             let tree = &call.run().shared().tree;
             tree.of_child(call.run().depth() + 1, limits.max_depth, wrapping_hooks)
@@ -84,12 +91,13 @@ fn tree_limits(request: &RunRequest) -> TreeLimits {
 /// Drives a run to its end. Exactly one result message is sent in every case.
 async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOutput> {
     let mut settings = request.config.settings.clone();
-    if let Some(trace) = &request.trace {
+    let options = &request.options;
+    if let Some(trace) = &options.trace {
         Arc::make_mut(&mut settings).trace = Some(trace.clone());
     }
     let config = request.config.clone();
-    let cx = RunContext::new(settings, config, shared, request.parent.clone());
-    if let Some(parent) = &request.parent {
+    let cx = RunContext::new(settings, config, shared, options.parent.clone());
+    if let Some(parent) = &options.parent {
         cx.add_gate(ParentGate(parent.run().clone()));
     }
 

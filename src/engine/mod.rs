@@ -62,7 +62,7 @@ mod turn;
 mod turn_end;
 mod usage;
 
-pub(crate) use active_run::{RunRequest, start};
+pub(crate) use active_run::{RunOptions, RunRequest, start};
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, store_or_default};
 pub use config::{OnUnanswered, UnfinishedTasks};
 #[cfg(feature = "server")]

@@ -85,7 +85,7 @@ pub(super) async fn open(
 
 /// Refuses a request that both cuts the history and answers calls at its end.
 fn check_request(request: &RunRequest) -> Result<()> {
-    if request.rewind_to.is_none() || request.decisions.is_none() {
+    if request.options.rewind_to.is_none() || request.decisions.is_none() {
         return Ok(());
     }
     let text = "rewind_to cannot be combined with resume, which answers calls at the end of the \
@@ -104,7 +104,7 @@ impl InputId {
     fn of(request: &mut RunRequest, stored: &StoredSession) -> Self {
         // A resumption has decisions instead of an input.
         let is_input = request.decisions.is_none();
-        let id = request.input_id.take().filter(|_| is_input);
+        let id = request.options.input_id.take().filter(|_| is_input);
         let was_sent =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
         Self {
@@ -123,17 +123,19 @@ async fn lease_and_load(
     let store = config.store.clone();
     let id = cx.session_id();
     let default_store = config.default_store.as_ref();
-    let lease = match default_store.filter(|_| !request.is_kept) {
+    let lease = match default_store.filter(|_| request.options.is_temporary) {
         Some(store) => store.lease_unkept(id)?,
         None => store.lease(id).await?,
     };
 
     let registration = config.live.register(cx.shared());
     let stored_session = match store.load(id).await? {
-        None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
+        None if request.options.must_exist || request.decisions.is_some() => {
+            return Err(not_found(id));
+        }
         stored_session => stored_session.unwrap_or_default(),
     };
-    if belongs_to_other_user(&stored_session.state, request.owner.as_ref()) {
+    if belongs_to_other_user(&stored_session.state, request.options.owner.as_ref()) {
         return Err(not_found(id));
     }
 
@@ -158,7 +160,7 @@ async fn restore_history(
     }
 
     // A repeated input does not cut the history again.
-    let cut_len = request.rewind_to.filter(|_| !was_sent);
+    let cut_len = request.options.rewind_to.filter(|_| !was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
     }
@@ -179,11 +181,12 @@ async fn restore_history(
 /// directory and parent. Returns `true` if one of these three has changed and has to be stored with
 /// the input.
 fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentState) -> bool {
+    let options = &mut request.options;
     state.thread_id = cx.session_id().clone();
-    state.values = std::mem::take(&mut request.values);
-    let parent = request.parent.as_ref().map(|call| call.run());
+    state.values = std::mem::take(&mut options.values);
+    let parent = options.parent.as_ref().map(|call| call.run());
     let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
-    let user_id = request
+    let user_id = options
         .user_id
         .take()
         .or_else(|| state.user_id.clone())
