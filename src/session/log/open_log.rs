@@ -32,10 +32,18 @@ pub(super) struct OpenLog<L: Log> {
     needs_newline: bool,
     /// The size of the log when a snapshot last failed; 0 if none has.
     failed_snapshot_size: u64,
-    /// True if an append failed in the log, so that its outcome may be unknown.
-    is_outcome_unknown: bool,
-    /// True while the log has an append whose outcome was not applied. Stays true after a panic.
-    is_unsettled: bool,
+    last_append: AppendState,
+}
+
+/// The state of the newest append to a log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AppendState {
+    /// Its entries were applied to the fold; or nothing was appended yet.
+    Settled,
+    /// Its outcome was not applied to the fold yet, or never, because of a panic.
+    InProgress,
+    /// It failed in the log, where its entries may have been stored nevertheless.
+    Failed,
 }
 
 /// Entries as the bytes that are appended to a log.
@@ -71,7 +79,7 @@ impl<L: Log> OpenLog<L> {
             _ => return Ok(open_log),
         };
 
-        if open_log.write_snapshot(shared, after) || !open_log.is_outcome_unknown {
+        if open_log.write_snapshot(shared, after) || open_log.last_append != AppendState::Failed {
             return Ok(open_log);
         }
 
@@ -118,8 +126,7 @@ impl<L: Log> OpenLog<L> {
             size,
             needs_newline,
             failed_snapshot_size: 0,
-            is_outcome_unknown: false,
-            is_unsettled: false,
+            last_append: AppendState::Settled,
         };
 
         if is_damaged {
@@ -327,9 +334,9 @@ impl<L: Log> OpenLog<L> {
         })
     }
 
-    /// Refuses a write after a write whose outcome is unknown.
+    /// Refuses a write after a write whose outcome was not applied.
     fn check_settled(&self) -> Result<()> {
-        if !self.is_unsettled {
+        if self.last_append != AppendState::InProgress {
             return Ok(());
         }
         let id = &self.fold.session().state.thread_id;
@@ -342,16 +349,21 @@ impl<L: Log> OpenLog<L> {
 
     /// Begins an append with this writer, which [`finish`](Self::finish) settles.
     pub(super) fn begin(&mut self) -> &mut L::Writer {
-        self.is_unsettled = true;
+        self.last_append = AppendState::InProgress;
         &mut self.writer
     }
 
     /// Applies the entries of an append to the fold, if they were stored. `outcome` is the log's
     /// result.
     pub(super) fn finish(&mut self, append: EncodedAppend, outcome: Result<u64>) -> Result<()> {
-        self.is_outcome_unknown |= outcome.is_err();
-        self.is_unsettled = outcome.is_ok();
-        self.size = outcome?;
+        self.size = match outcome {
+            Ok(size) => size,
+            Err(error) => {
+                self.last_append = AppendState::Failed;
+                return Err(error);
+            }
+        };
+
         self.needs_newline = false;
         let fold = &mut self.fold;
         fold.seq = append.last_seq;
@@ -363,7 +375,7 @@ impl<L: Log> OpenLog<L> {
             fold.apply(entry);
         }
 
-        self.is_unsettled = false;
+        self.last_append = AppendState::Settled;
         Ok(())
     }
 }
