@@ -5,6 +5,7 @@
 
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;
+mod allowed_tools;
 mod as_tool;
 mod builder;
 mod builder_limits;
@@ -26,6 +27,7 @@ pub(crate) use crate::engine::check_decisions;
 pub use crate::engine::{Decision, Decisions, OnUnanswered, UnfinishedTasks};
 pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;
+pub(crate) use allowed_tools::AllowedTools;
 pub use builder::AgentBuilder;
 pub(crate) use child_result::answer_of;
 pub(crate) use child_session::child_session_id;

@@ -11,6 +11,7 @@ use crate::model::Model;
 use crate::run::RunningCall;
 use crate::tool::{ToolContext, ToolRegistry, TurnTools};
 
+use super::allowed_tools::AllowedTools;
 use super::builder::AgentBuilder;
 use super::retained_source::RetainedSource;
 
@@ -110,42 +111,67 @@ impl AgentBuilder {
         own_names.chain(hook_names).collect()
     }
 
-    /// Removes the tools for whose names `allows` returns `false`; its second argument is `true`
-    /// for tools that start agents. Tools that sources add later are removed by the same rule.
-    /// `turn_tools` are the tools of the calling run. If `is_list`, no other tools are allowed, so
-    /// sources may add none.
-    pub(crate) fn retain_tools(
-        mut self,
-        turn_tools: &TurnTools,
-        is_list: bool,
-        allows: impl Fn(&str, bool) -> bool + Clone + Send + Sync + 'static,
-    ) -> Self {
-        let hook_names: BTreeSet<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
-        let refused_hook_names = hook_names.iter().filter(|name| !allows(name, false));
-        self.disabled_tools
-            .extend(refused_hook_names.map(|name| name.as_str().into()));
+    /// Removes the tools that are not allowed, also those that sources add later. `turn_tools` are
+    /// the tools of the calling run.
+    pub(crate) fn retain_tools(mut self, turn_tools: &TurnTools, allowed: &AllowedTools) -> Self {
+        self.disable_hook_tools(allowed);
+        self.retain_own_tools(turn_tools, allowed);
+        match allowed {
+            AllowedTools::AllExcept(_) => self.retain_source_tools(allowed),
+            AllowedTools::Only { .. } => self.replace_sources(turn_tools, allowed),
+        }
+        self
+    }
 
-        let has_sources = !self.sources.is_empty();
-        if is_list {
-            self.sources.clear();
-        }
-        for source in &mut self.sources {
-            let source_of_run = source.clone();
-            *source = Arc::new(RetainedSource::new(source_of_run, allows.clone()));
-        }
-        self.tools
-            .retain(|tool| allows(tool.name(), tool.starts_agents()));
+    /// Returns the names of the tools that the hooks announce.
+    fn hook_tool_names(&self) -> BTreeSet<String> {
+        self.hooks.iter().flat_map(|hook| hook.tools()).collect()
+    }
+
+    /// Disables the tools of hooks that are not allowed.
+    fn disable_hook_tools(&mut self, allowed: &AllowedTools) {
+        let mut names = self.hook_tool_names();
+        names.retain(|name| !allowed.allows_name(name));
+        self.disabled_tools.extend(names.into_iter().map(Arc::from));
+    }
+
+    /// Removes the builder's own tools, and disables the tools of the run, that are not allowed.
+    fn retain_own_tools(&mut self, turn_tools: &TurnTools, allowed: &AllowedTools) {
+        self.tools.retain(|tool| allowed.allows(&**tool));
         for name in turn_tools.names() {
-            let Some(tool) = turn_tools.get(name) else {
-                continue;
-            };
-            let is_own = self.tools.iter().any(|own| own.name() == name);
-            if !allows(name, tool.starts_agents()) {
+            if let Some(tool) = turn_tools.get(name)
+                && !allowed.allows(&*tool)
+            {
                 self.disabled_tools.insert(name.into());
-            } else if is_list && has_sources && !is_own && !hook_names.contains(name) {
+            }
+        }
+    }
+
+    /// Makes the sources return only allowed tools.
+    fn retain_source_tools(&mut self, allowed: &AllowedTools) {
+        for source in &mut self.sources {
+            *source = Arc::new(RetainedSource::new(source.clone(), allowed.clone()));
+        }
+    }
+
+    /// Replaces the sources by the allowed tools that they have in the turn of the run, so that
+    /// they add no others.
+    fn replace_sources(&mut self, turn_tools: &TurnTools, allowed: &AllowedTools) {
+        let sources = std::mem::take(&mut self.sources);
+        if sources.is_empty() {
+            return;
+        }
+
+        let hook_names = self.hook_tool_names();
+        for name in turn_tools.names() {
+            let is_of_source =
+                !hook_names.contains(name) && self.tools.iter().all(|own| own.name() != name);
+            if let Some(tool) = turn_tools.get(name)
+                && is_of_source
+                && allowed.allows(&*tool)
+            {
                 self.tools.push(tool);
             }
         }
-        self
     }
 }

@@ -7,28 +7,29 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::tool::{Tool, ToolSource};
 
-/// A source without the tools for which `allows` returns `false`. `allows` receives the name of a
-/// tool, and `true` if the tool starts agents.
-pub(super) struct RetainedSource<F> {
+use super::allowed_tools::AllowedTools;
+
+/// A source without the tools that are not allowed.
+pub(super) struct RetainedSource {
     source: Arc<dyn ToolSource>,
-    allows: F,
+    allowed: AllowedTools,
 }
 
-impl<F: Fn(&str, bool) -> bool> RetainedSource<F> {
-    pub(super) fn new(source: Arc<dyn ToolSource>, allows: F) -> Self {
-        Self { source, allows }
+impl RetainedSource {
+    pub(super) fn new(source: Arc<dyn ToolSource>, allowed: AllowedTools) -> Self {
+        Self { source, allowed }
     }
 }
 
 #[async_trait]
-impl<F: Fn(&str, bool) -> bool + Send + Sync + 'static> ToolSource for RetainedSource<F> {
+impl ToolSource for RetainedSource {
     fn name(&self) -> &str {
         self.source.name()
     }
 
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
         let mut tools = self.source.tools().await?;
-        tools.retain(|tool| (self.allows)(tool.name(), tool.starts_agents()));
+        tools.retain(|tool| self.allowed.allows(&**tool));
         Ok(tools)
     }
 

@@ -1,5 +1,6 @@
 //! The definition of a type of subagents.
 
+use crate::agent::AllowedTools;
 use crate::tool::PermissionMode;
 
 /// The definition of a type of subagents. Register it in a
@@ -94,12 +95,21 @@ impl SubagentDefinition {
         self
     }
 
-    /// Returns `true` if it may have the tool `name`. `starts_agents` is what
-    /// [`Tool::starts_agents`](crate::Tool::starts_agents) returns.
-    pub(crate) fn allows(&self, name: &str, starts_agents: bool) -> bool {
-        let is_in = |names: &[String]| names.iter().any(|entry| entry.eq_ignore_ascii_case(name));
-        let is_listed = is_in(&self.tools);
-        let is_included = is_listed || self.tools.is_empty() && !starts_agents;
-        is_included && !is_in(&self.disallowed_tools)
+    /// Returns the tools that it may have. Those that start agents have to be listed, and
+    /// `may_start_agents` has to be `true`.
+    pub(crate) fn allowed_tools(&self, may_start_agents: bool) -> AllowedTools {
+        let mut names = self.tools.clone();
+        if names.is_empty() {
+            return AllowedTools::AllExcept(self.disallowed_tools.clone());
+        }
+        let is_disallowed = |name: &String| {
+            let mut disallowed = self.disallowed_tools.iter();
+            disallowed.any(|entry| entry.eq_ignore_ascii_case(name))
+        };
+        names.retain(|name| !is_disallowed(name));
+        AllowedTools::Only {
+            names,
+            may_start_agents,
+        }
     }
 }

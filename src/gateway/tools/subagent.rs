@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{AgentBuilder, Session, answer_of, child_session_id};
+use crate::agent::{AgentBuilder, AllowedTools, Session, answer_of, child_session_id};
 use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text::head;
@@ -72,7 +72,7 @@ pub(super) fn child_session(
 ) -> Result<Session, BoxError> {
     let builder = AgentBuilder::of_run(cx).ok_or("subagents need a run")?;
     let builder = builder
-        .retain_tools(&cx.tools(), false, |_, starts_agents| !starts_agents)
+        .retain_tools(&cx.tools(), &AllowedTools::AllExcept(Vec::new()))
         .name(name)
         .system_prompt(PROMPT)
         .max_turns(MAX_TURNS)

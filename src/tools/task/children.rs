@@ -123,12 +123,8 @@ impl Children {
             cx.warn_once(&text);
         }
 
-        let can_nest = cx.can_start_agents_below();
-        let is_list = !definition.tools.is_empty();
-        let allowed = definition.clone();
-        builder = builder.retain_tools(&turn_tools, is_list, move |name, starts_agents| {
-            allowed.allows(name, starts_agents) && (can_nest || !starts_agents)
-        });
+        let allowed = definition.allowed_tools(cx.can_start_agents_below());
+        builder = builder.retain_tools(&turn_tools, &allowed);
         if let Some(model) = self.model(child, alias)? {
             builder = builder.with_model(model);
         }
