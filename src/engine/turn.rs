@@ -44,6 +44,16 @@ pub(super) struct Recoveries {
     pub(super) continuations: u32,
 }
 
+/// The use of an answer.
+enum AnswerUse {
+    /// It is stored, and its calls run.
+    Store,
+    /// It is dropped, and the turn is repeated.
+    Repeat,
+    /// The run ends with it.
+    End(ExitReason),
+}
+
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
     pub(super) async fn take_turns(&mut self) -> Result<ExitReason> {
@@ -232,25 +242,22 @@ impl ActiveRun {
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
-        let calls: Vec<_> = response.tool_calls().cloned().collect();
         let cut_note = note_of_cut_calls(&response.cut_calls);
         if let Some(note) = &cut_note {
             self.cx.warn(note);
         }
 
-        if !calls.is_empty() {
-            self.recoveries.has_compacted = false;
-        } else if let Some(flow) = self.handle_unusable(&response).await? {
-            return Ok(flow);
+        match self.choose_use(&response).await? {
+            AnswerUse::Store => {}
+            AnswerUse::Repeat => {
+                self.repeat_turn();
+                return Ok(Continue(()));
+            }
+            AnswerUse::End(exit) => return Ok(Break(exit)),
         }
 
-        self.recoveries.has_empty_answer = false;
-
-        // Set before the next step, so that the output has the answer if that step fails.
-        self.outcome.last_answer = Some(response.clone());
-        let starts = self.starts_to_store(&calls).await;
-        let response = self.history.store_answer(response, &starts).await?;
-        self.outcome.last_answer = Some(response.clone());
+        let calls: Vec<_> = response.tool_calls().cloned().collect();
+        let (response, starts) = self.store_answer(response, &calls).await?;
         if !calls.is_empty() {
             let note = cut_note.map(|note| format!("Note: {note}."));
             let exit = self.run_calls(calls, &starts, note).boxed().await?;
@@ -266,6 +273,23 @@ impl ActiveRun {
         }
     }
 
+    /// Stores an answer, which becomes the run's output. Returns it as stored, and the ids of the
+    /// calls whose starts are stored with it.
+    async fn store_answer(
+        &mut self,
+        response: Arc<ModelResponse>,
+        calls: &[ToolCall],
+    ) -> Result<(Arc<ModelResponse>, Vec<Arc<str>>)> {
+        self.recoveries.has_empty_answer = false;
+
+        // Set before the next step, so that the output has the answer if that step fails.
+        self.outcome.last_answer = Some(response.clone());
+        let starts = self.starts_to_store(calls).await;
+        let response = self.history.store_answer(response, &starts).await?;
+        self.outcome.last_answer = Some(response.clone());
+        Ok((response, starts))
+    }
+
     /// Returns the ids of the calls whose starts are stored with the answer. There are none if the
     /// answer continues the previous message: that write settles all calls.
     async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
@@ -275,19 +299,18 @@ impl ActiveRun {
         self.calls_certain_to_run(calls).await
     }
 
-    /// Handles a refusal, an answer that was cut off and can be repeated with more room, and an
-    /// empty answer. Returns `None` for any other answer.
-    async fn handle_unusable(
-        &mut self,
-        response: &Arc<ModelResponse>,
-    ) -> Result<Option<ControlFlow<ExitReason>>> {
+    /// Chooses the use of an answer. An answer without calls may be a refusal, cut off, so that it
+    /// is repeated with more room, or empty; any other answer is stored.
+    async fn choose_use(&mut self, response: &Arc<ModelResponse>) -> Result<AnswerUse> {
+        if response.tool_calls().next().is_some() {
+            self.recoveries.has_compacted = false;
+            return Ok(AnswerUse::Store);
+        }
+
         let reason = response.stop_reason.as_ref();
         if reason == Some(&StopReason::Refusal) {
-            return self
-                .handle_refusal(response.clone())
-                .boxed()
-                .await
-                .map(Some);
+            self.handle_refusal(response.clone()).boxed().await?;
+            return Ok(AnswerUse::End(ExitReason::Refused));
         }
 
         let is_cut_off = matches!(
@@ -297,24 +320,22 @@ impl ActiveRun {
         if is_cut_off && self.make_room().await {
             // The run's output, should the repeated call fail.
             self.outcome.last_answer = Some(response.clone());
-            self.repeat_turn();
-            return Ok(Some(Continue(())));
+            return Ok(AnswerUse::Repeat);
         }
 
         if !has_nothing_to_store(response) {
-            return Ok(None);
+            return Ok(AnswerUse::Store);
         }
 
         if is_cut_off || reason == Some(&StopReason::StopSequence) {
             self.outcome.last_answer = Some(response.clone());
-            return Ok(Some(Break(exit_for_stop_reason(reason))));
+            return Ok(AnswerUse::End(exit_for_stop_reason(reason)));
         }
 
         self.recoveries.has_empty_answer = true;
         self.cx
             .warn("the model returned an empty answer; the request is repeated once");
-        self.repeat_turn();
-        Ok(Some(Continue(())))
+        Ok(AnswerUse::Repeat)
     }
 
     /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
@@ -335,12 +356,9 @@ impl ActiveRun {
         self.compacting().is_too_long().await && self.compact_once().await
     }
 
-    /// Handles a refusal: ends the run and, unless the agent keeps refused turns, removes the turn
-    /// from the history, because the provider would refuse it again.
-    async fn handle_refusal(
-        &mut self,
-        response: Arc<ModelResponse>,
-    ) -> Result<ControlFlow<ExitReason>> {
+    /// Stores a refusal if the agent keeps refused turns. Otherwise removes the turn from the
+    /// history, because the provider would refuse it again.
+    async fn handle_refusal(&mut self, response: Arc<ModelResponse>) -> Result<()> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.outcome
@@ -354,7 +372,7 @@ impl ActiveRun {
         }
 
         self.outcome.last_answer = Some(response);
-        Ok(Break(ExitReason::Refused))
+        Ok(())
     }
 
     /// Stores the partial answer of a run that was stopped, and returns the exit reason.
