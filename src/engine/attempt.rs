@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
 use crate::model::{
-    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter,
-    StopReason, Taps, truncated_stream,
+    ModelEvent, ModelResponse, ResponseFold, ResponseHead, ResponseMeter, StopReason, Taps,
+    truncated_stream,
 };
-use crate::run::{Reservation, RunContext};
+use crate::run::RunContext;
 use crate::util::Pace;
 use crate::util::byte_pool::PoolShare;
 use crate::util::json_size::{escaped_len, escaped_prefix};
@@ -21,22 +21,14 @@ use super::answer_redactor::redact_stream;
 use super::attempt_view::AttemptView;
 use super::history_size::check_pool;
 use super::sanitize;
-use super::usage::record_partial_usage;
+use super::usage::ModelCall;
 
 /// Streams one answer: events are folded, passed through the hooks' taps and shown.
-pub(super) async fn attempt(
-    cx: &RunContext,
-    model: &dyn Model,
-    request: &ModelRequest,
-    reservation: &Reservation,
-    is_shown: bool,
-) -> Result<ModelResponse> {
+pub(super) async fn attempt(call: ModelCall<'_>, is_shown: bool) -> Result<ModelResponse> {
+    let ModelCall { cx, request, .. } = call;
     let mut view = AttemptView::new(cx, request, is_shown && request.is_visible());
     let mut record = AttemptRecord {
-        cx,
-        model,
-        request,
-        reservation,
+        call,
         fold: ResponseFold::new(),
         meter: ResponseMeter::new(request.response_limits()),
         share: cx.shared().tree.histories.share(),
@@ -59,11 +51,11 @@ async fn stream(
     view: &mut AttemptView<'_>,
 ) -> Result<ModelResponse> {
     // An interrupt of this attempt must not keep the answer of an earlier one.
-    record.cx.discard_partial();
-    let mut taps = record.request.start_taps();
-    let buffers = record.cx.shared().tree.event_buffers.clone();
-    let request = record.request.clone().with_event_buffers(buffers);
-    let events = record.model.stream(request).await?;
+    record.call.cx.discard_partial();
+    let mut taps = record.call.request.start_taps();
+    let buffers = record.call.cx.shared().tree.event_buffers.clone();
+    let request = record.call.request.clone().with_event_buffers(buffers);
+    let events = record.call.model.stream(request).await?;
     let mut events = DropContained::new(redact_stream(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
@@ -72,13 +64,13 @@ async fn stream(
     while record.handle(events.next().await, &mut taps, view)? {
         let previous = std::mem::replace(&mut bytes, record.meter.bytes());
         pace.step(bytes.saturating_sub(previous)).await;
-        if record.cx.shared().is_stopped() {
+        if record.call.cx.shared().is_stopped() {
             // The caller (`unless_stopped`) drops this future when it is polled next.
             yield_now().await;
         }
 
-        if view.is_shown() && record.cx.shared().is_backed_up() {
-            record.cx.shared().drained().await;
+        if view.is_shown() && record.call.cx.shared().is_backed_up() {
+            record.call.cx.shared().drained().await;
         }
     }
 
@@ -98,10 +90,7 @@ async fn stream(
 /// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial answer, which
 /// the user may have read already, and records the usage, which has to be paid for.
 struct AttemptRecord<'a> {
-    cx: &'a RunContext,
-    model: &'a dyn Model,
-    request: &'a ModelRequest,
-    reservation: &'a Reservation,
+    call: ModelCall<'a>,
     fold: ResponseFold,
     meter: ResponseMeter,
     /// The memory of the answer so far.
@@ -126,7 +115,7 @@ impl AttemptRecord<'_> {
     ) -> Result<bool> {
         let mut event = match event {
             Some(Ok(ModelEvent::Warning(text))) => {
-                self.cx.warn_once(&text);
+                self.call.cx.warn_once(&text);
                 return Ok(true);
             }
             Some(Ok(event)) => event,
@@ -144,7 +133,7 @@ impl AttemptRecord<'_> {
         }
 
         if !sanitize::event(&mut event) {
-            self.cx.warn(
+            self.call.cx.warn(
                 "a block of the answer was dropped because it is nested too deeply to be stored",
             );
             return Ok(true);
@@ -176,7 +165,7 @@ impl AttemptRecord<'_> {
     fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         self.meter.count(event)?;
         self.share.set(self.meter.memory());
-        if !self.request.is_visible() {
+        if !self.call.request.is_visible() {
             return Ok(());
         }
 
@@ -206,9 +195,9 @@ impl AttemptRecord<'_> {
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
         self.is_begun = true;
         // The partial answer of an earlier attempt is superseded.
-        self.cx.discard_partial();
-        if self.request.is_visible() {
-            note_first_event(self.cx);
+        self.call.cx.discard_partial();
+        if self.call.request.is_visible() {
+            note_first_event(self.call.cx);
         }
         view.begin();
         if !matches!(first, ModelEvent::Start(_)) {
@@ -222,9 +211,9 @@ impl AttemptRecord<'_> {
         let is_used = self.record_usage();
         self.fold = ResponseFold::new();
         (self.has_events, self.unfinished_bytes) = (false, 0);
-        *taps = self.request.start_taps();
+        *taps = self.call.request.start_taps();
         view.restart();
-        if is_used && !self.reservation.fits() {
+        if is_used && !self.call.reservation.fits() {
             let text = "the remaining budget does not cover a call of the fallback model; the \
                         interrupted answer of the model before it has used a part";
             // Attributed to the run, also when a hook makes the model call.
@@ -236,14 +225,9 @@ impl AttemptRecord<'_> {
     /// Records the usage of an incomplete answer; returns `false` when nothing was used.
     fn record_usage(&mut self) -> bool {
         self.has_events
-            && record_partial_usage(
-                self.cx,
-                self.model,
-                self.request,
-                self.fold.partial_mut(),
-                self.unfinished_bytes,
-                self.reservation,
-            )
+            && self
+                .call
+                .record_partial_usage(self.fold.partial_mut(), self.unfinished_bytes)
     }
 }
 
@@ -260,9 +244,9 @@ impl Drop for AttemptRecord<'_> {
             );
         }
 
-        if self.request.is_visible() && !self.fold.partial().content.is_empty() {
+        if self.call.request.is_visible() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);
-            self.cx.keep_partial(fold.into_partial());
+            self.call.cx.keep_partial(fold.into_partial());
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
 use super::attempt::attempt;
-use super::usage::record_answer_usage;
+use super::usage::ModelCall;
 
 /// Returns the innermost step of the `wrap_model_call` hooks.
 pub(crate) fn model_core() -> Core<ModelRequest> {
@@ -64,7 +64,13 @@ fn call_model(
         loop {
             // Reserved for each attempt, because a failed attempt has used a part of the budget.
             let reservation = reserve(&cx, &*model, &mut request, requested_tokens).await?;
-            let error = match call_once(&cx, &*model, &request, &reservation).await {
+            let call = ModelCall {
+                cx: &cx,
+                model: &*model,
+                request: &request,
+                reservation: &reservation,
+            };
+            let error = match call_once(call).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
@@ -110,19 +116,15 @@ async fn reserve(
 }
 
 /// Makes one attempt. Its permit is released when this returns, and so before the wait for a retry.
-async fn call_once(
-    cx: &RunContext,
-    model: &dyn Model,
-    request: &ModelRequest,
-    reservation: &Reservation,
-) -> Result<ModelResponse> {
+async fn call_once(call: ModelCall<'_>) -> Result<ModelResponse> {
+    let cx = call.cx;
     let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
     let start_time = Instant::now();
     let is_shown = cx.settings().partial_messages;
-    let result = attempt(cx, model, request, reservation, is_shown).await;
+    let result = attempt(call, is_shown).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();
     let mut response = result?;
-    record_answer_usage(cx, model, request, &mut response, reservation);
+    call.record_answer_usage(&mut response);
     Ok(response)
 }
 

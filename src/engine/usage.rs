@@ -10,7 +10,7 @@ use crate::util::sync::lock;
 /// Records the usage of one call of the model `card` in the budgets and statistics of the run and
 /// of its ancestors. Every path records its usage here, including calls that failed or were
 /// interrupted.
-pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
+fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
 
     // A limit would never be reached if a cost were NaN.
@@ -34,53 +34,63 @@ pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     call_stats.add_to(&mut stats.by_model, &card.id);
 }
 
-/// Records the usage of an answer for the model that answered, which may not be the requested
-/// model. If the provider reported no usage and there is a limit, the usage is estimated, so that
-/// the limit stays effective.
-pub(super) fn record_answer_usage(
-    cx: &RunContext,
-    requested_model: &dyn Model,
-    request: &ModelRequest,
-    answer: &mut ModelResponse,
-    reservation: &Reservation,
-) {
-    let usage = match reservation.input_tokens {
-        Some(input) if answer.usage.is_zero() => {
-            Usage::new(input, estimate_output_tokens(cx, answer, 0))
-        }
-        _ => answer.usage,
-    };
-    record_usage_as(cx, requested_model, request, answer, usage);
+/// One attempt of a model call.
+#[derive(Clone, Copy)]
+pub(super) struct ModelCall<'a> {
+    pub(super) cx: &'a RunContext,
+    /// The requested model, which may not be the one that answers.
+    pub(super) model: &'a dyn Model,
+    pub(super) request: &'a ModelRequest,
+    pub(super) reservation: &'a Reservation,
 }
 
-/// Records the usage of the partial output of an interrupted answer. Most providers report usage at
-/// the end of the stream, so it is estimated here. `unfinished` is the number of bytes of thinking
-/// and of calls received that are not in `answer`. Returns `false` if nothing was used.
-pub(super) fn record_partial_usage(
-    cx: &RunContext,
-    requested_model: &dyn Model,
-    request: &ModelRequest,
-    answer: &mut ModelResponse,
-    unfinished: usize,
-    reservation: &Reservation,
-) -> bool {
-    let mut usage = answer.usage;
-    if let Some(input) = reservation.input_tokens {
-        if usage.is_zero() {
-            usage.input_tokens = input;
+impl ModelCall<'_> {
+    /// Records the usage of an answer for the model that answered. If the provider reported no
+    /// usage and there is a limit, the usage is estimated, so that the limit stays effective.
+    pub(super) fn record_answer_usage(self, answer: &mut ModelResponse) {
+        let usage = match self.reservation.input_tokens {
+            Some(input) if answer.usage.is_zero() => {
+                Usage::new(input, estimate_output_tokens(self.cx, answer, 0))
+            }
+            _ => answer.usage,
+        };
+        self.record_usage_as(answer, usage);
+    }
+
+    /// Records the usage of the partial output of an interrupted answer. Most providers report
+    /// usage at the end of the stream, so it is estimated here. `unfinished` is the number of bytes
+    /// of thinking and of calls received that are not in `answer`. Returns `false` if nothing was
+    /// used.
+    pub(super) fn record_partial_usage(
+        self,
+        answer: &mut ModelResponse,
+        unfinished: usize,
+    ) -> bool {
+        let mut usage = answer.usage;
+        if let Some(input) = self.reservation.input_tokens {
+            if usage.is_zero() {
+                usage.input_tokens = input;
+            }
+
+            usage.output_tokens = usage
+                .output_tokens
+                .max(estimate_output_tokens(self.cx, answer, unfinished));
         }
 
-        usage.output_tokens = usage
-            .output_tokens
-            .max(estimate_output_tokens(cx, answer, unfinished));
+        let is_used = !usage.is_zero();
+        if is_used {
+            self.record_usage_as(answer, usage);
+        }
+
+        is_used
     }
 
-    let is_used = !usage.is_zero();
-    if is_used {
-        record_usage_as(cx, requested_model, request, answer, usage);
+    fn record_usage_as(self, answer: &ModelResponse, usage: Usage) {
+        match &answer.answered_by {
+            Some(card) => record_usage(self.cx, card, usage),
+            None => record_usage(self.cx, &self.model.card(self.request), usage),
+        }
     }
-
-    is_used
 }
 
 /// Estimates the number of tokens of an answer and of `unfinished` bytes. If the token counter
@@ -112,18 +122,5 @@ struct Bytes;
 impl TokenCounter for Bytes {
     fn count_text(&self, text: &str) -> u64 {
         text.len() as u64
-    }
-}
-
-fn record_usage_as(
-    cx: &RunContext,
-    requested_model: &dyn Model,
-    request: &ModelRequest,
-    answer: &ModelResponse,
-    usage: Usage,
-) {
-    match &answer.answered_by {
-        Some(card) => record_usage(cx, card, usage),
-        None => record_usage(cx, &requested_model.card(request), usage),
     }
 }
