@@ -135,26 +135,11 @@ struct LinePage {
 impl LinePage {
     /// Reads the lines that a call requests.
     async fn load(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
-        let page = Self {
-            first: args.number("offset").unwrap_or(1).max(1),
-            lines: Vec::new(),
-            total: None,
-            is_lossy: false,
-        };
+        let first = args.number("offset").unwrap_or(1).max(1);
         let limit = args.count("limit").unwrap_or(MAX_LINES);
-        page.read(backend, args.text(&PATH)?, limit).await
-    }
-
-    async fn read(
-        mut self,
-        backend: &dyn Backend,
-        path: &str,
-        limit: usize,
-    ) -> Result<Self, BoxError> {
-        let mut line = ReadLine::default();
-        let mut number = 1;
+        let path = args.text(&PATH)?;
+        let mut reader = PageReader::new(first, limit);
         let mut position = 0_u64;
-        let mut len = 0;
         loop {
             let chunk = backend.read_range(path, position, CHUNK).await?;
             if position == 0 && chunk.iter().take(SNIFF).any(|byte| *byte == 0) {
@@ -163,55 +148,25 @@ impl LinePage {
                 return Err(ToolError::new(text).into());
             }
 
-            let mut remaining = match position {
+            if chunk.is_empty() {
+                return Ok(reader.finish());
+            }
+
+            let text = match position {
                 0 => chunk.strip_prefix(BOM).unwrap_or(&chunk),
                 _ => &chunk[..],
             };
+            if !reader.push(text) {
+                return Ok(reader.page);
+            }
 
             position += chunk.len() as u64;
-            let at_end = chunk.is_empty();
-            while !remaining.is_empty() || (at_end && line.has_begun) {
-                let is_full = self.lines.len() >= limit || len >= MAX_SHOWN;
-                if number >= self.first && is_full {
-                    return Ok(self);
-                }
-
-                let end = memchr::memchr(b'\n', remaining);
-                line.push(&remaining[..end.unwrap_or(remaining.len())]);
-                remaining = end.map_or(&[], |end| &remaining[end + 1..]);
-                if end.is_none() && !at_end {
-                    break;
-                }
-
-                let finished_line = std::mem::take(&mut line);
-                if number >= self.first {
-                    len += self.add(&finished_line);
-                }
-
-                number += 1;
-            }
-
-            if at_end {
-                self.total = Some(number - 1);
-                return Ok(self);
-            }
-
             if position >= MAX_SCAN {
-                let first = self.first;
                 let text =
                     format!("line {first} of {path} was not found in its first {position} bytes");
                 return Err(ToolError::new(text).into());
             }
         }
-    }
-
-    /// Adds a line and returns the bytes that it takes in the output.
-    fn add(&mut self, line: &ReadLine) -> usize {
-        let line = line.render();
-        self.is_lossy |= line.is_lossy;
-        let len = line.text.len() + LINE_OVERHEAD;
-        self.lines.push(line.text);
-        len
     }
 
     /// Returns the note about everything that the lines do not show.
@@ -231,12 +186,90 @@ impl LinePage {
     }
 }
 
+/// Reads the lines of a page from the chunks of a file.
+struct PageReader {
+    page: LinePage,
+    /// The maximum number of lines of the page.
+    limit: usize,
+    /// The line of the file that is being read.
+    line: ReadLine,
+    /// The number of this line, from 1.
+    number: u64,
+    /// The bytes that the page takes in the output.
+    len: usize,
+}
+
+impl PageReader {
+    fn new(first: u64, limit: usize) -> Self {
+        Self {
+            page: LinePage {
+                first,
+                lines: Vec::new(),
+                total: None,
+                is_lossy: false,
+            },
+            limit,
+            line: ReadLine::default(),
+            number: 1,
+            len: 0,
+        }
+    }
+
+    /// Reads the lines of a chunk. Returns `false` if the page is full and more lines follow.
+    fn push(&mut self, chunk: &[u8]) -> bool {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', chunk) {
+            if self.is_full() {
+                return false;
+            }
+            self.line.push(&chunk[start..end]);
+            self.end_line();
+            start = end + 1;
+        }
+
+        let tail = &chunk[start..];
+        if tail.is_empty() {
+            return true;
+        }
+        if self.is_full() {
+            return false;
+        }
+        self.line.push(tail);
+        true
+    }
+
+    /// Returns the page at the end of the file, whose last line may have no line ending.
+    fn finish(mut self) -> LinePage {
+        if self.line.len > 0 {
+            self.end_line();
+        }
+        self.page.total = Some(self.number - 1);
+        self.page
+    }
+
+    /// Returns `true` if the current line is after the last one of the page.
+    fn is_full(&self) -> bool {
+        let has_room = self.page.lines.len() < self.limit && self.len < MAX_SHOWN;
+        self.number >= self.page.first && !has_room
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if self.number >= self.page.first {
+            let line = line.render();
+            self.page.is_lossy |= line.is_lossy;
+            self.len += line.text.len() + LINE_OVERHEAD;
+            self.page.lines.push(line.text);
+        }
+        self.number += 1;
+    }
+}
+
 /// A line of any length, of which only the start is kept.
 #[derive(Default)]
 struct ReadLine {
     kept: Vec<u8>,
     len: usize,
-    has_begun: bool,
 }
 
 /// A line as text, cut if it is too long.
@@ -252,7 +285,6 @@ impl ReadLine {
         let room = (MAX_LINE_CHARS * 4 + 4).saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.len += bytes.len();
-        self.has_begun = true;
     }
 
     fn render(&self) -> RenderedLine {
