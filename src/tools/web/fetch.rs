@@ -43,56 +43,93 @@ pub(super) struct Limits {
 
 /// Fetches `url`, which has passed the policy.
 pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result<Fetched, String> {
-    for followed in 0..=limits.redirects {
-        let client = guard.client(&url).await.map_err(|why| why.to_string())?;
-        let request = client
-            .get(url.clone())
-            .header(
-                ACCEPT,
-                "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5",
-            )
-            // Uncompressed bodies cannot expand.
-            .header(ACCEPT_ENCODING, "identity");
-        let outcome = request.send().await;
-        let response =
-            outcome.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
+    let mut followed = 0;
+    loop {
+        let response = request(guard, &url).await?;
         let Some(location) = location(&response)? else {
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
 
-        let joined_url = url.join(&location).map_err(|error| {
-            let location = text::truncate(&location, MAX_QUOTE);
-            format!("{url} redirects to {location:?}: {error}")
-        })?;
-
-        let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
-        let target = guard
-            .policy
-            .parse(joined_url.as_str())
-            .map_err(make_error)?;
-        let is_same_origin = http_client::is_same_origin_or_upgrade(&url, &target);
-        if is_same_origin && followed < limits.redirects {
-            url = target;
-        } else if is_same_origin && limits.redirects > 0 {
-            // There are too many redirects: the error is returned after the loop.
-            break;
-        } else if url.host() == target.host()
-            && (url.scheme(), target.scheme()) == ("https", "http")
-        {
-            return Err(format!(
-                "{url} redirects from https to {target}, which is not followed; fetch that URL itself if \
-                 it does not have to be secure"
-            ));
-        } else {
-            return Ok(Fetched::Redirect {
-                from: url,
-                to: target,
-            });
+        let target = redirect_target(guard, &url, &location)?;
+        match redirect(&url, &target, followed, limits.redirects) {
+            Redirect::Follow => {
+                url = target;
+                followed += 1;
+            }
+            Redirect::Report => {
+                return Ok(Fetched::Redirect {
+                    from: url,
+                    to: target,
+                });
+            }
+            Redirect::TooMany => {
+                return Err(format!("{url}: redirected more than {followed} times"));
+            }
+            Redirect::Downgrade => {
+                return Err(format!(
+                    "{url} redirects from https to {target}, which is not followed; fetch that URL \
+                     itself if it does not have to be secure"
+                ));
+            }
         }
     }
+}
 
-    let max_redirects = limits.redirects;
-    Err(format!("{url}: redirected more than {max_redirects} times"))
+async fn request(guard: &Guard, url: &Url) -> Result<Response, String> {
+    let client = guard.client(url).await.map_err(|why| why.to_string())?;
+    let request = client
+        .get(url.clone())
+        .header(
+            ACCEPT,
+            "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5",
+        )
+        // Uncompressed bodies cannot expand.
+        .header(ACCEPT_ENCODING, "identity");
+    let outcome = request.send().await;
+    outcome.map_err(|error| format!("{url}: {}", http_client::describe(error)))
+}
+
+/// Returns the URL that a redirect from `url` leads to, if the policy allows it.
+fn redirect_target(guard: &Guard, url: &Url, location: &str) -> Result<Url, String> {
+    let joined_url = url.join(location).map_err(|error| {
+        let location = text::truncate(location, MAX_QUOTE);
+        format!("{url} redirects to {location:?}: {error}")
+    })?;
+    let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
+    guard.policy.parse(joined_url.as_str()).map_err(make_error)
+}
+
+/// The handling of a redirect.
+enum Redirect {
+    /// The target is fetched.
+    Follow,
+    /// The caller receives the target, which is not fetched.
+    Report,
+    /// As many redirects as allowed were followed before.
+    TooMany,
+    /// The target is on the same host, but not secure.
+    Downgrade,
+}
+
+/// Returns the handling of a redirect after `followed` others, of which `max` may be followed. Only
+/// redirects within an origin are, and those to its secure form.
+fn redirect(from: &Url, to: &Url, followed: usize, max: usize) -> Redirect {
+    let is_same_origin = http_client::is_same_origin_or_upgrade(from, to);
+    if is_same_origin && followed < max {
+        return Redirect::Follow;
+    }
+
+    if is_same_origin && max > 0 {
+        return Redirect::TooMany;
+    }
+
+    let is_downgrade =
+        from.host() == to.host() && (from.scheme(), to.scheme()) == ("https", "http");
+    if is_downgrade {
+        Redirect::Downgrade
+    } else {
+        Redirect::Report
+    }
 }
 
 /// Returns the `Location` of a redirect; `None` for any other response.
