@@ -18,6 +18,23 @@ pub(super) struct RerunResults {
     pub(super) was_interrupted: bool,
 }
 
+/// The result of one of these calls.
+struct Rerun {
+    result: ToolResult,
+    /// True if a gate requires the run to end.
+    was_interrupted: bool,
+}
+
+impl Rerun {
+    /// Returns the result of a call that is not run.
+    fn skipped(result: ToolResult) -> Self {
+        Self {
+            result,
+            was_interrupted: false,
+        }
+    }
+}
+
 impl ActiveRun {
     /// Runs the calls again that may have begun and whose tools are idempotent, in order. They pass
     /// hooks and the permission gate again. A call that is not permitted, or whose tool is not
@@ -28,62 +45,59 @@ impl ActiveRun {
     /// Nothing is stored before all calls have ended, so a run that is dropped meanwhile leaves
     /// them without a result.
     pub(super) async fn rerun(&mut self, open_calls: Vec<UnansweredCall>) -> RerunResults {
-        let mut rerun = RerunResults::default();
+        let mut results = RerunResults::default();
         if open_calls.is_empty() {
-            return rerun;
+            return results;
         }
 
         let positions = self.cx.state(|state| result_positions(&state.messages));
         for unanswered in open_calls {
-            let result = self
-                .result_of(&unanswered, &mut rerun.was_interrupted)
-                .await;
+            let may_run = !results.was_interrupted;
+            let rerun = self.rerun_call(&unanswered, may_run).await;
             self.replace_result(
                 &unanswered,
-                &result,
+                &rerun.result,
                 positions.get(&unanswered.call.id).copied(),
             );
-            self.history.count_result(&result);
-            rerun.results.push(result);
+            self.history.count_result(&rerun.result);
+            results.was_interrupted |= rerun.was_interrupted;
+            results.results.push(rerun.result);
         }
-        rerun
+        results
     }
 
-    async fn result_of(
-        &self,
-        unanswered: &UnansweredCall,
-        was_interrupted: &mut bool,
-    ) -> ToolResult {
-        let Some(tool) = self.cx.tool(&unanswered.call.name) else {
-            return unanswered.preliminary_result();
+    async fn rerun_call(&self, unanswered: &UnansweredCall, may_run: bool) -> Rerun {
+        let call = &unanswered.call;
+        let tool = self.cx.tool(&call.name);
+        let begun_tool =
+            tool.filter(|tool| unanswered.is_started || tool.side_effect().is_read_only());
+        let Some(tool) = begun_tool else {
+            return Rerun::skipped(unanswered.preliminary_result());
         };
 
-        if !unanswered.is_started && !tool.side_effect().is_read_only() {
-            return unanswered.preliminary_result();
+        if !may_run || !tool.is_idempotent() {
+            return Rerun::skipped(ToolResult::failed(call, MAY_HAVE_RUN));
         }
-
-        let result = if tool.is_idempotent() && !*was_interrupted {
-            self.run_again(&unanswered.call, was_interrupted).await
-        } else {
-            None
-        };
-
-        result.unwrap_or_else(|| ToolResult::failed(&unanswered.call, MAY_HAVE_RUN))
+        self.run_again(call).await
     }
 
-    async fn run_again(&self, call: &ToolCall, was_interrupted: &mut bool) -> Option<ToolResult> {
+    async fn run_again(&self, call: &ToolCall) -> Rerun {
         self.cx.emit_init();
         let start = CallStart::default();
         let runner = self.call_runner(1);
-        let outcome = runner.run(call.clone(), &start).await;
-        *was_interrupted |= runner.halt.is_interrupted();
-        match outcome {
+        let result = match runner.run(call.clone(), &start).await {
             // A call that has not begun succeeds only by the reply of a person.
             Some(CallOutcome::Done(mut result)) if start.has_begun() || !result.is_error => {
                 sanitize::result(&mut result);
-                Some(result)
+                result
             }
-            Some(CallOutcome::Done(_) | CallOutcome::Parked(_)) | None => None,
+            Some(CallOutcome::Done(_) | CallOutcome::Parked(_)) | None => {
+                ToolResult::failed(call, MAY_HAVE_RUN)
+            }
+        };
+        Rerun {
+            result,
+            was_interrupted: runner.halt.is_interrupted(),
         }
     }
 
