@@ -1,7 +1,7 @@
 //! One tool call, from its permission to its result.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use futures::FutureExt;
 use serde_json::json;
@@ -58,35 +58,43 @@ pub(super) struct CallRunner<'a> {
     pub(super) decision_pace: Mutex<Pace>,
 }
 
-/// The flag that a call sets when it ends the run: calls that have not begun are skipped. Clones
-/// share it.
+/// The end of the run by one of its calls: calls that have not begun are skipped. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Halt(Arc<HaltFlags>);
+pub(super) struct Halt(Arc<AtomicU8>);
 
-#[derive(Default)]
-struct HaltFlags {
-    is_set: AtomicBool,
-    is_interrupted: AtomicBool,
+/// The effect of a call on the run, strongest last.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum HaltLevel {
+    None = 0,
+    /// The run ends.
+    Ended = 1,
+    /// The run ends because a gate interrupted it.
+    Interrupted = 2,
 }
 
 impl Halt {
-    /// Sets the flag if `exit` is a reason to end the run.
+    /// Halts the calls if `exit` is a reason to end the run.
     fn set(&self, exit: Option<ExitReason>) {
-        if exit.is_some() {
-            self.0.is_set.store(true, Ordering::Release);
-        }
-        if exit == Some(ExitReason::Interrupted) {
-            self.0.is_interrupted.store(true, Ordering::Release);
-        }
+        let level = match exit {
+            None => HaltLevel::None,
+            Some(ExitReason::Interrupted) => HaltLevel::Interrupted,
+            Some(_) => HaltLevel::Ended,
+        };
+        self.0.fetch_max(level as u8, Ordering::AcqRel);
+    }
+
+    fn is_at_least(&self, level: HaltLevel) -> bool {
+        self.0.load(Ordering::Acquire) >= level as u8
     }
 
     fn is_set(&self) -> bool {
-        self.0.is_set.load(Ordering::Acquire)
+        self.is_at_least(HaltLevel::Ended)
     }
 
     /// Returns `true` if a gate has ended the run.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.0.is_interrupted.load(Ordering::Acquire)
+        self.is_at_least(HaltLevel::Interrupted)
     }
 }
 
