@@ -17,7 +17,7 @@ use super::memory_limit::{max_snapshot, max_written};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::LogShared;
-use super::snapshot;
+use super::snapshot::SnapshotReader;
 use super::summary::{LogSummary, SnapshotPosition};
 
 /// A leased session: the right to write its log, and what is in it.
@@ -396,7 +396,12 @@ fn read_opened<L: Log>(
 
     on_new_thread(|| {
         // Removing an incomplete write requires the whole log.
-        let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit, cancellation)?;
+        let reader = SnapshotReader {
+            id,
+            limit: &limit,
+            cancellation,
+        };
+        let at_snapshot = reader.read(&shared.log, end, 0)?;
         if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
             return Ok(scan);
         }

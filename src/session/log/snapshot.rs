@@ -15,7 +15,7 @@ use super::log::{Log, LogTail};
 use super::memory_limit::{MemoryLimit, max_tail};
 use super::scan::{Scan, last_info, scan_stored, scan_until};
 use super::shared::LogShared;
-use super::summary::SnapshotPosition;
+use super::summary::{LogSummary, SnapshotPosition};
 
 /// Reads a log without a lease: it may grow meanwhile. Returns `None` if there is no log.
 pub(super) fn read<L: Log>(
@@ -35,65 +35,68 @@ pub(super) fn read<L: Log>(
     }
 
     on_new_thread(|| {
-        let log = &shared.log;
-        let scan = at_snapshot(log, id, &end, shared.end_len, &limit, cancellation)?;
+        let reader = SnapshotReader {
+            id,
+            limit: &limit,
+            cancellation,
+        };
+        let scan = reader.read(&shared.log, &end, shared.end_len)?;
         if scan.is_some() {
             return Ok(scan);
         }
-        scan_stored(log, cancellation, LogFold::new(id).limited(limit), id)
+        let fold = LogFold::new(id).limited(limit);
+        scan_stored(&shared.log, cancellation, fold, id)
     })
 }
 
-/// Reads a log from its newest snapshot on. `end` is the end of the log, which may have grown by
-/// `more` bytes since.
-///
-/// Returns `None` if the whole log has to be read: there is no sound snapshot, or the data after it
-/// is damaged.
-pub(super) fn at_snapshot<L: Log>(
-    log: &L,
-    id: &str,
-    end: &LogTail,
-    more: u64,
-    limit: &MemoryLimit,
-    cancellation: &Cancellation,
-) -> Result<Option<Scan>> {
-    let Some((info, _)) = last_info(&end.bytes) else {
-        return Ok(None);
-    };
+/// Reads a log from its newest snapshot on.
+pub(super) struct SnapshotReader<'a> {
+    pub(super) id: &'a str,
+    pub(super) limit: &'a MemoryLimit,
+    pub(super) cancellation: &'a Cancellation,
+}
 
-    let Some(SnapshotPosition { offset, len }) = info.snapshot else {
-        return Ok(None);
-    };
-
-    let wanted_len = end.size.saturating_sub(offset).saturating_add(more);
-    if wanted_len == 0 || wanted_len > max_tail(limit.bytes()) as u64 {
-        return Ok(None);
+impl SnapshotReader<'_> {
+    /// Reads a log. `end` is the end of the log, which may have grown by `more` bytes since.
+    ///
+    /// Returns `None` if the whole log has to be read: there is no sound snapshot, or the data
+    /// after it is damaged.
+    pub(super) fn read<L: Log>(&self, log: &L, end: &LogTail, more: u64) -> Result<Option<Scan>> {
+        let Some((info, _)) = last_info(&end.bytes) else {
+            return Ok(None);
+        };
+        let Some(tail_len) = self.tail_len(&info, end.size, more) else {
+            return Ok(None);
+        };
+        let tail = log.tail(self.id, tail_len)?;
+        Ok(tail.and_then(|tail| self.scan_tail(&info, &tail)))
     }
 
-    let Some(LogTail { bytes, size }) = log.tail(id, wanted_len)? else {
-        return Ok(None);
-    };
+    /// Returns the number of bytes from the snapshot to the end of a log of `size` bytes that may
+    /// have grown by `more` bytes; `None` if they take too much memory.
+    fn tail_len(&self, info: &LogSummary, size: u64, more: u64) -> Option<u64> {
+        let offset = info.snapshot?.offset;
+        let len = size.saturating_sub(offset).saturating_add(more);
+        let max_len = max_tail(self.limit.bytes()) as u64;
+        (1..=max_len).contains(&len).then_some(len)
+    }
 
-    let start = size.saturating_sub(bytes.len() as u64);
-    let start_offset = offset.checked_sub(start);
-    let part = start_offset.and_then(|start_offset| {
-        let start_offset = usize::try_from(start_offset).ok()?;
-        let end = start_offset.checked_add(usize::try_from(len).ok()?)?;
-        Some((bytes.get(start_offset..end)?, bytes.get(end..)?))
-    });
+    /// Scans the end of a log, which begins with the snapshot or before it.
+    fn scan_tail(&self, info: &LogSummary, tail: &LogTail) -> Option<Scan> {
+        let SnapshotPosition { offset, len } = info.snapshot?;
+        let tail_offset = tail.size.saturating_sub(tail.bytes.len() as u64);
+        let line_start = usize::try_from(offset.checked_sub(tail_offset)?).ok()?;
+        let line_end = line_start.checked_add(usize::try_from(len).ok()?)?;
+        let line = tail.bytes.get(line_start..line_end)?;
+        let later_lines = tail.bytes.get(line_end..)?;
 
-    let Some((line, later_lines)) = part else {
-        return Ok(None);
-    };
+        let mut fold = read_snapshot(self.id, line, self.limit.bytes())?;
+        fold.created = info.created;
+        fold.limit = self.limit.clone();
 
-    let Some(mut fold) = read_snapshot(id, line, limit.bytes()) else {
-        return Ok(None);
-    };
-
-    fold.created = info.created;
-    fold.limit = limit.clone();
-
-    // A version that is too new is reported by the scan of the whole log as well.
-    let scan = scan_until(cancellation, fold, id, later_lines).ok();
-    Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))
+        // A version that is too new is reported by the scan of the whole log as well.
+        let scan = scan_until(self.cancellation, fold, self.id, later_lines).ok()?;
+        let is_sound = scan.damage.is_empty() && scan.fold.snapshot.is_some();
+        is_sound.then_some(scan)
+    }
 }
