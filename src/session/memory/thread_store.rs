@@ -215,7 +215,7 @@ impl SessionStore for ThreadStore {
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let threads = lock(&self.0);
         let mut entries: Vec<_> = threads.live().collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.written));
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.write_order));
         Ok(entries.into_iter().map(Entry::info).collect())
     }
 

@@ -37,8 +37,8 @@ pub(super) struct Threads {
     /// The size of all entries.
     bytes: u64,
     swept_at: Instant,
-    /// Counts uses and writes.
-    clock: u64,
+    /// The order of the newest use.
+    newest_order: u64,
     /// The newest token of all sessions, so that a session that is created again after its removal
     /// never reuses a token.
     token: u64,
@@ -50,10 +50,10 @@ pub(super) struct Threads {
 pub(super) struct Entry {
     pub(super) session: StoredSession,
     last_access: Instant,
-    /// The place in the order of uses.
-    used: u64,
-    /// Order of writes, for lists.
-    pub(super) written: u64,
+    /// The place of the last use in the order of all uses.
+    use_order: u64,
+    /// The place of the last write in the same order, for lists.
+    pub(super) write_order: u64,
     created_at: SystemTime,
     updated_at: SystemTime,
     /// The token of the newest lease.
@@ -87,7 +87,7 @@ impl Threads {
             count: 0,
             bytes: 0,
             swept_at: Instant::now(),
-            clock: 0,
+            newest_order: 0,
             token: 0,
             warned_at: None,
             unreported: 0,
@@ -129,7 +129,7 @@ impl Threads {
     /// Calls `f` on the entry of `id`, which counts as a use of the entry. Creates the entry if it
     /// does not exist. Then drops other entries if the store is over a limit.
     pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
-        self.clock += 1;
+        self.newest_order += 1;
         let entry = match self.entries.get_mut(id) {
             Some(entry) => entry,
             None => {
@@ -141,15 +141,15 @@ impl Threads {
         };
 
         let (existed, bytes) = (entry.exists, entry.bytes());
-        self.idle.remove(&entry.used);
-        entry.used = self.clock;
+        self.idle.remove(&entry.use_order);
+        entry.use_order = self.newest_order;
         entry.last_access = Instant::now();
         let result = f(entry);
         self.bytes = (self.bytes - bytes).saturating_add(entry.bytes());
         self.count = self.count + usize::from(entry.exists) - usize::from(existed);
         if entry.is_evictable() {
             let id = entry.session.state.thread_id.clone();
-            self.idle.insert(self.clock, id);
+            self.idle.insert(self.newest_order, id);
         }
 
         self.make_room();
@@ -159,7 +159,7 @@ impl Threads {
     /// Writes the entry of `id`, which exists from now on.
     pub(super) fn write(&mut self, id: &str, f: impl FnOnce(&mut Entry)) {
         self.with(id, |entry| {
-            entry.written = entry.used;
+            entry.write_order = entry.use_order;
             entry.updated_at = SystemTime::now();
             if !std::mem::replace(&mut entry.exists, true) {
                 entry.created_at = entry.updated_at;
@@ -211,7 +211,7 @@ impl Threads {
         let Some(entry) = self.entries.remove(id) else {
             return false;
         };
-        self.idle.remove(&entry.used);
+        self.idle.remove(&entry.use_order);
         self.bytes -= entry.bytes();
         self.count -= usize::from(entry.exists);
         entry.exists
@@ -259,7 +259,8 @@ impl Threads {
         let mut dropped_count = 0;
         while self.is_over_limit() {
             let oldest_entry = self.idle.first_key_value();
-            let Some((_, id)) = oldest_entry.filter(|(used, _)| **used < self.clock) else {
+            let Some((_, id)) = oldest_entry.filter(|(order, _)| **order < self.newest_order)
+            else {
                 break;
             };
 
@@ -295,8 +296,8 @@ impl Entry {
         Self {
             session: StoredSession::new(AgentState::new(id)),
             last_access: Instant::now(),
-            used: 0,
-            written: 0,
+            use_order: 0,
+            write_order: 0,
             created_at: SystemTime::now(),
             updated_at: SystemTime::now(),
             token: 0,
