@@ -29,7 +29,7 @@ pub(super) struct History {
     pub(super) writer: SessionWriter,
     /// True if the session's user, directory or parent changed, which is stored with the next
     /// messages.
-    has_new_origin: bool,
+    pub(super) has_new_origin: bool,
     /// The size of the next request in tokens.
     pub(super) context_size: ContextSize,
     /// The size in memory in bytes.
@@ -48,14 +48,13 @@ impl History {
         cx: RunContext,
         limits: &Limits,
         writer: SessionWriter,
-        has_new_origin: bool,
         state: &AgentState,
     ) -> Self {
         let byte_size = HistorySize::new(limits, &cx.shared().tree.histories);
         let mut history = Self {
             cx,
             writer,
-            has_new_origin,
+            has_new_origin: false,
             context_size: ContextSize::default(),
             byte_size,
             emitted: EmittedMessages::default(),

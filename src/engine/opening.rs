@@ -35,8 +35,8 @@ pub(super) async fn open(
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
     cx.set_state(restored.state.clone());
     check_input(&request.input)?;
-    let (tools, history) =
-        prepare(&request.config, &cx, restored.state, writer, has_new_origin).await?;
+    let (tools, mut history) = prepare(&request.config, &cx, restored.state, writer).await?;
+    history.has_new_origin = has_new_origin;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
         config: request.config,
@@ -210,7 +210,6 @@ async fn prepare(
     cx: &RunContext,
     mut state: AgentState,
     writer: SessionWriter,
-    has_new_origin: bool,
 ) -> Result<(ToolCatalog, History)> {
     let mut tools = ToolCatalog::default();
     tools.ask_sources(config, cx).await;
@@ -222,7 +221,7 @@ async fn prepare(
     let rollback = StateRollback::new(cx);
     let mut state = before_agent(config, cx, state).await?;
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
-    let history = History::new(cx.clone(), &config.limits, writer, has_new_origin, &state);
+    let history = History::new(cx.clone(), &config.limits, writer, &state);
     cx.set_state(state);
 
     tools.build(config, cx);
