@@ -62,6 +62,18 @@ impl fmt::Debug for FnHook {
 
 /// Creates a hook that runs once, before the loop, as [`Hook::before_agent`]. The closure has the
 /// form `|cx, state| async move { Ok(state) }`.
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let examples = hook::before_agent("examples", |_cx, mut state| async move {
+///     if state.messages.is_empty() {
+///         state.messages = state.messages.human("2 + 2").ai("4");
+///     }
+///     Ok(state)
+/// });
+/// # let _ = examples;
+/// ```
 pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
@@ -74,6 +86,15 @@ where
 /// Creates a hook that runs before each model call, on a copy of the history, as
 /// [`Hook::modify_request`]. The closure has the form
 /// `|cx, messages| async move { Ok(messages) }`.
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let reminder = hook::modify_request("reminder", |_cx, messages| async move {
+///     Ok(messages.human("Answer in one sentence."))
+/// });
+/// # let _ = reminder;
+/// ```
 pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
@@ -84,7 +105,17 @@ where
 }
 
 /// Creates a hook around each model call, as [`Hook::wrap_model_call`]. The closure has the form
-/// `|request, next| async move { next.run(request).await }`. See [`Next`] for an example.
+/// `|request, next| async move { next.run(request).await }`. [`Next`] has an example that calls the
+/// model again.
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let brief = hook::wrap_model_call("brief", |request, next| async move {
+///     next.run(request.with_max_output_tokens(500)).await
+/// });
+/// # let _ = brief;
+/// ```
 pub fn wrap_model_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ModelRequest, Next<ModelRequest>) -> Fut + Send + Sync + 'static,
@@ -136,6 +167,20 @@ where
 
 /// Creates a hook around each tool call, as [`Hook::wrap_tool_call`]. The closure has the form
 /// `|call, next| async move { next.run(call).await }`.
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let log = hook::wrap_tool_call("log", |call, next| async move {
+///     let name = call.name.clone();
+///     let result = next.run(call).await?;
+///     if result.is_error {
+///         eprintln!("{name} failed: {}", result.content.text());
+///     }
+///     Ok(result)
+/// });
+/// # let _ = log;
+/// ```
 pub fn wrap_tool_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ToolCall, Next<ToolCall>) -> Fut + Send + Sync + 'static,
@@ -147,6 +192,16 @@ where
 
 /// Creates a hook that runs after each tool call, as [`Hook::post_tool_use`]. The closure has the
 /// form `|cx, call, result| async move { Ok(result) }`.
+///
+/// ```
+/// use agentcore::{ToolResult, hook};
+///
+/// let shorten = hook::post_tool_use("shorten", |_cx, _call, mut result: ToolResult| async move {
+///     result.content.truncate(10_000);
+///     Ok(result)
+/// });
+/// # let _ = shorten;
+/// ```
 pub fn post_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,
@@ -158,6 +213,18 @@ where
 
 /// Creates a hook that runs when an answer has no tool calls, as [`Hook::before_stop`]. The closure
 /// has the form `|cx, response| async move { Ok(StopDecision::Stop) }`.
+///
+/// ```
+/// use agentcore::{StopDecision, hook};
+///
+/// let sources = hook::before_stop("sources", |cx, response| async move {
+///     if cx.turn() >= 5 || response.text().contains("https://") {
+///         return Ok(StopDecision::Stop);
+///     }
+///     Ok(StopDecision::continue_with("Name your sources."))
+/// });
+/// # let _ = sources;
+/// ```
 pub fn before_stop<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
@@ -169,6 +236,16 @@ where
 
 /// Creates a hook that runs once, after the loop, as [`Hook::after_agent`]. The closure has the
 /// form `|cx, state| async move { Ok(state) }`.
+///
+/// ```
+/// use agentcore::hook;
+///
+/// let usage = hook::after_agent("usage", |cx, state| async move {
+///     println!("{} tokens of output", cx.usage().output_tokens);
+///     Ok(state)
+/// });
+/// # let _ = usage;
+/// ```
 pub fn after_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
