@@ -34,12 +34,11 @@ pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 /// A connection and the runtime that drives it while an answer is awaited.
 pub(super) struct Connection {
+    /// `None` once the connection is closed, because rows of an answer were left unread.
     runtime: Option<Runtime>,
     client: Client,
     timeout: Duration,
     problem: ProblemSlot,
-    /// True once rows were left unread.
-    is_broken: bool,
 }
 
 /// The rows of an answer.
@@ -51,17 +50,21 @@ enum Rows {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Dropping a runtime blocks, which is not allowed on an async thread.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.close();
     }
 }
 
 impl Connection {
     /// Returns `true` after an answer that was not read to its end.
     pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
+        self.runtime.is_none()
+    }
+
+    fn close(&mut self) {
+        // Dropping a runtime blocks, which is not allowed on an async thread.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
@@ -80,7 +83,6 @@ impl Connection {
             client,
             timeout,
             problem,
-            is_broken: false,
         })
     }
 
@@ -168,12 +170,12 @@ impl Connection {
         answer.map(|answer| self.check(address, answer)).transpose()
     }
 
-    /// Returns the rows. Marks the connection as broken if some were not read.
+    /// Returns the rows. Closes the connection if some were not read.
     fn check(&mut self, address: &Address, answer: Rows) -> Outcome<Vec<Row>> {
         match answer {
             Rows::Read(rows) => Ok(rows),
             Rows::TooMany(max_bytes) => {
-                self.is_broken = true;
+                self.close();
                 let problem = format!("answered with rows of more than {max_bytes} bytes");
                 Err(refused_answer(address, &problem))
             }
@@ -186,16 +188,13 @@ impl Connection {
         size: usize,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Outcome<T> {
-        if self.is_broken {
+        let Some(runtime) = &self.runtime else {
             let text = "an earlier answer on this connection was not read";
             return Err(Failure::Lost(Error::new(ErrorKind::Connect, text)));
-        }
+        };
 
         let limit = timeout_for(self.timeout, size);
-        match &self.runtime {
-            Some(runtime) => wait(runtime, limit, address, &self.problem, answer),
-            None => unreachable!("it is taken when the connection is dropped"),
-        }
+        wait(runtime, limit, address, &self.problem, answer)
     }
 }
 
