@@ -18,10 +18,11 @@ use super::active_runs::ActiveRuns;
 use super::capture::join_root;
 #[cfg(unix)]
 use super::folder::Folder;
-use super::index::{MessageChanges, SessionIndex};
 #[cfg(unix)]
-use super::limits::FolderTotal;
+use super::folder_storage::FolderStorage;
+use super::index::{MessageChanges, SessionIndex};
 use super::limits::Limits;
+use super::memory_storage::MemoryStorage;
 use super::report::Checkpoint;
 use super::storage::Storage;
 
@@ -198,7 +199,8 @@ impl FileCheckpoints {
     /// once all checkpoints, with the records of changes, take 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
-        Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
+        let storage = Storage::Memory(MemoryStorage::default());
+        Self::on(Arc::new(backend), root, storage)
     }
 
     /// Opens the checkpoints in this folder, which is created if it does not exist. Blocks while it
@@ -228,11 +230,8 @@ impl FileCheckpoints {
             .ok()
             .and_then(|real_root| Some(real_root.to_str()?.into()));
         let root = real_root.unwrap_or_else(|| backend.root().into());
-        Ok(Self::on(
-            Arc::new(backend),
-            root,
-            Storage::Folder(folder, FolderTotal::default()),
-        ))
+        let storage = Storage::Folder(FolderStorage::new(folder));
+        Ok(Self::on(Arc::new(backend), root, storage))
     }
 
     fn on(backend: Arc<dyn Backend>, root: Arc<str>, storage: Storage) -> Self {

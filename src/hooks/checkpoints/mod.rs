@@ -12,9 +12,12 @@ mod capture;
 mod file_checkpoints;
 #[cfg(unix)]
 mod folder;
+#[cfg(unix)]
+mod folder_storage;
 mod hook;
 mod index;
 mod limits;
+mod memory_storage;
 mod record;
 mod report;
 mod rewind;
