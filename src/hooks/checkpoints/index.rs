@@ -312,55 +312,20 @@ impl SessionIndex {
 
     /// Returns the earlier state of each file that was changed at or after `message`, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<RewindTarget> {
-        let mut targets = BTreeMap::<File<'_>, RewindTarget>::new();
-
-        // The contents that each file had, or got from this session, before the current entry;
-        // other contents are foreign.
-        let mut own_contents = HashMap::<File<'_>, HashSet<FileContent>>::new();
         let undone_starts: HashSet<u64> = self
             .current_entries()
             .filter(|(_, position)| *position >= message)
             .map(|(entry, _)| entry.start)
             .collect();
+        let mut targets = TargetFold::default();
         for entry in self.entries.iter().filter(|entry| entry.is_change()) {
-            let record = &entry.record;
-            let own_contents = own_contents.entry(entry.file()).or_default();
-            let prior_content = record.before.as_ref().and_then(PriorState::content);
-
-            // A rewind overwrites foreign content only if the caller requested it.
-            if let Some(target) = targets.get_mut(&entry.file())
-                && !record.rewound
-            {
-                target.was_changed_outside |=
-                    prior_content.is_some_and(|content| !own_contents.contains(&content));
-            }
-
-            own_contents.extend(prior_content);
-            own_contents.insert(record.after);
-            if let (true, Some(prior_state)) =
-                (undone_starts.contains(&entry.start), &record.before)
-            {
-                targets.entry(entry.file()).or_insert_with(|| RewindTarget {
-                    root: record.root.clone(),
-                    path: record.path.clone(),
-                    before: prior_state.clone(),
-                    content_offset: entry.content_offset,
-                    len: record.len,
-                    own_contents: HashSet::new(),
-                    was_changed_outside: false,
-                });
+            targets.add(entry);
+            if undone_starts.contains(&entry.start) {
+                targets.undo(entry);
             }
         }
 
-        let owned_targets = targets.into_iter().map(|(file, mut target)| {
-            target.own_contents = own_contents.remove(&file).unwrap_or_default();
-
-            // Restoring a missing file loses nothing.
-            target.own_contents.insert(FileContent::Absent);
-            target
-        });
-
-        owned_targets.collect()
+        targets.finish()
     }
 
     /// Returns the ranges of the records that were written before `message` of the current history.
@@ -369,6 +334,66 @@ impl SessionIndex {
             .filter(|(_, position)| *position < message)
             .map(|(entry, _)| entry.start..entry.end)
             .collect()
+    }
+}
+
+/// The targets of a rewind, collected from the changes of all files, oldest first.
+#[derive(Default)]
+struct TargetFold<'a> {
+    targets: BTreeMap<File<'a>, RewindTarget>,
+    /// The contents that each file had, or got from this session, up to the last change; other
+    /// contents are foreign.
+    own_contents: HashMap<File<'a>, HashSet<FileContent>>,
+}
+
+impl<'a> TargetFold<'a> {
+    /// Adds the contents of a change. Foreign content before it marks the target of its file.
+    fn add(&mut self, entry: &'a IndexEntry) {
+        let record = &entry.record;
+        let own_contents = self.own_contents.entry(entry.file()).or_default();
+        let prior_content = record.before.as_ref().and_then(PriorState::content);
+
+        // A rewind overwrites foreign content only if the caller requested it.
+        if let Some(target) = self.targets.get_mut(&entry.file())
+            && !record.rewound
+        {
+            target.was_changed_outside |=
+                prior_content.is_some_and(|content| !own_contents.contains(&content));
+        }
+
+        own_contents.extend(prior_content);
+        own_contents.insert(record.after);
+    }
+
+    /// Makes the state before this change the target of its file, unless the file has one.
+    fn undo(&mut self, entry: &'a IndexEntry) {
+        let record = &entry.record;
+        let Some(prior_state) = &record.before else {
+            return;
+        };
+        self.targets
+            .entry(entry.file())
+            .or_insert_with(|| RewindTarget {
+                root: record.root.clone(),
+                path: record.path.clone(),
+                before: prior_state.clone(),
+                content_offset: entry.content_offset,
+                len: record.len,
+                own_contents: HashSet::new(),
+                was_changed_outside: false,
+            });
+    }
+
+    /// Returns the targets by path, each with the contents of its file.
+    fn finish(mut self) -> Vec<RewindTarget> {
+        let targets = self.targets.into_iter().map(|(file, mut target)| {
+            target.own_contents = self.own_contents.remove(&file).unwrap_or_default();
+
+            // Restoring a missing file loses nothing.
+            target.own_contents.insert(FileContent::Absent);
+            target
+        });
+        targets.collect()
     }
 }
 
