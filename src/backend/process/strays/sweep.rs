@@ -67,6 +67,15 @@ enum StrayState {
     Ended,
 }
 
+/// The treatment of recognized processes by a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScanMode {
+    /// They are recorded.
+    Observe,
+    /// They are recorded and stopped.
+    Stop,
+}
+
 /// The result of a scan of all processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanResult {
@@ -112,7 +121,7 @@ impl Sweep {
                 pause = (pause * 2).min(MAX_PAUSE);
             }
 
-            scan = self.scan(true);
+            scan = self.scan(ScanMode::Stop);
         }
     }
 
@@ -122,10 +131,10 @@ impl Sweep {
         match self.seen_up_to {
             Some(before) if self.known.is_empty() => {
                 let members = std::mem::take(&mut self.members);
-                let new = self.recognize(&members, true);
-                self.scan_from(before, new, true)
+                let new = self.recognize(&members, ScanMode::Stop);
+                self.scan_from(before, new, ScanMode::Stop)
             }
-            _ => self.scan(true),
+            _ => self.scan(ScanMode::Stop),
         }
     }
 
@@ -143,8 +152,8 @@ impl Sweep {
         }
     }
 
-    /// Scans all processes once, and stops the recognized processes if `is_stopping`.
-    pub(super) fn scan(&mut self, is_stopping: bool) -> ScanResult {
+    /// Scans all processes once, and stops the recognized processes in [`ScanMode::Stop`].
+    pub(super) fn scan(&mut self, mode: ScanMode) -> ScanResult {
         let mut scan = ScanResult {
             new: 0,
             is_complete: false,
@@ -154,7 +163,7 @@ impl Sweep {
         self.members.clear();
         self.has_unclear = false;
         self.seen_up_to = None;
-        if is_stopping {
+        if mode == ScanMode::Stop {
             scan.new += self.stop_seen();
         }
 
@@ -167,16 +176,16 @@ impl Sweep {
         // newest.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
-        scan.new += self.recognize(&ids, is_stopping);
+        scan.new += self.recognize(&ids, mode);
         match last_id {
-            Some(last_id) => self.scan_from(last_id, scan.new, is_stopping),
+            Some(last_id) => self.scan_from(last_id, scan.new, mode),
             None => scan,
         }
     }
 
     /// Scans the processes whose ids were assigned after `before`, newest first, until none was
     /// assigned meanwhile: then the scan is complete.
-    fn scan_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> ScanResult {
+    fn scan_from(&mut self, mut before: i32, new: usize, mode: ScanMode) -> ScanResult {
         let mut scan = ScanResult {
             new,
             is_complete: false,
@@ -191,7 +200,7 @@ impl Sweep {
                 }
                 Some(last) if last > before && last - before <= MAX_RANGE => {
                     let ids: Vec<i32> = (before + 1..=last).rev().collect();
-                    scan.new += self.recognize(&ids, is_stopping);
+                    scan.new += self.recognize(&ids, mode);
                     before = last;
                 }
                 _ => return scan,
@@ -202,7 +211,7 @@ impl Sweep {
     }
 
     /// Returns how many of the ids are strays that were not known.
-    fn recognize(&mut self, ids: &[i32], is_stopping: bool) -> usize {
+    fn recognize(&mut self, ids: &[i32], mode: ScanMode) -> usize {
         let mut unknown_processes = Vec::new();
         let mut unclear_processes = Vec::new();
         let mut new = 0;
@@ -216,7 +225,7 @@ impl Sweep {
             }
 
             match self.evidence.relation(&process, self.is_session_valid) {
-                Relation::Stray => new += self.add(process, is_stopping),
+                Relation::Stray => new += self.add(process, mode),
                 Relation::Unknown => unknown_processes.push(process),
                 Relation::Unclear => unclear_processes.push(process),
                 Relation::Member => self.members.push(*id),
@@ -224,8 +233,8 @@ impl Sweep {
             }
         }
 
-        new += self.recognize_unclear(unclear_processes, &mut unknown_processes, is_stopping);
-        new + self.add_children(unknown_processes, is_stopping)
+        new += self.recognize_unclear(unclear_processes, &mut unknown_processes, mode);
+        new + self.add_children(unknown_processes, mode)
     }
 
     /// Examines processes again, after longer and longer pauses, until the relation of each is
@@ -234,7 +243,7 @@ impl Sweep {
         &mut self,
         mut unclear: Vec<Process>,
         unknown: &mut Vec<Process>,
-        is_stopping: bool,
+        mode: ScanMode,
     ) -> usize {
         let mut new = 0;
         let mut pause = PAUSE;
@@ -247,7 +256,7 @@ impl Sweep {
                 };
 
                 match self.evidence.relation(&process, self.is_session_valid) {
-                    Relation::Stray => new += self.add(process, is_stopping),
+                    Relation::Stray => new += self.add(process, mode),
                     Relation::Unclear => unclear.push(process),
                     _ => unknown.push(process),
                 }
@@ -260,7 +269,7 @@ impl Sweep {
     }
 
     /// Adds the processes whose parents belong to the command, and their children in turn.
-    fn add_children(&mut self, mut unknown: Vec<Process>, is_stopping: bool) -> usize {
+    fn add_children(&mut self, mut unknown: Vec<Process>, mode: ScanMode) -> usize {
         let mut new = 0;
         loop {
             let old_count = unknown.len();
@@ -268,7 +277,7 @@ impl Sweep {
                 .into_iter()
                 .partition(|process| self.is_parent(process.parent));
             for child in children {
-                new += self.add(child, is_stopping);
+                new += self.add(child, mode);
             }
 
             if other_processes.is_empty() || other_processes.len() == old_count {
@@ -291,7 +300,7 @@ impl Sweep {
         })
     }
 
-    fn add(&mut self, process: Process, is_stopping: bool) -> usize {
+    fn add(&mut self, process: Process, mode: ScanMode) -> usize {
         // An id that was assigned during the scan may be a thread's.
         if !proc::is_process(process.id) {
             return 0;
@@ -301,7 +310,7 @@ impl Sweep {
             process,
             state: StrayState::Seen,
         };
-        if is_stopping {
+        if mode == ScanMode::Stop {
             entry.signal(Signal::STOP, StrayState::Stopped);
         }
         self.known.insert(process.id, entry);

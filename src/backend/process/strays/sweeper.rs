@@ -8,7 +8,7 @@ use crate::util::sync::lock;
 
 use super::super::cgroup::Cgroup;
 use super::evidence::Evidence;
-use super::sweep::Sweep;
+use super::sweep::{ScanMode, Sweep};
 
 /// The time for which the call of a command waits until its strays have ended.
 const IN_CALL: Duration = Duration::from_secs(2);
@@ -103,7 +103,7 @@ impl Strays {
     /// Records the current processes, while their parents still identify them. Blocks.
     pub(in super::super) fn note(&mut self) {
         if let Some(sweep) = self.sweep_without_cgroup() {
-            sweep.scan(false);
+            sweep.scan(ScanMode::Observe);
         }
     }
 
@@ -113,7 +113,7 @@ impl Strays {
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
         if let Some(sweep) = self.sweep_without_cgroup() {
-            sweep.scan(true);
+            sweep.scan(ScanMode::Stop);
         }
 
         self.kill_cgroup();
