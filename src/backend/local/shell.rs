@@ -146,62 +146,85 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         return Err(no_bash("this machine"));
     }
 
-    let cwd = command.cwd.as_deref().unwrap_or("");
-    let folder = open_cwd(root, cwd)?;
-    let shell = BASH.as_deref().unwrap_or(Path::new("/bin/sh"));
-    let sandbox_environment = settings.sandbox_environment()?;
-    let cgroup = if settings.cgroups {
-        Cgroup::new()
-    } else {
-        None
-    };
+    let folder = open_cwd(root, command.cwd.as_deref().unwrap_or(""))?;
+    let start = CommandStart::new(&folder, settings, command)?;
+    let running = start.spawn(settings, command).await?;
+    drop(folder);
+    Ok(running)
+}
 
-    let has_cgroup = cgroup.is_some();
-    let mut process = starter();
-    let mark = uuid::Uuid::new_v4().simple().to_string();
-    process
-        .args(["-c", START])
-        .arg(shell)
-        .arg(&command.command)
-        .arg(cgroup.as_ref().map_or(Path::new(""), Cgroup::path))
-        .current_dir(&folder.path)
-        .env_clear()
-        .envs(environment(
-            std::env::vars_os(),
-            &[&sandbox_environment, &settings.env, &command.env],
-        ))
-        .env(MARK, &mark)
-        .stdin(Stdio::piped());
-    let output_pipe = pipe_output(&mut process, command).map_err(failed)?;
-    let pipe = output_pipe.as_ref().and_then(PipeEnd::writer);
-    let mut process = tokio::process::Command::from(process);
-    process.kill_on_drop(true);
+/// A command whose process has not been spawned.
+struct CommandStart {
+    process: std::process::Command,
+    /// The pipe of both streams, if they are merged.
+    output_pipe: Option<PipeReader>,
+    /// The value of [`MARK`] by which its processes are recognized.
+    mark: String,
+    cgroup: Option<Cgroup>,
+}
 
-    // `process` holds write ends of the pipes, which would keep them open; the closure drops it.
-    let spawn = move || process.spawn().map_err(failed);
-    let mut child = settings.confine(&command.denied, spawn).await?;
-
-    // Collected outside the sandbox, which hides the process table.
-    let evidence = evidence(&child, &mark, pipe);
-    let mut strays = Strays::new(evidence, cgroup, settings.sweeper.clone());
-    if has_cgroup {
-        (child, strays) = admit(child, strays).await?;
+impl CommandStart {
+    fn new(folder: &Cwd, settings: &Settings, command: &Command) -> Result<Self> {
+        let shell = BASH.as_deref().unwrap_or(Path::new("/bin/sh"));
+        let sandbox_environment = settings.sandbox_environment()?;
+        let cgroup = settings.cgroups.then(Cgroup::new).flatten();
+        let mut process = starter();
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        process
+            .args(["-c", START])
+            .arg(shell)
+            .arg(&command.command)
+            .arg(cgroup.as_ref().map_or(Path::new(""), Cgroup::path))
+            .current_dir(&folder.path)
+            .env_clear()
+            .envs(environment(
+                std::env::vars_os(),
+                &[&sandbox_environment, &settings.env, &command.env],
+            ))
+            .env(MARK, &mark)
+            .stdin(Stdio::piped());
+        let output_pipe = pipe_output(&mut process, command).map_err(failed)?;
+        Ok(Self {
+            process,
+            output_pipe,
+            mark,
+            cgroup,
+        })
     }
 
-    let group = Group::new(child.id().unwrap_or_default(), Some(strays));
-    drop(folder);
-    let max_output = command
-        .max_output
-        .or(settings.limits.max_output)
-        .unwrap_or(MAX_OUTPUT);
-    let running = Running::new(child, group, Ending::Signal, max_output);
-    Ok(match output_pipe {
-        None => running,
-        Some(reader) => {
-            let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
-            running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+    /// Spawns the process, under the sandbox if there is one, and prepares the end of its strays.
+    async fn spawn(self, settings: &Settings, command: &Command) -> Result<Running> {
+        let pipe = self.output_pipe.as_ref().and_then(PipeEnd::writer);
+        let mut process = tokio::process::Command::from(self.process);
+        process.kill_on_drop(true);
+
+        // `process` holds write ends of the pipes, which would keep them open; the closure drops
+        // it.
+        let spawn = move || process.spawn().map_err(failed);
+        let mut child = settings.confine(&command.denied, spawn).await?;
+
+        // Collected outside the sandbox, which hides the process table.
+        let evidence = evidence(&child, &self.mark, pipe);
+        let has_cgroup = self.cgroup.is_some();
+        let mut strays = Strays::new(evidence, self.cgroup, settings.sweeper.clone());
+        if has_cgroup {
+            (child, strays) = admit(child, strays).await?;
         }
-    })
+
+        let group = Group::new(child.id().unwrap_or_default(), Some(strays));
+        let max_output = command
+            .max_output
+            .or(settings.limits.max_output)
+            .unwrap_or(MAX_OUTPUT);
+        let running = Running::new(child, group, Ending::Signal, max_output);
+        Ok(match self.output_pipe {
+            None => running,
+            Some(reader) => {
+                let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
+                running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+            }
+        })
+    }
 }
 
 /// Returns a shell in its own session, or at least in a process group.
