@@ -11,42 +11,30 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Role};
 use crate::session::AgentState;
 
-use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::json::RawBody;
 use super::super::stream::ag_ui::AgUiInput;
 use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
 use super::super::stream_reply;
-use super::super::users::Caller;
-use super::launch::{LaunchInput, LaunchOptions, OpenedThread, open};
-use super::path::Path;
-use super::query::StreamRequest;
-use super::stream::launch_and_follow;
+use super::launch::{LaunchInput, LaunchOptions, OpenedThread};
+use super::stream::StreamCall;
 use super::threads::milliseconds;
 
 /// Begins the run of an AG-UI client, or continues one.
-pub(super) async fn ag_ui(
-    app: &App,
-    caller: &Caller,
-    path: &Path,
-    request: &StreamRequest,
-    body: &RawBody,
-) -> Result<Response, ApiError> {
-    let body: AgUiInput = body.parse(app)?;
-    let opened = open(app, caller, &path.agent, Some(&body.thread_id)).await?;
+pub(super) async fn ag_ui(call: StreamCall<'_>, body: AgUiInput) -> Result<Response, ApiError> {
+    let opened = call.open(Some(&body.thread_id)).await?;
     let pending = opened.pending();
     let decisions = body.decisions(&pending, milliseconds(SystemTime::now()));
     let decisions = match decisions {
         Ok(decisions) => decisions,
         // The client expects the events of a run.
         Err(error) if error.kind() == ErrorKind::Conflict => {
-            return Ok(failure(&opened, &body.run_id, request.format, &error));
+            return Ok(failure(&opened, &body.run_id, call.format, &error));
         }
         Err(error) => return Err(error.into()),
     };
     if decisions.is_some() {
-        opened.check_agent(app, &pending)?;
+        opened.check_agent(call.app, &pending)?;
     }
     let client_run_id = Some(body.run_id.clone());
     let mut options = options(client_run_id);
@@ -58,26 +46,19 @@ pub(super) async fn ag_ui(
         }
         (None, None) => new_input(body.input(|_| false)?, &mut options)?,
     };
-    launch_and_follow(app, caller, opened, launch_input, options, request.format).await
+    call.launch_and_follow(opened, launch_input, options).await
 }
 
 /// Begins the run of an AI SDK client, or continues one.
-pub(super) async fn ai_sdk(
-    app: &App,
-    caller: &Caller,
-    path: &Path,
-    request: &StreamRequest,
-    body: &RawBody,
-) -> Result<Response, ApiError> {
-    let body: AiSdkInput = body.parse(app)?;
-    let opened = open(app, caller, &path.agent, Some(&body.id)).await?;
+pub(super) async fn ai_sdk(call: StreamCall<'_>, body: AiSdkInput) -> Result<Response, ApiError> {
+    let opened = call.open(Some(&body.id)).await?;
     let pending = opened.pending();
     let decisions = match body.trigger {
         Trigger::SubmitMessage => body.decisions(&pending)?,
         Trigger::RegenerateMessage => None,
     };
     if decisions.is_some() {
-        opened.check_agent(app, &pending)?;
+        opened.check_agent(call.app, &pending)?;
     }
     let mut options = options(None);
     let launch_input = match (decisions, &opened.state) {
@@ -87,7 +68,7 @@ pub(super) async fn ai_sdk(
         }
         (None, _) => new_input(body.input()?, &mut options)?,
     };
-    launch_and_follow(app, caller, opened, launch_input, options, request.format).await
+    call.launch_and_follow(opened, launch_input, options).await
 }
 
 fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {

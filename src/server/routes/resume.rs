@@ -16,7 +16,7 @@ use super::launch::{LaunchInput, LaunchOptions, launch, open_existing};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::schemas;
-use super::stream::{FORMATS, launch_and_follow};
+use super::stream::{FORMATS, StreamCall};
 
 pub(super) fn routes(api: Api) -> Api {
     let operation = |path, summary| {
@@ -81,7 +81,13 @@ async fn resume(
     };
     let launch_input = LaunchInput::Decisions(decisions);
     if request.is_explicit {
-        launch_and_follow(&app, &caller, opened, launch_input, options, request.format).await
+        let call = StreamCall {
+            app: &app,
+            caller: &caller,
+            agent: &path.agent,
+            format: request.format,
+        };
+        call.launch_and_follow(opened, launch_input, options).await
     } else {
         let run = launch(&app, &caller, opened, launch_input, options)?;
         invoke::reply(&app, &run).await

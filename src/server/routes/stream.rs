@@ -68,47 +68,69 @@ async fn stream(
     request: StreamRequest,
     body: RawBody,
 ) -> Result<Response, ApiError> {
-    match request.format {
-        StreamFormat::AgUi => return clients::ag_ui(&app, &caller, &path, &request, &body).await,
-        StreamFormat::AiSdk => return clients::ai_sdk(&app, &caller, &path, &request, &body).await,
+    let call = StreamCall {
+        app: &app,
+        caller: &caller,
+        agent: &path.agent,
+        format: request.format,
+    };
+    match call.format {
+        StreamFormat::AgUi => return clients::ag_ui(call, body.parse(&app)?).await,
+        StreamFormat::AiSdk => return clients::ai_sdk(call, body.parse(&app)?).await,
         StreamFormat::Events | StreamFormat::Sdk | StreamFormat::Ndjson => {}
     }
     let body: RunBody = body.parse(&app)?;
     let messages = body.messages()?;
     let input_id = body.checked_input_id()?.map(Arc::from);
-    let opened = open(&app, &caller, &path.agent, body.thread_id.as_deref()).await?;
+    let opened = call.open(body.thread_id.as_deref()).await?;
     let options = LaunchOptions {
         is_traced: body.is_traced(),
         ..LaunchOptions::default()
     };
     let launch_input = LaunchInput::Input(messages, input_id);
-    launch_and_follow(&app, &caller, opened, launch_input, options, request.format).await
+    call.launch_and_follow(opened, launch_input, options).await
 }
 
-/// Begins a run, and returns the response with its stream from the beginning.
-///
-/// # Errors
-///
-/// Returns the errors of [`launch`], 429 if the user has too many open streams, and 409 if another
-/// process holds the session. A run that has not opened its session within 1 second reports the
-/// latter in its stream.
-pub(super) async fn launch_and_follow(
-    app: &App,
-    caller: &Caller,
-    opened: OpenedThread,
-    launch_input: LaunchInput,
-    options: LaunchOptions,
-    format: StreamFormat,
-) -> Result<Response, ApiError> {
-    // Taken first, for a refused request must not have begun a run.
-    let permit = app.runs.reader_permit(caller.id())?;
-    let client_run_id = options.client_run_id.clone();
-    let run = launch(app, caller, opened, launch_input, options)?;
-    let reader = run.reader_with(permit, format, client_run_id, None);
-    run.opened().await;
-    if let Some(error) = run.busy_error() {
-        app.runs.forget(&run);
-        return Err(ApiError::of_run(error));
+/// A call of an agent whose run is streamed.
+#[derive(Clone, Copy)]
+pub(super) struct StreamCall<'a> {
+    pub(super) app: &'a App,
+    pub(super) caller: &'a Caller,
+    /// The id of the agent.
+    pub(super) agent: &'a Arc<str>,
+    pub(super) format: StreamFormat,
+}
+
+impl StreamCall<'_> {
+    /// Opens a thread of the caller, as [`open`] does.
+    pub(super) async fn open(&self, thread: Option<&str>) -> Result<OpenedThread, ApiError> {
+        open(self.app, self.caller, self.agent, thread).await
     }
-    Ok(stream_reply::of_run(reader, format, app.keep_alive))
+
+    /// Begins a run, and returns the response with its stream from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`launch`], 429 if the user has too many open streams, and 409 if
+    /// another process holds the session. A run that has not opened its session within 1 second
+    /// reports the latter in its stream.
+    pub(super) async fn launch_and_follow(
+        &self,
+        opened: OpenedThread,
+        launch_input: LaunchInput,
+        options: LaunchOptions,
+    ) -> Result<Response, ApiError> {
+        let Self { app, caller, .. } = *self;
+        // Taken first, for a refused request must not have begun a run.
+        let permit = app.runs.reader_permit(caller.id())?;
+        let client_run_id = options.client_run_id.clone();
+        let run = launch(app, caller, opened, launch_input, options)?;
+        let reader = run.reader_with(permit, self.format, client_run_id, None);
+        run.opened().await;
+        if let Some(error) = run.busy_error() {
+            app.runs.forget(&run);
+            return Err(ApiError::of_run(error));
+        }
+        Ok(stream_reply::of_run(reader, self.format, app.keep_alive))
+    }
 }
