@@ -1,7 +1,6 @@
 //! The body that is continued from request to request.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,25 +10,15 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Part, Role, shared_prefix};
+use crate::message::{Message, Part, Role};
 use crate::model::{ModelRequest, Stability};
 
 use super::super::fields::BodyFields;
 use super::super::json::insert;
-use super::history::{History, Reasoning, calls};
+use super::history::{History, Reasoning};
 use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
-
-/// The last group of a request, whose form may change once other groups follow.
-#[derive(Clone, Default)]
-struct LastGroup {
-    group: Vec<Arc<Message>>,
-    /// The offsets of its end and of its breakpoint, counted from the first message.
-    end: usize,
-    breakpoint: Option<usize>,
-    /// The volatile text after it.
-    tail: Option<Arc<str>>,
-}
+use super::written_groups::{LastGroup, WrittenGroups};
 
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
@@ -124,33 +113,12 @@ struct Cache<W> {
     sent: Arc<Vec<u8>>,
     /// The offset of the first message in it.
     start: usize,
-    /// The messages of all groups except the last. Separate pointers: a clone of `Messages` would
-    /// make the list shared, and the run's next push would copy it.
-    messages: Vec<Arc<Message>>,
-    /// The ends of those groups.
-    ends: Vec<GroupEnd>,
-    /// The ids of the calls in `messages`, if there are any.
-    ids: Option<Arc<HashSet<Arc<str>>>>,
-    last: LastGroup,
-    /// The offset of the breakpoint of the request before the last, which stays for one request: a
-    /// server that looks for the stored prefix only near a breakpoint finds it there.
-    former_breakpoint: Option<usize>,
-    /// The last tail after the groups in `ends`, and the number of messages in front of it. It
-    /// stays there, and is sent again only after it has changed.
-    tail: Option<(Arc<str>, usize)>,
+    /// The groups of messages in it.
+    groups: WrittenGroups,
     /// The number of the first message that is sent with its reasoning.
     reasoning_start: Arc<AtomicUsize>,
     /// The value of `reasoning_start` with which the groups were written.
     applied_reasoning_start: usize,
-}
-
-/// The end of a group of messages.
-#[derive(Clone, Copy, Default)]
-struct GroupEnd {
-    /// The number of messages up to here.
-    message: usize,
-    /// The offset, counted from the first message.
-    byte: usize,
 }
 
 impl<W: Wire> Cache<W> {
@@ -160,12 +128,7 @@ impl<W: Wire> Cache<W> {
             sections: SectionCache::default(),
             sent: Arc::default(),
             start: 0,
-            messages: Vec::new(),
-            ends: Vec::new(),
-            ids: None,
-            last: LastGroup::default(),
-            former_breakpoint: None,
-            tail: None,
+            groups: WrittenGroups::default(),
             reasoning_start: Arc::default(),
             applied_reasoning_start: 0,
         }
@@ -187,14 +150,9 @@ impl<W: Wire> Cache<W> {
         messages: &[Arc<Message>],
         warning: Option<String>,
     ) -> Encoded {
-        let last_calls = calls(&self.last.group);
         Encoded {
             body,
-            history: History {
-                len: request.messages.len(),
-                ids: self.ids.clone(),
-                last: last_calls.map(|call| call.id.clone()).collect(),
-            },
+            history: self.groups.history(request.messages.len()),
             reasoning: Reasoning {
                 reasoning_start: self.reasoning_start.clone(),
                 messages: messages.len(),
@@ -218,14 +176,13 @@ impl<W: Wire> Cache<W> {
             return None;
         }
 
-        let common = self.common(messages);
+        let common = self.groups.common(messages);
         let first_changed = if self.sent.is_empty() {
             has_tail.then_some(0)
         } else if has_new_sections {
             Some(0)
         } else {
-            let former_len = self.messages.len() + self.last.group.len();
-            (common < former_len).then_some(common)
+            (common < self.groups.message_count()).then_some(common)
         };
 
         let start = first_changed?
@@ -248,17 +205,6 @@ impl<W: Wire> Cache<W> {
         )
     }
 
-    /// Returns the number of messages at the beginning that are equal to the messages of the last
-    /// body.
-    fn common(&self, messages: &[Arc<Message>]) -> usize {
-        self.messages
-            .iter()
-            .chain(&self.last.group)
-            .zip(messages)
-            .take_while(|(former, message)| Arc::ptr_eq(former, message) || former == message)
-            .count()
-    }
-
     /// Returns the body of these messages after `head`, with `tail` after the last of them.
     fn body(
         &mut self,
@@ -266,7 +212,7 @@ impl<W: Wire> Cache<W> {
         messages: &[Arc<Message>],
         tail: Option<&str>,
     ) -> Result<Bytes> {
-        self.keep_common(messages);
+        self.groups.keep_common(&self.wire, messages);
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
         loop {
@@ -294,7 +240,9 @@ impl<W: Wire> Cache<W> {
                 first,
                 last: is_last,
                 has_reasoning,
-                tail: tail.filter(|text| is_last && self.takes_tail(before, group, text)),
+                tail: tail.filter(|text| {
+                    is_last && self.groups.takes_tail(&self.wire, before, group, text)
+                }),
             };
 
             let breakpoint = self.wire.message(group, place, &mut body)?;
@@ -302,19 +250,8 @@ impl<W: Wire> Cache<W> {
                 return Ok(self.close(body, group, breakpoint, place.tail));
             }
 
-            self.push(group, body.len());
+            self.groups.push(group, body.len() - self.start);
         }
-    }
-
-    /// Returns `true` if the text is to be sent after this group: it is not an answer, and the text
-    /// differs from the text that was sent before.
-    fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
-        let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
-        let former = self.tail.as_ref().map(|(former, _)| &**former);
-        !is_answer
-            && former != Some(text)
-            && !self.wire.depends_on_place(group)
-            && self.wire.allows_tail(before)
     }
 
     /// Drops all groups if reasoning in them is to be omitted: they are written again without it.
@@ -327,52 +264,32 @@ impl<W: Wire> Cache<W> {
         let number = former.min(message_count);
         if number > self.applied_reasoning_start {
             self.applied_reasoning_start = number;
-            self.messages.clear();
-            self.ends.clear();
-            self.ids = None;
-            self.last = LastGroup::default();
-            self.former_breakpoint = None;
-            self.tail = None;
+            self.groups.clear();
         }
     }
 
     /// Returns the former body after `head`, up to the end of the groups that did not change, and
     /// the number of messages in it.
     fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
-        let begin = self.messages.len();
+        let begin = self.groups.closed_message_count();
         let group = self.group(messages, begin);
-        if group.end == messages.len() || !self.is_written(&messages[group.clone()]) {
-            let end = self.ends.last().map_or(0, |end| end.byte);
+        let has_next = group.end < messages.len();
+        if !has_next || !self.groups.is_written(&self.wire, &messages[group.clone()]) {
+            let end = self.groups.closed_end();
             return (self.reopen(head, end), begin);
         }
 
-        let mut body = self.reopen(head, self.last.end);
-        if let Some(breakpoint) = self.last.breakpoint.take() {
-            self.replace_breakpoint(breakpoint, &mut body);
-        }
-
-        if let Some(tail) = self.last.tail.take() {
-            self.tail = Some((tail, group.end));
+        let mut body = self.reopen(head, self.groups.last.end);
+        let mark_len = W::BREAKPOINT.len();
+        if let Some(former) = self.groups.replace_breakpoint(mark_len) {
+            let offset = self.start + former;
+            body.drain(offset..offset + mark_len);
         }
 
         let end = group.end;
-        self.push(&messages[group], body.len());
+        self.groups.keep_tail(end);
+        self.groups.push(&messages[group], body.len() - self.start);
         (body, end)
-    }
-
-    /// Keeps the last breakpoint in the body and removes the breakpoint before it.
-    fn replace_breakpoint(&mut self, mut breakpoint: usize, body: &mut Vec<u8>) {
-        let len = W::BREAKPOINT.len();
-        if let Some(former) = self.former_breakpoint.take() {
-            let offset = self.start + former;
-            body.drain(offset..offset + len);
-            breakpoint -= len;
-            let later = self.ends.iter_mut().rev();
-            for end in later.take_while(|end| end.byte > former) {
-                end.byte -= len;
-            }
-        }
-        self.former_breakpoint = Some(breakpoint);
     }
 
     /// Returns the former body up to `end` bytes of its messages, if it has the same head and is no
@@ -397,19 +314,6 @@ impl<W: Wire> Cache<W> {
         }
     }
 
-    /// Records a group that others follow, and its end in the body.
-    fn push(&mut self, group: &[Arc<Message>], end: usize) {
-        for call in calls(group) {
-            let ids = self.ids.get_or_insert_default();
-            Arc::make_mut(ids).insert(call.id.clone());
-        }
-        self.messages.extend_from_slice(group);
-        self.ends.push(GroupEnd {
-            message: self.messages.len(),
-            byte: end - self.start,
-        });
-    }
-
     /// Sets the breakpoint and ends a body after its last group.
     fn close(
         &mut self,
@@ -421,7 +325,7 @@ impl<W: Wire> Cache<W> {
         if let Some(offset) = breakpoint {
             insert(&mut body, offset, W::BREAKPOINT);
         }
-        self.last = LastGroup {
+        self.groups.last = LastGroup {
             group: group.to_vec(),
             end: body.len() - self.start,
             breakpoint: breakpoint.map(|offset| offset - self.start),
@@ -430,58 +334,6 @@ impl<W: Wire> Cache<W> {
         body.extend_from_slice(b"]}");
         self.sent = Arc::new(body);
         Bytes::from_owner(SentBody(self.sent.clone()))
-    }
-
-    /// Returns `true` if this is the former last group, in the form that it has when others follow
-    /// it.
-    fn is_written(&self, group: &[Arc<Message>]) -> bool {
-        let last = &self.last.group;
-        group.len() == last.len()
-            && shared_prefix(group, last) == group.len()
-            && !self.wire.depends_on_place(group)
-    }
-
-    /// Drops the groups that `messages` does not begin with, and groups that are longer in
-    /// `messages`.
-    fn keep_common(&mut self, messages: &[Arc<Message>]) {
-        let common = shared_prefix(&self.messages, messages);
-        let is_whole = |end: usize| {
-            end <= common
-                && end < messages.len()
-                && !self.wire.joins(&messages[end - 1], &messages[end])
-        };
-
-        while let Some(end) = self.ends.last()
-            && !is_whole(end.message)
-        {
-            self.ends.pop();
-            self.last = LastGroup::default();
-        }
-
-        // The group after the last one may have become longer.
-        let start = self.ends.iter().nth_back(1).map_or(0, |end| end.message);
-        if let Some(end) = self.ends.last()
-            && self
-                .wire
-                .depends_on_next(&self.messages[start..end.message])
-        {
-            self.ends.pop();
-            self.last = LastGroup::default();
-        }
-
-        let end = self.ends.last().copied().unwrap_or_default();
-        self.tail.take_if(|(_, position)| *position > end.message);
-        self.former_breakpoint.take_if(|offset| *offset >= end.byte);
-        if let Some(ids) = &mut self.ids
-            && end.message < self.messages.len()
-        {
-            let ids = Arc::make_mut(ids);
-            for call in calls(&self.messages[end.message..]) {
-                ids.remove(&call.id);
-            }
-        }
-
-        self.messages.truncate(end.message);
     }
 
     /// Returns the range of the messages from `start` on that become one wire message.

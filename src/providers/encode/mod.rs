@@ -14,6 +14,7 @@ mod section_cache;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod written_groups;
 
 pub(super) use cache::{Encoded, encode};
 pub(super) use history::{History, Reasoning};
