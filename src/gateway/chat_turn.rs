@@ -21,6 +21,7 @@ pub(super) const HEARTBEAT: &str = "heartbeat";
 pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heartbeat.";
 
 /// The turn that a run belongs to, as a value of the run, which its child runs find too.
+#[derive(Clone)]
 pub(super) struct ChatTurn {
     pub(super) shared: Arc<GatewayShared>,
     /// The key of the lane: the session, also for a turn without its history.
@@ -33,8 +34,14 @@ pub(super) struct ChatTurn {
     pub(super) input_id: Arc<str>,
     /// The number of tasks that led to the input, each begun because of the previous task.
     pub(super) report_depth: u32,
-    has_sent: AtomicBool,
-    has_sent_to_own_chat: AtomicBool,
+    sent: Arc<SentMarks>,
+}
+
+/// The marks of the messages that a turn has sent.
+#[derive(Default)]
+struct SentMarks {
+    any_chat: AtomicBool,
+    own_chat: AtomicBool,
 }
 
 impl ChatTurn {
@@ -53,24 +60,15 @@ impl ChatTurn {
             sender_id: options.sender_id.clone(),
             input_id: options.input_id.clone(),
             report_depth: options.report_depth,
-            has_sent: AtomicBool::new(false),
-            has_sent_to_own_chat: AtomicBool::new(false),
+            sent: Arc::default(),
         })
     }
 
-    /// Returns a turn of the same chat, for a task that outlives this one.
+    /// Returns a turn of the same chat that has sent no message, for a task that outlives this one.
     pub(super) fn for_task(&self) -> Arc<Self> {
         Arc::new(Self {
-            shared: self.shared.clone(),
-            session_key: self.session_key.clone(),
-            once_id: self.once_id.clone(),
-            channel: self.channel.clone(),
-            chat_id: self.chat_id.clone(),
-            sender_id: self.sender_id.clone(),
-            input_id: self.input_id.clone(),
-            report_depth: self.report_depth,
-            has_sent: AtomicBool::new(false),
-            has_sent_to_own_chat: AtomicBool::new(false),
+            sent: Arc::default(),
+            ..self.clone()
         })
     }
 
@@ -101,24 +99,24 @@ impl ChatTurn {
 
     /// Notes that a message was sent to a chat.
     pub(super) fn mark_sent(&self, channel: &str, chat_id: &str) {
-        self.has_sent.store(true, Ordering::Release);
+        self.sent.any_chat.store(true, Ordering::Release);
         if *self.channel == *channel && *self.chat_id == *chat_id {
-            self.has_sent_to_own_chat.store(true, Ordering::Release);
+            self.sent.own_chat.store(true, Ordering::Release);
         }
     }
 
     /// Returns `true` if a message was sent to any chat.
     pub(super) fn has_sent_any(&self) -> bool {
-        self.has_sent.load(Ordering::Acquire)
+        self.sent.any_chat.load(Ordering::Acquire)
     }
 
     /// Returns `true` if the tool `message` sent a message in this turn: to any chat, or to the own
     /// one. After the input was delivered again, calls from before are in the history only.
     pub(super) fn has_sent(&self, output: &RunOutput, only_own_chat: bool) -> bool {
         let mark = if only_own_chat {
-            &self.has_sent_to_own_chat
+            &self.sent.own_chat
         } else {
-            &self.has_sent
+            &self.sent.any_chat
         };
         mark.load(Ordering::Acquire) || self.has_sent_in_history(output, only_own_chat)
     }
