@@ -29,6 +29,15 @@ pub(crate) struct Workspace {
     files: PromptFiles,
 }
 
+/// The owner of an agent's workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkspaceOwner {
+    /// The program: the workspace is the `workdir`.
+    Program,
+    /// One user: the workspace is a folder of the user below the `workdir`.
+    User,
+}
+
 impl Workspace {
     /// Returns the skills that the agent currently finds.
     pub(crate) async fn skills(&self) -> Vec<Skill> {
@@ -92,7 +101,9 @@ impl AgentConfig {
             Some(_) => Some(self.open_store().await?),
             None => parts.store.clone(),
         };
-        let workspace = self.open_workspace(backend, false).await?;
+        let workspace = self
+            .open_workspace(backend, WorkspaceOwner::Program)
+            .await?;
         let builder = self.assemble(parts, &workspace, &[], &|hook| self.hooks.has(hook))?;
         Ok(match store {
             Some(store) => builder.store(store),
@@ -109,11 +120,10 @@ impl AgentConfig {
     }
 
     /// Returns the workspace on a backend: its files, and the shared files of the configuration.
-    /// `has_owner` is true if the backend belongs to one user.
     pub(crate) async fn open_workspace(
         &self,
         backend: Option<Arc<dyn Backend>>,
-        has_owner: bool,
+        owner: WorkspaceOwner,
     ) -> Result<Workspace> {
         let Some(backend) = backend else {
             return Ok(Workspace {
@@ -122,7 +132,7 @@ impl AgentConfig {
             });
         };
         let config = self.clone();
-        let (files, shared) = blocking(move || config.prompt_files(has_owner)).await?;
+        let (files, shared) = blocking(move || config.prompt_files(owner)).await?;
         Ok(Workspace {
             backend: Some(shared.over(backend)),
             files,

@@ -103,7 +103,7 @@ pub use sessions::{SessionsCfg, SessionsType};
 pub use subagent::SubAgentCfg;
 pub use untrusted::Untrusted;
 
-pub(crate) use build::Workspace;
+pub(crate) use build::{Workspace, WorkspaceOwner};
 pub(crate) use builtin::{available_builtin_names, reserved_tool_names};
 pub(crate) use check::check_agent_id;
 pub(crate) use hook_choice::{PERMISSIONS, check_hook};

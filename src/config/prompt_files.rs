@@ -9,6 +9,7 @@ use crate::util::path::{is_in_folder, lexical};
 
 use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType};
+use super::build::WorkspaceOwner;
 use super::shared_folders::{SharedFolder, SharedFolders};
 use super::started_backend::USERS;
 
@@ -70,13 +71,12 @@ enum FileLocation {
 }
 
 impl AgentConfig {
-    /// Finds the skills and the memory of the agent. With `has_owner`, the workspace is a folder of
-    /// the user below the `workdir`.
-    pub(super) fn prompt_files(&self, has_owner: bool) -> Result<(PromptFiles, SharedFiles)> {
+    /// Finds the skills and the memory of the agent in a workspace of `owner`, and on this machine.
+    pub(super) fn prompt_files(&self, owner: WorkspaceOwner) -> Result<(PromptFiles, SharedFiles)> {
         let mut files = PromptFiles::default();
         let mut shared = SharedFiles::default();
         for path in &self.skills.paths {
-            match self.location_of_skills(path, has_owner) {
+            match self.location_of_skills(path, owner) {
                 FileLocation::Workspace(path) => files.skills.push(path),
                 FileLocation::Machine(path) => files.skills.extend(shared.add_folder(&path)?),
             }
@@ -120,12 +120,13 @@ impl AgentConfig {
     /// Returns the location of a folder of skills. In the `workdir` of users' workspaces, a folder
     /// that exists is one that all users share, for each workspace is a folder of its own; the
     /// workspaces themselves are not shared.
-    fn location_of_skills(&self, path: &str, has_owner: bool) -> FileLocation {
+    fn location_of_skills(&self, path: &str, owner: WorkspaceOwner) -> FileLocation {
         let location = self.location(path);
         let is_in_workspace = matches!(location, FileLocation::Workspace(_));
+        let is_of_user = owner == WorkspaceOwner::User;
         let backend = self.backend.as_ref();
         let backend = backend.filter(|backend| backend.kind == BackendType::Local);
-        let Some(backend) = backend.filter(|_| has_owner && is_in_workspace) else {
+        let Some(backend) = backend.filter(|_| is_of_user && is_in_workspace) else {
             return location;
         };
         let folder = self.on_machine(path);

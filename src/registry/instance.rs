@@ -12,8 +12,8 @@ use crate::backend::MemoryBackend;
 #[cfg(feature = "server")]
 use crate::config::BackendCfg;
 use crate::config::{
-    AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, available_builtin_names,
-    check_hook,
+    AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, WorkspaceOwner,
+    available_builtin_names, check_hook,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Skill;
@@ -367,7 +367,7 @@ pub(super) async fn start_workspace(
         }
         None => None,
     };
-    config.open_workspace(backend, true).await
+    config.open_workspace(backend, WorkspaceOwner::User).await
 }
 
 /// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
@@ -385,7 +385,9 @@ pub(super) async fn describing_workspace(
     }
     let no_files = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
     let backend = backends.get(id, user).unwrap_or_else(no_files);
-    config.open_workspace(Some(backend), true).await
+    config
+        .open_workspace(Some(backend), WorkspaceOwner::User)
+        .await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.
