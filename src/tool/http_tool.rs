@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::net::{AddressPolicy, AddressRefused, Checked, Resolver, SystemResolver};
 use crate::util::http_body::{Body, read_body};
-use crate::util::http_client::{self, Clients};
+use crate::util::http_client::{self, Clients, Scheme};
 use crate::util::json::has_more_values;
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_secrets};
@@ -83,7 +83,7 @@ pub struct HttpTool {
     policy: Option<AddressPolicy>,
     resolver: Arc<dyn Resolver>,
     /// The clients for http and for https, each created when it is first needed.
-    clients: Clients<bool>,
+    clients: Clients<Scheme>,
 }
 
 impl HttpTool {
@@ -322,9 +322,9 @@ impl HttpTool {
     }
 
     fn client(&self, url: &Url) -> Result<Client, String> {
-        let secure = url.scheme() == "https";
-        self.clients.get(secure, || {
-            let mut builder = http_client::builder(secure).map_err(|error| self.failed(error))?;
+        let scheme = Scheme::of(url);
+        self.clients.get(scheme, || {
+            let mut builder = http_client::builder(scheme).map_err(|error| self.failed(error))?;
             if let Some(policy) = &self.policy {
                 let checked = Checked::new(policy, self.resolver.clone(), url);
                 builder = builder.no_proxy().dns_resolver(checked);

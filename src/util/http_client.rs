@@ -22,6 +22,24 @@ const MAX_HEADERS: u32 = 64 * 1024;
 /// The maximum number of runtimes and kinds for which a client is kept.
 const MAX_CLIENTS: usize = 64;
 
+/// The scheme of the addresses of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    /// Returns [`Https`](Self::Https) for an address with that scheme only.
+    pub(crate) fn of(url: &Url) -> Self {
+        if url.scheme() == "https" {
+            Self::Https
+        } else {
+            Self::Http
+        }
+    }
+}
+
 /// A client, or the reason why it could not be built.
 pub(crate) type ClientResult = std::result::Result<Client, String>;
 
@@ -72,7 +90,7 @@ impl<K: PartialEq> Clients<K> {
     }
 }
 
-/// Returns a client for https or for plain http, that names this crate, follows no redirect and
+/// Returns a client for addresses with this scheme, that names this crate, follows no redirect and
 /// sends no `Referer`.
 ///
 /// A client belongs to the runtime it is first used in: see [`Clients`].
@@ -81,7 +99,7 @@ impl<K: PartialEq> Clients<K> {
 ///
 /// Returns an error if the client uses TLS and the system's certificate store cannot be used, or
 /// the feature `tls` is off.
-pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
+pub(crate) fn builder(scheme: Scheme) -> Result<ClientBuilder> {
     let builder = Client::builder()
         .user_agent(concat!(
             env!("CARGO_PKG_NAME"),
@@ -92,7 +110,7 @@ pub(crate) fn builder(secure: bool) -> Result<ClientBuilder> {
         .http2_max_header_list_size(MAX_HEADERS)
         .redirect(redirect::Policy::none())
         .referer(false);
-    tls::add(builder, secure)
+    tls::add(builder, scheme)
 }
 
 /// Returns a transport error with its causes, which contain the details, and without its address,
@@ -125,13 +143,14 @@ mod tls {
     use crate::error::Result;
     use crate::util::tls::{trusting_nobody, trusting_system};
 
+    use super::Scheme;
+
     /// Hands over a finished configuration: reqwest's own depends on a process-wide default.
-    pub(super) fn add(builder: ClientBuilder, secure: bool) -> Result<ClientBuilder> {
-        let mut config = if secure {
-            trusting_system()?
-        } else {
+    pub(super) fn add(builder: ClientBuilder, scheme: Scheme) -> Result<ClientBuilder> {
+        let mut config = match scheme {
+            Scheme::Https => trusting_system()?,
             // Plain http must work on machines without a certificate store.
-            trusting_nobody()?
+            Scheme::Http => trusting_nobody()?,
         };
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(builder.tls_backend_preconfigured(config))
@@ -144,8 +163,10 @@ mod tls {
 
     use crate::error::{Error, ErrorKind, Result};
 
-    pub(super) fn add(builder: ClientBuilder, secure: bool) -> Result<ClientBuilder> {
-        if secure {
+    use super::Scheme;
+
+    pub(super) fn add(builder: ClientBuilder, scheme: Scheme) -> Result<ClientBuilder> {
+        if scheme == Scheme::Https {
             let text = "https needs the crate feature `tls`";
             return Err(Error::new(ErrorKind::Config, text));
         }
@@ -219,7 +240,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let server = tokio::spawn(endless_headers(listener));
-        let builder = builder(false).expect("a builder");
+        let builder = builder(Scheme::Http).expect("a builder");
         let client = builder
             .no_proxy()
             .http2_prior_knowledge()

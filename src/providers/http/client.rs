@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::util::http_client::{self, ClientResult, Clients};
+use crate::util::http_client::{self, ClientResult, Clients, Scheme};
 
 /// The default of the time limit for making a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -10,19 +10,18 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time for which an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// Returns a client for `https`, or for plain `http`: the process's shared one for the runtime that
-/// asks, built at its first use, so that the system's certificates are read only by programs that
-/// need them. Each connect timeout has its own client, because the timeout belongs to the
-/// connection pool.
-pub(super) fn client(secure: bool, connect_timeout: Duration) -> ClientResult {
-    static SHARED: Clients<(bool, Duration)> = Clients::new();
+/// Returns a client for this scheme: the process's shared one for the runtime that asks, built at
+/// its first use, so that the system's certificates are read only by programs that need them. Each
+/// connect timeout has its own client, because the timeout belongs to the connection pool.
+pub(super) fn client(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
+    static SHARED: Clients<(Scheme, Duration)> = Clients::new();
 
-    SHARED.get((secure, connect_timeout), || build(secure, connect_timeout))
+    SHARED.get((scheme, connect_timeout), || build(scheme, connect_timeout))
 }
 
 /// No total timeout, because a healthy stream may take an hour.
-fn build(secure: bool, connect_timeout: Duration) -> ClientResult {
-    http_client::builder(secure)
+fn build(scheme: Scheme, connect_timeout: Duration) -> ClientResult {
+    http_client::builder(scheme)
         .map_err(|error| error.to_string())?
         .connect_timeout(connect_timeout)
         .pool_idle_timeout(POOL_IDLE)

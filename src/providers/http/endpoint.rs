@@ -14,6 +14,7 @@ use reqwest::{Response, Url};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::http_client::Scheme;
 use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
 use crate::util::time::later;
@@ -224,7 +225,7 @@ impl Endpoint {
 
     async fn send(&self, body: &Bytes) -> Result<Reply> {
         let url = self.url()?;
-        let client = client::client(url.scheme() == "https", self.connect_timeout)
+        let client = client::client(Scheme::of(url), self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let first = self.attempt(&client, url, body).await;
         let (response, timer) = match first {

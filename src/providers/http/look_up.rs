@@ -9,6 +9,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::http_client::Scheme;
 use crate::util::json::{MAX_VALUES, has_more_values};
 
 use super::body::idle_error;
@@ -79,7 +80,7 @@ impl Endpoint {
     ) -> Result<Option<Value>> {
         self.url()?;
         let url = parse_url(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
-        let client = client::client(url.scheme() == "https", self.connect_timeout)
+        let client = client::client(Scheme::of(&url), self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let request = match body {
             Some(body) => client.post(url).body(body),

@@ -8,7 +8,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
 use crate::net::{AddressPolicy, AddressRefused, Resolver, addresses};
-use crate::util::http_client;
+use crate::util::http_client::{self, Scheme};
 
 /// A source of clients that connect only to checked addresses.
 pub(super) struct Guard {
@@ -25,7 +25,7 @@ impl Guard {
     pub(super) async fn client(&self, url: &Url) -> Result<Client, AddressRefused> {
         let addresses = self.addresses(url).await?;
         let make_error = |why: String| AddressRefused(why);
-        http_client::builder(url.scheme() == "https")
+        http_client::builder(Scheme::of(url))
             .map_err(|error| make_error(error.to_string()))?
             .no_proxy()
             .pool_max_idle_per_host(0)

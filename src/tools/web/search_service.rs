@@ -13,9 +13,10 @@ use serde_json::Value;
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::tool::ToolError;
 use crate::util::http_body::{Body, read_body};
+use crate::util::http_client::{self, Scheme};
 use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
-use crate::util::{Secret, http_client, http_secrets, text};
+use crate::util::{Secret, http_secrets, text};
 
 use super::search::SearchResults;
 
@@ -120,7 +121,7 @@ impl SearchService {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let builder = http_client::builder(self.url.scheme() == "https");
+        let builder = http_client::builder(Scheme::of(&self.url));
         let client = builder
             .map_err(|error| error.to_string())?
             .build()
