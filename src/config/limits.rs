@@ -5,6 +5,12 @@ use serde::Deserialize;
 /// The default maximum number of turns.
 const MAX_TURNS: u32 = 25;
 
+/// The builder's default time limit of a call, in seconds.
+const TOOL_TIMEOUT: u64 = 120;
+
+/// The builder's default maximum number of concurrent calls.
+const PARALLEL_TOOLS: usize = 8;
+
 /// The limits of an agent's runs, with the meaning of the setters of
 /// [`AgentBuilder`](crate::AgentBuilder).
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -51,4 +57,37 @@ impl LimitsCfg {
         self.max_turns = turns;
         self
     }
+
+    /// Sets the limits that `other` has.
+    ///
+    /// # Errors
+    ///
+    /// Returns the key of a limit that is higher in `other`.
+    pub(super) fn narrow(&mut self, other: &Self) -> Result<(), &'static str> {
+        // 0 is no limit.
+        let turns = |turns: u32| if turns == 0 { u32::MAX } else { turns };
+        if turns(other.max_turns) > turns(self.max_turns) {
+            return Err("max_turns");
+        }
+        self.max_turns = other.max_turns;
+        self.tool_timeout.get_or_insert(TOOL_TIMEOUT);
+        self.parallel_tools.get_or_insert(PARALLEL_TOOLS);
+
+        lower(&mut self.max_tokens, other.max_tokens).ok_or("max_tokens")?;
+        lower(&mut self.max_budget_usd, other.max_budget_usd).ok_or("max_budget_usd")?;
+        lower(&mut self.max_total_tokens, other.max_total_tokens).ok_or("max_total_tokens")?;
+        lower(&mut self.max_duration, other.max_duration).ok_or("max_duration")?;
+        lower(&mut self.tool_timeout, other.tool_timeout).ok_or("tool_timeout")?;
+        lower(&mut self.parallel_tools, other.parallel_tools).ok_or("parallel_tools")
+    }
+}
+
+/// Sets the limit to `other`, if there is one. Returns `None` if that is more.
+fn lower<T: PartialOrd + Copy>(limit: &mut Option<T>, other: Option<T>) -> Option<()> {
+    let Some(other) = other else { return Some(()) };
+    if limit.is_some_and(|limit| other > limit) {
+        return None;
+    }
+    *limit = Some(other);
+    Some(())
 }

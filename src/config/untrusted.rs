@@ -13,12 +13,6 @@ use super::source::unknown_name;
 /// The keys that an untrusted configuration may have.
 const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "tools"];
 
-/// The builder's default time limit of a call, in seconds.
-const TOOL_TIMEOUT: u64 = 120;
-
-/// The builder's default maximum number of concurrent calls.
-const PARALLEL_TOOLS: usize = 8;
-
 /// An untrusted configuration, for example from a cloned repository. It can only
 /// [narrow](Config::narrow) another one.
 ///
@@ -130,14 +124,6 @@ impl AgentConfig {
         if !untrusted.has_key("limits") {
             return Ok(());
         }
-        let (base, other) = (&mut self.limits, &untrusted.limits);
-        let refuse = |key: &str| {
-            let text = format!(
-                "{key:?} is more than the agent may have: a configuration that is not trusted can \
-                 only lower limits"
-            );
-            Err(untrusted.error_at(&format!("limits.{key}"), text))
-        };
         let origin = untrusted.origin.as_ref();
         let has = |key: &str| {
             let limits = origin.and_then(|origin| origin.node.entry("limits"));
@@ -149,36 +135,17 @@ impl AgentConfig {
             return Err(untrusted.error_at("limits.temperature", text));
         }
 
-        // 0 is no limit.
-        let turns = |turns: u32| if turns == 0 { u32::MAX } else { turns };
-        if has("max_turns") {
-            if turns(other.max_turns) > turns(base.max_turns) {
-                return refuse("max_turns");
-            }
-            base.max_turns = other.max_turns;
+        let mut limits = untrusted.limits.clone();
+        if !has("max_turns") {
+            limits.max_turns = self.limits.max_turns;
         }
-        if !lower_limit(&mut base.max_tokens, other.max_tokens) {
-            return refuse("max_tokens");
-        }
-        if !lower_limit(&mut base.max_budget_usd, other.max_budget_usd) {
-            return refuse("max_budget_usd");
-        }
-        if !lower_limit(&mut base.max_total_tokens, other.max_total_tokens) {
-            return refuse("max_total_tokens");
-        }
-        if !lower_limit(&mut base.max_duration, other.max_duration) {
-            return refuse("max_duration");
-        }
-        let mut tool_timeout = Some(base.tool_timeout.unwrap_or(TOOL_TIMEOUT));
-        if !lower_limit(&mut tool_timeout, other.tool_timeout) {
-            return refuse("tool_timeout");
-        }
-        let mut parallel_tools = Some(base.parallel_tools.unwrap_or(PARALLEL_TOOLS));
-        if !lower_limit(&mut parallel_tools, other.parallel_tools) {
-            return refuse("parallel_tools");
-        }
-        (base.tool_timeout, base.parallel_tools) = (tool_timeout, parallel_tools);
-        Ok(())
+        self.limits.narrow(&limits).map_err(|key| {
+            let text = format!(
+                "{key:?} is more than the agent may have: a configuration that is not trusted can \
+                 only lower limits"
+            );
+            untrusted.error_at(&format!("limits.{key}"), text)
+        })
     }
 
     fn narrow_permissions(&mut self, untrusted: &Self) -> Result<()> {
@@ -211,16 +178,6 @@ impl AgentConfig {
     fn narrow_hooks(&mut self, untrusted: &Self) {
         self.hooks = self.hooks.intersection(&untrusted.hooks);
     }
-}
-
-/// Sets the limit to `other`. Returns `false` if that is more.
-fn lower_limit<T: PartialOrd + Copy>(limit: &mut Option<T>, other: Option<T>) -> bool {
-    let Some(other) = other else { return true };
-    if limit.is_some_and(|limit| other > limit) {
-        return false;
-    }
-    *limit = Some(other);
-    true
 }
 
 /// Returns `true` if the mode allows no more than `base` does.
