@@ -26,7 +26,9 @@ use super::PROVIDER;
 use super::events::{
     DeltaEvent, DeltaKind, DeltaPlace, ItemEvent, Kind, ResponseEvent, WireItem, WireResponse,
 };
-use super::items::{ItemState, OpenItem, StreamedText, out_of_order};
+use super::items::{
+    ItemState, OpenItem, StreamedCall, StreamedReasoning, StreamedText, out_of_order,
+};
 
 /// Decodes one answer.
 ///
@@ -111,10 +113,7 @@ impl ResponsesDecoder {
         let state = match &*item.kind.0 {
             "message" => ItemState::Message(StreamedText::default()),
             "function_call" => return self.begin_call(index, item, out),
-            "reasoning" => ItemState::Reasoning {
-                has_deltas: false,
-                last_summary: 0,
-            },
+            "reasoning" => ItemState::Reasoning(StreamedReasoning::default()),
             _ => ItemState::Other,
         };
         self.open_items.insert(index, OpenItem::new(state));
@@ -127,12 +126,12 @@ impl ResponsesDecoder {
         self.call_count += 1;
         let id = self.ids.assign(&item.call_id.0, number as usize);
         let name: Arc<str> = (&*item.name.0).into();
-        let state = ItemState::Call {
+        let state = ItemState::Call(StreamedCall {
             number,
             id: id.clone(),
             name: name.clone(),
             has_deltas: false,
-        };
+        });
         self.open_items.insert(index, OpenItem::new(state));
         let start = ModelEvent::ToolCallStart {
             index: number,
@@ -215,29 +214,18 @@ impl ResponsesDecoder {
                 streamed.push(&text);
                 ModelEvent::Text(text.into_owned())
             }
-            (
-                ItemState::Call {
-                    number, has_deltas, ..
-                },
-                DeltaKind::Arguments,
-            ) => {
-                *has_deltas = true;
+            (ItemState::Call(call), DeltaKind::Arguments) => {
+                call.has_deltas = true;
                 ModelEvent::ToolCallDelta {
-                    index: *number,
+                    index: call.number,
                     json: text.into_owned(),
                 }
             }
-            (
-                ItemState::Reasoning {
-                    has_deltas,
-                    last_summary,
-                },
-                DeltaKind::Reasoning,
-            ) => {
+            (ItemState::Reasoning(reasoning), DeltaKind::Reasoning) => {
                 let summary = place.summary_index;
-                let is_next = *has_deltas && summary != *last_summary;
-                *has_deltas = true;
-                *last_summary = summary;
+                let is_next = reasoning.has_deltas && summary != reasoning.last_summary;
+                reasoning.has_deltas = true;
+                reasoning.last_summary = summary;
                 let gap = if is_next { "\n\n" } else { "" };
                 ModelEvent::Thinking(format!("{gap}{text}"))
             }
@@ -334,7 +322,7 @@ impl ResponsesDecoder {
         }
 
         for item in self.open_items.values_mut() {
-            if is_complete && !item.is_done && matches!(item.state, ItemState::Call { .. }) {
+            if is_complete && !item.is_done && matches!(item.state, ItemState::Call(_)) {
                 return Err(out_of_order("a call has no end"));
             }
             item.is_done = true;

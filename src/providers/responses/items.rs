@@ -34,18 +34,25 @@ pub(super) struct OpenItem {
 /// The part of an item that was emitted before its end.
 pub(super) enum ItemState {
     Message(StreamedText),
-    Call {
-        /// The number of the call in the response.
-        number: u32,
-        id: Arc<str>,
-        name: Arc<str>,
-        has_deltas: bool,
-    },
-    Reasoning {
-        has_deltas: bool,
-        last_summary: u64,
-    },
+    Call(StreamedCall),
+    Reasoning(StreamedReasoning),
     Other,
+}
+
+/// A call whose start was emitted.
+pub(super) struct StreamedCall {
+    /// The number of the call in the response.
+    pub(super) number: u32,
+    pub(super) id: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) has_deltas: bool,
+}
+
+/// Reasoning of which pieces may have been emitted.
+#[derive(Default)]
+pub(super) struct StreamedReasoning {
+    pub(super) has_deltas: bool,
+    pub(super) last_summary: u64,
 }
 
 /// The length and a hash of the text that was emitted of the first part of a message.
@@ -74,6 +81,112 @@ impl StreamedText {
         let mut hash = Fnv1a::default();
         hash.push(start.as_bytes());
         (hash.value() == self.hash.value()).then_some(end)
+    }
+
+    /// Returns the events that are left when the message has arrived.
+    fn finish(&self, raw: &RawValue, tag: &Arc<str>, out: &mut Events) -> Result<Vec<ModelEvent>> {
+        let mut events = self.part_events(raw, tag, out)?;
+        if events.is_empty() && self.len == 0 {
+            events.push(opaque_part(raw, tag));
+        }
+        Ok(events)
+    }
+
+    /// Returns the texts of a message that were not emitted, each with its citations and the fields
+    /// that are to be sent back with it.
+    fn part_events(
+        &self,
+        raw: &RawValue,
+        tag: &Arc<str>,
+        out: &mut Events,
+    ) -> Result<Vec<ModelEvent>> {
+        let mut message = fields(raw)?;
+        let Some(Value::Array(parts)) = message.remove("content") else {
+            return Ok(Vec::new());
+        };
+        let message = to_raw_value(&message)?;
+
+        let mut events = Vec::new();
+        for (index, part) in parts.into_iter().enumerate() {
+            let Value::Object(mut part) = part else {
+                continue;
+            };
+            let text = take_text(&mut part);
+            events.extend(self.text_events(index, &text));
+            if !text.is_empty() {
+                // They are repeated for each part, before the events are counted.
+                out.collect_bytes(message.get().len())?;
+                events.push(annotations(&message, &part, tag)?);
+            }
+        }
+
+        Ok(events)
+    }
+
+    /// Returns the events of the text of a part that was not emitted.
+    fn text_events(&self, index: usize, text: &str) -> Vec<ModelEvent> {
+        let is_streamed = index == 0 && self.len > 0;
+        let remainder = if is_streamed {
+            self.remainder_of(text)
+        } else {
+            Some(text)
+        };
+        match remainder {
+            Some("") => Vec::new(),
+            Some(remainder) => vec![ModelEvent::Text(remainder.to_owned())],
+            None => vec![
+                ModelEvent::Part(Part::Text(text.to_owned())),
+                ModelEvent::Warning(DIFFERS.to_owned()),
+            ],
+        }
+    }
+}
+
+impl StreamedCall {
+    /// Returns the events that are left when the call has arrived.
+    fn finish(
+        &self,
+        item: &WireItem<'_>,
+        raw: &RawValue,
+        tag: &Arc<str>,
+    ) -> Result<Vec<ModelEvent>> {
+        // Half a call never runs.
+        if item.status.0 == "incomplete" {
+            return Ok(Vec::new());
+        }
+        if self.name.is_empty() {
+            let number = self.number;
+            return Err(out_of_order(format!("the tool call {number} has no name")));
+        }
+
+        let args = item.arguments()?.into_owned();
+        let mut events = Vec::new();
+        if !self.has_deltas && !args.is_empty() {
+            events.push(ModelEvent::ToolCallDelta {
+                index: self.number,
+                json: args.clone(),
+            });
+        }
+        let mut call = ToolCall::from_raw(self.id.clone(), self.name.clone(), args);
+        let is_renamed = *item.call_id.0 != *self.id;
+        let own_id = is_renamed.then_some(&*item.call_id.0);
+        if let Some(fields) = call_fields(raw, own_id)? {
+            call = call.with_extra(ProviderBlock::new(tag.clone(), fields));
+        }
+        events.push(ModelEvent::ToolCall(call));
+        Ok(events)
+    }
+}
+
+impl StreamedReasoning {
+    /// Returns the events that are left when the reasoning has arrived.
+    fn finish(&self, item: &WireItem<'_>, raw: &RawValue, tag: &Arc<str>) -> Vec<ModelEvent> {
+        let thoughts = item.thoughts();
+        let is_new = !self.has_deltas && !thoughts.is_empty();
+        let thinking = is_new.then_some(ModelEvent::Thinking(thoughts));
+        let block = ProviderBlock::new(tag.clone(), raw.to_owned());
+        let part = ModelEvent::Part(Part::Thinking(block));
+        thinking.into_iter().chain([part]).collect()
     }
 }
 
@@ -174,53 +287,19 @@ impl OpenItem {
         tag: &Arc<str>,
         out: &mut Events,
     ) -> Result<Vec<ModelEvent>> {
-        let block = |raw: Box<RawValue>| ProviderBlock::new(tag.clone(), raw);
         match &self.state {
-            ItemState::Message(streamed) => {
-                let mut events = message_events(streamed, raw, tag, out)?;
-                if events.is_empty() && streamed.len == 0 {
-                    events.push(ModelEvent::Part(Part::Opaque(block(raw.to_owned()))));
-                }
-                Ok(events)
-            }
-            // Half a call never runs.
-            ItemState::Call { .. } if item.status.0 == "incomplete" => Ok(Vec::new()),
-            ItemState::Call {
-                number,
-                id,
-                name,
-                has_deltas,
-            } => {
-                if name.is_empty() {
-                    return Err(out_of_order(format!("the tool call {number} has no name")));
-                }
-                let args = item.arguments()?.into_owned();
-                let mut events = Vec::new();
-                if !has_deltas && !args.is_empty() {
-                    events.push(ModelEvent::ToolCallDelta {
-                        index: *number,
-                        json: args.clone(),
-                    });
-                }
-                let mut call = ToolCall::from_raw(id.clone(), name.clone(), args);
-                let is_renamed = *item.call_id.0 != **id;
-                let own_id = is_renamed.then_some(&*item.call_id.0);
-                if let Some(fields) = call_fields(raw, own_id)? {
-                    call = call.with_extra(block(fields));
-                }
-                events.push(ModelEvent::ToolCall(call));
-                Ok(events)
-            }
-            ItemState::Reasoning { has_deltas, .. } => {
-                let thoughts = item.thoughts();
-                let is_new = !has_deltas && !thoughts.is_empty();
-                let thinking = is_new.then_some(ModelEvent::Thinking(thoughts));
-                let part = ModelEvent::Part(Part::Thinking(block(raw.to_owned())));
-                Ok(thinking.into_iter().chain([part]).collect())
-            }
-            ItemState::Other => Ok(vec![ModelEvent::Part(Part::Opaque(block(raw.to_owned())))]),
+            ItemState::Message(message) => message.finish(raw, tag, out),
+            ItemState::Call(call) => call.finish(item, raw, tag),
+            ItemState::Reasoning(reasoning) => Ok(reasoning.finish(item, raw, tag)),
+            ItemState::Other => Ok(vec![opaque_part(raw, tag)]),
         }
     }
+}
+
+/// Returns an item as a part that is sent back as it is.
+fn opaque_part(raw: &RawValue, tag: &Arc<str>) -> ModelEvent {
+    let block = ProviderBlock::new(tag.clone(), raw.to_owned());
+    ModelEvent::Part(Part::Opaque(block))
 }
 
 /// The fields that are sent back with a text: the fields of its item, and its own.
@@ -230,59 +309,31 @@ struct TextFields<'a> {
     part: &'a Map<String, Value>,
 }
 
-/// The texts of a message that were not emitted, each with its citations and the fields that are to
-/// be sent back with it.
-fn message_events(
-    streamed: &StreamedText,
-    raw: &RawValue,
-    tag: &Arc<str>,
-    out: &mut Events,
-) -> Result<Vec<ModelEvent>> {
-    let mut message = fields(raw)?;
-    let Some(Value::Array(parts)) = message.remove("content") else {
-        return Ok(Vec::new());
-    };
-    let message = to_raw_value(&message)?;
-
-    let mut events = Vec::new();
-    for (index, part) in parts.into_iter().enumerate() {
-        let Value::Object(mut part) = part else {
-            continue;
-        };
-        let text = ["text", "refusal"].into_iter().find_map(|field| {
-            let is_text = part.get(field).is_some_and(Value::is_string);
-            if is_text { part.remove(field) } else { None }
-        });
-        let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let streamed_len = if index == 0 { streamed.len } else { 0 };
-        let remainder = if streamed_len > 0 {
-            streamed.remainder_of(text)
-        } else {
-            Some(text)
-        };
-        match remainder {
-            Some("") => {}
-            Some(remainder) => events.push(ModelEvent::Text(remainder.to_owned())),
-            None => {
-                events.push(ModelEvent::Part(Part::Text(text.to_owned())));
-                events.push(ModelEvent::Warning(DIFFERS.to_owned()));
-            }
-        }
-        if !text.is_empty() {
-            // They are repeated for each part, before the events are counted.
-            out.collect_bytes(message.get().len())?;
-            let citations: Vec<Citation> = citations(&part);
-            let fields = to_raw_value(&TextFields {
-                item: &message,
-                part: &part,
-            })?;
-            let annotations =
-                Annotations::new(citations).with_block(ProviderBlock::new(tag.clone(), fields));
-            events.push(ModelEvent::Part(Part::Annotations(annotations)));
-        }
+/// Removes the text of a part, and returns it; empty if there is none.
+fn take_text(part: &mut Map<String, Value>) -> String {
+    let text = ["text", "refusal"].into_iter().find_map(|field| {
+        let is_text = part.get(field).is_some_and(Value::is_string);
+        if is_text { part.remove(field) } else { None }
+    });
+    match text {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
     }
+}
 
-    Ok(events)
+/// Returns the citations of a part's text, and the fields that are to be sent back with it.
+fn annotations(
+    message: &RawValue,
+    part: &Map<String, Value>,
+    tag: &Arc<str>,
+) -> Result<ModelEvent> {
+    let fields = to_raw_value(&TextFields {
+        item: message,
+        part,
+    })?;
+    let block = ProviderBlock::new(tag.clone(), fields);
+    let annotations = Annotations::new(citations(part)).with_block(block);
+    Ok(ModelEvent::Part(Part::Annotations(annotations)))
 }
 
 /// Returns the sources of a part's text: addresses, and names of files.
