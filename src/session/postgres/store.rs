@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::session::forward::forward_session_store;
-use crate::session::log::{LogStore, Queues};
-use crate::session::remote::{RemoteLog, SIZE_OPTION, Server as _, ServerOptions};
+use crate::session::log::LogStore;
+use crate::session::remote::{RemoteLog, Server as _, ServerOptions};
 use crate::session::session_store::SessionStore;
 
 use super::address::Address;
@@ -85,11 +85,7 @@ impl PostgresStore {
         let timeout = options.timeout;
         let lease_time = options.lease_time;
         let database = Database::new(address, &options.prefix, timeout, lease_time);
-        let max_session_bytes = options.max_session_bytes;
-        let log = RemoteLog::new(database, options);
-        let store = LogStore::named(log, SIZE_OPTION, Queues::default());
-        store.set_max_session_bytes(max_session_bytes);
-        Ok(Self(store))
+        Ok(Self(RemoteLog::store(database, options)))
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{
-    Each, EachPage, Log, LogTail, Repair, Snapshots, collect_ids, too_large,
+    Each, EachPage, Log, LogStore, LogTail, Queues, Repair, Snapshots, collect_ids, too_large,
 };
 
 use super::joined_log::JoinedLog;
@@ -32,7 +32,7 @@ const MIN_POLLS: u32 = 5;
 const MAX_PAGES: usize = 100_000;
 
 /// The name of the option that limits the size of a log.
-pub(in crate::session) const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
+const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
 
 /// Logs on a server.
 pub(in crate::session) struct RemoteLog<S: Server> {
@@ -54,7 +54,16 @@ pub(in crate::session) struct Writer<S: Server> {
 }
 
 impl<S: Server> RemoteLog<S> {
-    pub(in crate::session) fn new(server: S, options: ServerOptions) -> Self {
+    /// Creates the store of the sessions on a server.
+    pub(in crate::session) fn store(server: S, options: ServerOptions) -> LogStore<Self> {
+        let max_session_bytes = options.max_session_bytes;
+        let log = Self::new(server, options);
+        let store = LogStore::named(log, SIZE_OPTION, Queues::default());
+        store.set_max_session_bytes(max_session_bytes);
+        store
+    }
+
+    fn new(server: S, options: ServerOptions) -> Self {
         let pool = Arc::new(Pool::new(server, options));
         Self {
             keeper: LeaseKeeper::new(pool.clone()),

@@ -17,7 +17,7 @@ pub(super) use connect::with_timeout;
 pub(super) use connect::{connect_host, connection_lost};
 #[cfg(feature = "postgres")]
 pub(super) use joined_log::JoinedLog;
-pub(super) use log::{RemoteLog, SIZE_OPTION};
+pub(super) use log::RemoteLog;
 #[cfg(feature = "postgres")]
 pub(super) use lookup::Lookup;
 pub use options::ServerOptions;
