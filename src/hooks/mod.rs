@@ -23,8 +23,27 @@
 //! # Order
 //!
 //! The first hook added is the outermost, and the texts in the system prompt follow the order of
-//! the hooks. Add them in this order: tracing, todo list, file system, skills, memory,
-//! summarization.
+//! the hooks. Add them in this order:
+//!
+//! ```text
+//!                            request    response
+//!                               |          ^
+//! +- tracing -------------------|----------|-+
+//! | +- todo list ---------------|----------|-|
+//! | | +- file system -----------|----------|-|
+//! | | | +- skills --------------|----------|-|
+//! | | | | +- memory ------------|----------|-|
+//! | | | | | +- summarization ---|----------|-|
+//! | | | | | |                   v          | |
+//! | | | | | |                 the model call |
+//! ```
+//!
+//! * Tracing is the outermost hook, so that its spans have the changes of all other hooks.
+//! * The todo list and the file system add the same to the prompt of every workspace; skills change
+//!   seldom, memory often. A provider's prompt cache reuses a prompt up to the first change, so the
+//!   section that changes most is the last.
+//! * Summarization is the innermost hook, so that it measures the request that is sent, with the
+//!   changes of all other hooks.
 //!
 //! # Prompt caching
 //!
