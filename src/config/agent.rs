@@ -46,11 +46,12 @@ pub struct AgentConfig {
     /// The context window of the model, in tokens. Defaults to the context window of the model, or
     /// to 128,000 if that is unknown.
     pub context_window: Option<u64>,
-    /// The names of its tools: tools of this crate (`calculate`, `current_datetime`,
-    /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
-    /// `request_user_approval`), and tools that the program has registered in Rust. Tools of hooks,
-    /// such as `read_file`, may be named too. The list selects only among the tools of this crate:
-    /// tools of the program reach every agent, and `permissions` restrict them.
+    /// The names of its tools of this crate: `calculate`, `current_datetime`, `internet_search`,
+    /// `web_fetch`, `AskUserQuestion`, `request_user_input` and `request_user_approval`.
+    ///
+    /// Tools that the program has registered in Rust, and tools of hooks, such as `read_file`, may
+    /// be named too, but are not selected by the list: tools of the program reach every agent, and
+    /// `permissions` restrict them.
     pub tools: Vec<String>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,
@@ -63,11 +64,13 @@ pub struct AgentConfig {
     /// Its hooks. Defaults to all that apply. `middleware` is an alias of this key.
     #[serde(alias = "middleware")]
     pub hooks: HookChoice,
-    /// The rules for its calls. Without this key, every call is allowed. With it, even with a
-    /// single rule, the `mode` decides calls that match no rule: `default` asks, unless the tool
-    /// only reads; the rule `allow: ["*"]` allows them. A rule that matches no tool is logged as a
-    /// warning; for an agent from [`builder`](Self::builder), such a rule to deny or to ask is an
-    /// error.
+    /// The rules for its calls. Without this key, every call is allowed.
+    ///
+    /// With it, even with a single rule, the `mode` decides calls that match no rule: `default`
+    /// asks, unless the tool only reads. The rule `allow: ["*"]` allows them.
+    ///
+    /// A rule that matches no tool is logged as a warning; for an agent from
+    /// [`builder`](Self::builder), such a rule to deny or to ask is an error.
     #[schemars(schema_with = "source::permissions_schema")]
     pub permissions: Option<PermissionConfig>,
     /// The limits of its runs.
