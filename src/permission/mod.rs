@@ -23,7 +23,7 @@
 //! Beside a rule to deny or ask about commands or files, neither `Bash` nor `bypassPermissions`
 //! covers a program that is not in the table, because nothing is known of what it starts, reads and
 //! writes: a rule to allow has to name it. Beside rules about commands alone, such a program is
-//! covered without words, or with one plain word that does not contain the denied program's name.
+//! covered if its words are plain and do not contain the denied program's name.
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop.
 //!

@@ -58,14 +58,15 @@ impl MessageQueueState {
     }
 }
 
-/// Wakes tasks when it is dropped.
+/// Wakes tasks in their order when it is dropped.
 #[derive(Default)]
 struct WakeOnDrop(Vec<Waker>);
 
 impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        while let Some(waker) = self.0.pop() {
-            waker.wake();
+        // Checked first, because most messages are taken while no task waits.
+        if !self.0.is_empty() {
+            self.0.drain(..).for_each(Waker::wake);
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Options, Spanned, from_str_with_options, options};
 
+use crate::util::text::truncate;
 use crate::util::yaml::duplicate_key;
 
 use super::fault::Fault;
@@ -19,6 +20,9 @@ const MAX_EVENTS: usize = 50_000;
 
 /// The maximum nesting of lists and maps. The deepest configuration has eight levels.
 const MAX_DEPTH: usize = 32;
+
+/// The number of characters to which the error of the parser is cut: it may quote a value.
+const MAX_ERROR_CHARS: usize = 300;
 
 /// A line and a column, both from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,8 +168,7 @@ fn plain_options() -> Options {
     }
 }
 
-/// Returns the first line of the parser's error without the place at its end. The line is cut, because
-/// it may quote a value.
+/// Returns the first line of the parser's error, cut, without the place at its end.
 fn without_place(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(" at line ").unwrap_or(line.len());
