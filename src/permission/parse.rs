@@ -1,6 +1,7 @@
 //! The text of a rule.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::truncate;
 
 use super::glob::{NameGlob, alternatives};
 use super::paths::PathPattern;
@@ -37,6 +38,12 @@ const FAMILIES: [(Family, &str); 5] = [
     (Family::Named, "Agent Task task Skill subagent spawn"),
 ];
 
+/// The maximum length of a rule, which is that of a command, in bytes.
+const MAX_RULE_BYTES: usize = 64 * 1024;
+
+/// The number of characters of a rule that its error quotes.
+const QUOTED_CHARS: usize = 200;
+
 /// Tools that take no specifier at all.
 const PLAIN: &str =
     "WebSearch internet_search web_search TodoWrite write_todos AskUserQuestion current_datetime";
@@ -55,12 +62,19 @@ pub(super) fn family(name: &str) -> Family {
 /// Returns [`ErrorKind::Config`] if the rule could never match.
 pub(super) fn rule(behavior: Option<Behavior>, text: &str) -> Result<Rule> {
     read(behavior, text).map_err(|why| {
-        let text = format!("permission rule {text:?}: {why}");
+        let quoted = truncate(text, QUOTED_CHARS);
+        let text = format!("permission rule {quoted:?}: {why}");
         Error::new(ErrorKind::Config, text)
     })
 }
 
 fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
+    if text.len() > MAX_RULE_BYTES {
+        return Err(format!(
+            "it has more than {MAX_RULE_BYTES} bytes; write several rules"
+        ));
+    }
+
     let (prefix_behavior, text) = split_behavior(text.trim());
     let behavior = match (behavior, prefix_behavior) {
         (Some(wanted), Some(prefix_behavior)) if wanted != prefix_behavior => {

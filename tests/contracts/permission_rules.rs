@@ -60,6 +60,15 @@ fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
 }
 
 #[test]
+fn rule_over_the_limit_is_an_error_that_quotes_its_beginning() {
+    let rule = |len: usize| format!("Bash({})", "x".repeat(len - "Bash()".len()));
+    assert!(rule(64 * 1024).parse::<Rule>().is_ok());
+    let error = rule(64 * 1024 + 1).parse::<Rule>().unwrap_err().to_string();
+    assert!(error.contains("more than 65536 bytes"), "{error}");
+    assert!(error.len() < 400, "{}", error.len());
+}
+
+#[test]
 fn rules_parse_and_print_in_canonical_form() {
     for (text, printed) in [
         ("Bash(go test *)", "allow:Bash(go test *)"),
