@@ -40,6 +40,10 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
         ("touch", " src/*"),
         ("unknown", " -a b"),
         ("unknown", " src"),
+        ("", "cd src; "),
+        ("", "cd -; pushd x; popd; "),
+        ("", "ln -s a b; "),
+        ("git", " -C x"),
     ] {
         let count = (COMMAND - start.len()) / piece.len();
         let command = format!("{start}{}", piece.repeat(count));

@@ -21,6 +21,10 @@ const MAX_COMPARISONS: usize = 200_000;
 /// The maximum number of comparisons of a word with a rule in one decision.
 const MAX_WORD_COMPARISONS: usize = 1_000_000;
 
+/// The maximum of the bytes in the commands of a call times the bytes in the specifiers of rules,
+/// which is about the number of steps that it takes to compare patterns with each other.
+const MAX_STEPS: usize = 128 * 1024 * 1024;
+
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
@@ -114,29 +118,40 @@ impl Policy<'_> {
         self.by_mode(call, uncovered.as_deref())
     }
 
-    /// The question about a call with too many simple commands to compare each with every rule: no
-    /// rule is then known not to match, so bypassing permissions does not answer it.
+    /// The question about a call that is too large to be compared with every rule: no rule is then
+    /// known not to match, so bypassing permissions does not answer it.
     fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
-        let analyses = call.commands().map(|command| &command.analysis);
-        let commands = analyses.flat_map(|analysis| &analysis.commands);
-        let (commands, words) = commands.fold((0, 0), |(commands, words), command| {
-            (commands + 1, words + command.argv.len())
-        });
+        let excess = self.excess(call)?;
         let rules = self.rules.len();
-        let count = if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
-            format!("{commands} commands")
-        } else if words.saturating_mul(rules) > MAX_WORD_COMPARISONS {
-            format!("{words} words")
-        } else {
-            return None;
-        };
-
-        let text = format!("it has {count}, too many to compare each with {rules} rules");
+        let text = format!("it has {excess}, too many to compare each with {rules} rules");
         let question = self.unanswerable(text);
         Some(match self.mode {
             PermissionMode::DontAsk => deny_instead(question),
             _ => question,
         })
+    }
+
+    /// The parts of a call that are too many for a comparison of each with every rule.
+    fn excess(&self, call: &CallAccesses<'_>) -> Option<String> {
+        let analyses = call.commands().map(|command| &command.analysis);
+        let commands = analyses.flat_map(|analysis| &analysis.commands);
+        let (commands, words) = commands.fold((0, 0), |(commands, words), command| {
+            (commands + 1, words + command.argv.len())
+        });
+        let bytes: usize = call.commands().map(|command| command.text.len()).sum();
+        let specifiers = self.rules.iter().filter_map(Rule::specifier);
+        let rule_bytes: usize = specifiers.map(str::len).sum();
+
+        let rules = self.rules.len();
+        if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
+            Some(format!("{commands} commands"))
+        } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
+            Some(format!("{words} words"))
+        } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {
+            Some(format!("{bytes} bytes"))
+        } else {
+            None
+        }
     }
 
     /// The denial of a call that a deny rule may be about, for a mode that asks no questions about

@@ -591,6 +591,7 @@ fn command_with_too_many_parts_for_the_number_of_rules_is_a_question() {
         })
     };
     let long = format!("a {}", "x ".repeat(10_000));
+    let wild = format!("a {}", "?".repeat(60_000));
     let decision = |count, mode| rules(count, mode).explain_command(&command);
     let few = decision(10, PermissionMode::Default);
     assert_eq!(few.decision, Behavior::Allow, "{few}");
@@ -610,6 +611,12 @@ fn command_with_too_many_parts_for_the_number_of_rules_is_a_question() {
         assert_eq!(explanation.decision, behavior, "{explanation}");
         assert!(
             explanation.why.contains("has 10001 words, too many"),
+            "{explanation}"
+        );
+        let explanation = rules(200, mode).explain_command(&wild);
+        assert_eq!(explanation.decision, behavior, "{explanation}");
+        assert!(
+            explanation.why.contains("has 60002 bytes, too many"),
             "{explanation}"
         );
     }

@@ -56,40 +56,7 @@ impl<'a> Arguments<'a> {
                     continue;
                 }
 
-                let next = argv.get(index);
-                let is_long = prefix.starts_with("--") || program.has_one_dash;
-                let value_count = arguments.values.len();
-                let takes_next = if is_long {
-                    arguments.long(program, word, &prefix, next)
-                } else {
-                    arguments.short(program, word, &prefix, next)
-                };
-                if takes_next && next.is_some_and(Word::may_split) {
-                    // The value may be several words.
-                    arguments.uncertain.push(index);
-                }
-
-                // Another version of the program may have the option without a value: what looks
-                // like an option is read as one as well.
-                let skips_next = takes_next && !next.is_some_and(is_like_option);
-                let last_value = arguments.values[value_count..].last();
-                if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
-                    arguments.read.push(index);
-                }
-                if takes_next == skips_next {
-                    let at = index - usize::from(!takes_next);
-                    match last_value {
-                        Some(("pattern", _)) => arguments.patterns.push(at),
-                        Some(("text", _)) => arguments.texts.push(at),
-                        _ => {}
-                    }
-                }
-
-                index += usize::from(skips_next);
-                if is_long && arguments.takes_second() {
-                    index += usize::from(skips_next);
-                }
-
+                index += arguments.option(program, argv, index - 1, &prefix);
                 only_operands |= arguments.has_program();
                 continue;
             }
@@ -114,6 +81,47 @@ impl<'a> Arguments<'a> {
         }
 
         arguments
+    }
+
+    /// Reads the option at an index. Returns the number of words after it that are its values.
+    fn option(
+        &mut self,
+        program: &'static Program,
+        argv: &[Word],
+        index: usize,
+        prefix: &str,
+    ) -> usize {
+        let (word, next) = (&argv[index], argv.get(index + 1));
+        let is_long = prefix.starts_with("--") || program.has_one_dash;
+        let value_count = self.values.len();
+        let takes_next = if is_long {
+            self.long(program, word, prefix, next)
+        } else {
+            self.short(program, word, prefix, next)
+        };
+        if takes_next && next.is_some_and(Word::may_split) {
+            // The value may be several words.
+            self.uncertain.push(index + 1);
+        }
+
+        // Another version of the program may have the option without a value: what looks like an
+        // option is read as one as well.
+        let skips_next = takes_next && !next.is_some_and(is_like_option);
+        let last_value = self.values[value_count..].last();
+        if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
+            self.read.push(index + 1);
+        }
+        if takes_next == skips_next {
+            let at = index + usize::from(takes_next);
+            match last_value {
+                Some(("pattern", _)) => self.patterns.push(at),
+                Some(("text", _)) => self.texts.push(at),
+                _ => {}
+            }
+        }
+
+        let takes_second = is_long && self.takes_second();
+        usize::from(skips_next) * (1 + usize::from(takes_second))
     }
 
     /// Returns `true` if the value of an option is the program that reads the other words.

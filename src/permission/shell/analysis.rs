@@ -4,6 +4,10 @@ use std::fmt;
 
 use super::word::{Word, printable};
 
+/// The maximum number of parts, and of bytes, of a folder that a command changes to.
+const MAX_FOLDER_PARTS: usize = 32;
+const MAX_FOLDER_BYTES: usize = 4096;
+
 /// A shell command, taken apart.
 ///
 /// `commands` holds every simple command that may run, wherever it stands: in lists, pipes,
@@ -44,7 +48,8 @@ impl Analysis {
             .filter(|command| !command.guessed && !command.transparent)
     }
 
-    /// Resolves each folder that the command changes to against the folder before it.
+    /// Resolves each folder that the command changes to against the folder before it. A folder over
+    /// a limit counts as any folder: otherwise each change copies the parts of all before it.
     pub(super) fn follow_changes(&mut self) {
         let mut folder = Word::default();
         let paths = self.paths.iter_mut();
@@ -54,6 +59,9 @@ impl Analysis {
                 folder.push_text("/", true);
                 folder.parts.append(&mut word.parts);
                 word.parts.clone_from(&folder.parts);
+            }
+            if word.parts.len() > MAX_FOLDER_PARTS || word.len() > MAX_FOLDER_BYTES {
+                *word = Word::unknown();
             }
             folder = word.clone();
         }

@@ -79,16 +79,9 @@ fn is_list_of_files(option: &str) -> bool {
     option.contains("-from") || option.len() > 2 && names.any(|name| name.starts_with(option))
 }
 
-/// Notes what the value of an option is used for.
-fn option_value(
-    cx: &mut Context,
-    name: &str,
-    command: &SimpleCommand,
-    program: &Program,
-    kind: &str,
-    value: &Word,
-) {
-    let uses: &[Use] = match kind {
+/// Returns the uses of the path in a value of this kind.
+fn uses_of_value(program: &Program, kind: &str) -> &'static [Use] {
+    match kind {
         "write" | "pipe" => &[Use::Write],
         "into" => &[Use::Target],
         "cd" if program.takes("cut") => &[Use::Directory, Use::Project, Use::Target],
@@ -100,8 +93,19 @@ fn option_value(
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
         _ => &[],
-    };
-    for path_use in uses {
+    }
+}
+
+/// Notes what the value of an option is used for.
+fn option_value(
+    cx: &mut Context,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    kind: &str,
+    value: &Word,
+) {
+    for path_use in uses_of_value(program, kind) {
         cx.add_path(*path_use, value.clone());
     }
 

@@ -183,15 +183,20 @@ pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments
             _ => (folder.unwrap_or(&here), &words[..]),
         };
         for source in sources {
-            // It counts from the folder of the link, or from the folder where the program runs.
-            let is_absolute =
-                matches!(source.parts.first(), Some(Part::Home(_))) || source.starts_with_text("/");
-            let places = [joined(folder, "/"), joined(folder, "/../")];
-            let places = places.into_iter().filter(|_| !is_absolute);
-            for place in places.chain([Word::default()]) {
-                let parts = [&place.parts[..], &source.parts].concat();
-                cx.add_path(Use::Linked, Word { parts });
-            }
+            link_source(cx, folder, source);
         }
+    }
+}
+
+/// Notes what a link leads to. Its source counts from the folder of the link, or from the folder
+/// where the program runs.
+fn link_source(cx: &mut Context, folder: &Word, source: &Word) {
+    let is_absolute =
+        matches!(source.parts.first(), Some(Part::Home(_))) || source.starts_with_text("/");
+    let places = [joined(folder, "/"), joined(folder, "/../")];
+    let places = places.into_iter().filter(|_| !is_absolute);
+    for place in places.chain([Word::default()]) {
+        let parts = [&place.parts[..], &source.parts].concat();
+        cx.add_path(Use::Linked, Word { parts });
     }
 }
