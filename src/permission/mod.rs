@@ -20,12 +20,13 @@
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
 //! and folders of the workspace, or with files and folders that the rule spells out.
 //!
-//! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers a
-//! program that is not in the table, because nothing is known of what it starts, reads and writes: a
-//! rule to allow has to name it. If all these rules are about commands, such a program is covered
-//! when its words are plain and do not contain the denied program's name. A part of a word that is
-//! only known when the shell runs, such as a variable, may be anything. Only the variable of a loop
-//! over known words is known, in the body of the loop.
+//! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers
+//! a program that is not in the table, because nothing is known of what it starts, reads and writes:
+//! a rule to allow has to name it. If all these rules are about commands, such a program is covered
+//! when its words are plain and do not contain the denied program's name.
+//!
+//! A part of a word that is only known when the shell runs, such as a variable, may be anything.
+//! Only the variable of a loop over known words is known, in the body of the loop.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are
