@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -139,6 +140,9 @@ impl<M: Queued> Queue<M> {
 
     /// Waits for the next message; `None` if the queue is closed and empty.
     pub(super) async fn consume(&self) -> Option<Delivery<M>> {
+        // A dropped message is delivered again at once. A consumer that drops every message must
+        // not occupy its thread.
+        consume_budget().await;
         loop {
             let mut change = pin!(self.0.change.notified());
             change.as_mut().enable();

@@ -21,7 +21,7 @@
 //! and folders of the workspace, or with files and folders that the rule spells out.
 //!
 //! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers
-//! a program that is not in the table, because nothing is known of what it starts, reads and writes:
+//! a program that is not in the table, because what it starts, reads and writes is not known:
 //! a rule to allow has to name it. If all these rules are about commands, such a program is covered
 //! when its words are plain and do not contain the denied program's name.
 //!

@@ -1,6 +1,7 @@
 //! Buses between channels and the gateway, and the suite that tests them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -111,6 +112,23 @@ async fn long_ids_are_refused() {
     let error = publish(1_025).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert!(error.to_string().contains("1025 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn consumer_that_drops_each_message_lets_other_tasks_run() {
+    let bus = InProcessBus::default();
+    let message = InboundMessage::new("cli", "direct", "u1", "hi");
+    bus.publish_inbound(message).await.unwrap();
+    let has_run = Arc::new(AtomicBool::new(false));
+    let flag = has_run.clone();
+    tokio::spawn(async move { flag.store(true, Ordering::Relaxed) });
+    for _ in 0..10_000 {
+        drop(bus.consume_inbound().await.unwrap());
+        if has_run.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+    panic!("the other task did not run");
 }
 
 #[tokio::test(start_paused = true)]
