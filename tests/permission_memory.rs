@@ -11,10 +11,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// The bytes of each command.
-const COMMAND: usize = 64 * 1024;
+const COMMAND: usize = 32 * 1024;
 
 /// The most that one decision may allocate, freed memory counted again.
-const MOST: usize = 256 * 1024 * 1024;
+const MOST: usize = 128 * 1024 * 1024;
 
 #[test]
 fn decision_about_a_long_command_allocates_some_copies_of_it() {

@@ -58,7 +58,8 @@ impl LimitsCfg {
         self
     }
 
-    /// Sets the limits that `other` has.
+    /// Sets the limits that `other` has. `tool_timeout` and `parallel_tools` get their defaults if
+    /// neither has a value. `max_turns` is always set, and `temperature` is not changed.
     ///
     /// # Errors
     ///

@@ -238,13 +238,19 @@ impl RunOutcome {
     }
 
     fn send_result(&self, cx: &RunContext, output: &RunOutput, reason: &str) {
-        let (api_time, time_to_first_token, mut models) = {
+        let (api_time, time_to_first_token, own_models) = {
             let stats = lock(&cx.shared().stats);
             let models = stats.by_model.clone();
             (stats.api_time, stats.time_to_first_token, models)
         };
-        for (model, usage) in lock(&cx.shared().child_models).iter() {
-            usage.clone().add_to(&mut models, model);
+        let mut models = lock(&cx.shared().child_models).clone();
+        if models.is_empty() {
+            models = own_models;
+        } else {
+            // Added last: a child may have other limits for the same model.
+            for (model, usage) in own_models {
+                usage.add_to(&mut models, &model);
+            }
         }
 
         let mut result = ResultMessage::new(cx.shared().envelope(), output.end.subtype());

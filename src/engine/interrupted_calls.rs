@@ -18,7 +18,7 @@ pub(super) struct RerunResults {
     pub(super) was_interrupted: bool,
 }
 
-/// The result of one of these calls.
+/// The result of an interrupted call.
 struct Rerun {
     result: ToolResult,
     /// True if a gate requires the run to end.
@@ -69,9 +69,9 @@ impl ActiveRun {
     async fn rerun_call(&self, unanswered: &UnansweredCall, may_run: bool) -> Rerun {
         let call = &unanswered.call;
         let tool = self.cx.tool(&call.name);
-        let begun_tool =
+        let tool_to_rerun =
             tool.filter(|tool| unanswered.is_started || tool.side_effect().is_read_only());
-        let Some(tool) = begun_tool else {
+        let Some(tool) = tool_to_rerun else {
             return Rerun::skipped(unanswered.preliminary_result());
         };
 

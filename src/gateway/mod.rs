@@ -120,8 +120,8 @@
 //! for the end of the turn. Only a plain `yes` or `always` allows a call. A message that was taken
 //! as an answer is not part of the conversation, even if it is delivered again.
 //!
-//! A question waits for the [`ask_timeout`](GatewayBuilder::ask_timeout). Then it depends on the
-//! run that asks:
+//! A question waits for the [`ask_timeout`](GatewayBuilder::ask_timeout). After that time, the
+//! outcome depends on the run that asked:
 //!
 //! * The turn itself ends without a reply, and the sender answers the question with a later
 //!   message. A message of another sender continues the conversation without the call.

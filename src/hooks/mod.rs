@@ -38,7 +38,9 @@
 //! | | | | | |                 the model call |
 //! ```
 //!
-//! * Tracing is the outermost hook, so that its spans have the changes of all other hooks.
+//! * Tracing is the outermost hook, so that its spans include the time of all other hooks, and have
+//!   the response with their changes. A span has the request as it is before the hooks inside wrap
+//!   the call.
 //! * The todo list and the file system add the same to the prompt of every workspace; skills change
 //!   seldom, memory often. A provider's prompt cache reuses a prompt up to the first change, so the
 //!   section that changes most is the last.

@@ -31,7 +31,7 @@ pub(super) fn repair_messages(
     };
 
     // The order matters. Parts that no provider accepts are removed first, so that slots are
-    // counted once. Results find their calls by id, then by position. Only then it is known which
+    // counted once. Results find their calls by id, then by position. Only then is it known which
     // calls without whole arguments have no result and are dropped. Ids are made unique last,
     // because a new id must not match a result.
     repairer.drop_unusable_parts();

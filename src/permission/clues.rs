@@ -61,6 +61,7 @@ impl CommandPattern {
         };
 
         let many = [GlobToken::Many];
+        let program = &program.iter().flat_map(folded_token).collect::<Vec<_>>()[..];
         let name = [&many[..], program, &many[..]].concat();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let starts_nothing = |word: &Word| {
@@ -182,6 +183,13 @@ fn is_flag(text: &str) -> bool {
 
 fn folded(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
+}
+
+fn folded_token(token: &GlobToken) -> Vec<GlobToken> {
+    match token {
+        GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
+        wildcard => vec![*wildcard],
+    }
 }
 
 /// The part after the last slash, as a pattern.

@@ -62,7 +62,7 @@
 //!
 //! An image, a document or a recording that the API or the model does not accept is an error before
 //! sending if it is in a new input. In an older message or the result of a tool, a text replaces
-//! it: an image is named by its media type.
+//! it. For an image, the text states that it was omitted, and its media type.
 //!
 //! # Requests
 //!

@@ -56,7 +56,7 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// # Ok::<(), agentcore::Error>(())
 /// ```
 ///
-/// # Servers that speak Chat Completions
+/// # Other servers
 ///
 /// The variables of these servers are named after them, such as `MISTRAL_API_KEY`:
 ///

@@ -61,7 +61,7 @@ pub(super) async fn start(
     match reply::first_line(&line, cwd, root) {
         Some(outcome) => outcome?,
         None => {
-            let output = output_of_failure(child).await?;
+            let output = output_of_failure(&mut child).await?;
             return Err(refused("the container", &output));
         }
     }
@@ -92,7 +92,7 @@ async fn first_line(child: &mut Child, script: &str) -> String {
 }
 
 /// Waits for the end of a client that did not start the script.
-async fn output_of_failure(mut child: Child) -> Result<Called> {
+async fn output_of_failure(child: &mut Child) -> Result<Called> {
     drop((child.stdin.take(), child.stdout.take()));
     let stderr = read(child.stderr.take(), MAX_ERROR);
     let outcome = timeout(LIMIT, async { tokio::try_join!(child.wait(), stderr) }).await;

@@ -246,6 +246,9 @@ impl Parser<'_> {
             | (Some(b'-' | b'=' | b'?' | b'+'), _) => {
                 let colon = self.peek() == Some(b':');
                 let operator = self.peek_at(usize::from(colon));
+                if quoted && self.has_quote_before_brace() {
+                    self.opaque(Reason::Expansion("a quote in an expansion"));
+                }
                 self.bump_by(1 + usize::from(colon))?;
                 let value = self.parameter_rest(quoted)?;
                 if operator == Some(b'=') {
@@ -280,12 +283,12 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Returns `true` if a single quote stands before the next brace, or if the brace is far away.
     fn has_quote_before_brace(&self) -> bool {
-        self.src[self.pos..]
-            .iter()
-            .take(256)
-            .take_while(|&&b| b != b'}')
-            .any(|&b| b == b'\'')
+        let ahead = &self.src[self.pos..];
+        let near = &ahead[..ahead.len().min(256)];
+        let end = near.iter().position(|byte| matches!(byte, b'}' | b'\''));
+        end.is_none_or(|end| near[end] == b'\'')
     }
 
     /// The word of `${x:-word}` and its like, up to the brace that ends the expansion.

@@ -152,9 +152,12 @@ impl Parser<'_> {
         }
 
         let target_text = target.to_string();
-        let path = super::super::paths::lexical(&target_text);
-        let connects = path.starts_with("/dev/tcp") || path.starts_with("/dev/udp");
-        if connects || self.may_connect(&target) {
+        let connects = |word: &Word| {
+            let path = super::super::paths::lexical(&word.to_string());
+            path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
+        };
+        let guesses = self.cx.guesses(&target);
+        if guesses.iter().chain([&target]).any(connects) || self.may_connect(&target) {
             self.opaque(Reason::Network(target_text));
             return;
         }

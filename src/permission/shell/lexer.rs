@@ -248,6 +248,7 @@ impl Parser<'_> {
                 self.pos -= 1;
                 (self.digits(8, 3)?.unwrap_or(0) & 0xff) as u8
             }
+            b'x' if self.src.get(self.pos) == Some(&b'{') => return self.cx.stop("`\\x{`"),
             b'x' => match self.digits(16, 2)? {
                 Some(value) => value as u8,
                 None => {
@@ -266,7 +267,9 @@ impl Parser<'_> {
 
                 return Ok(());
             }
+            // A shell finds the end of the quote before it reads the control character.
             b'c' => match self.src.get(self.pos) {
+                Some(b'\'' | b'\\') => return self.cx.stop("`\\c` before a quote or backslash"),
                 Some(&control) => {
                     self.bump()?;
                     control & 0x1f

@@ -112,7 +112,7 @@ enum Redirect {
 }
 
 /// Returns the handling of a redirect after `followed` others, of which `max` may be followed. Only
-/// redirects within an origin are, and those to its secure form.
+/// redirects within an origin, and to its secure form, are followed.
 fn redirect(from: &Url, to: &Url, followed: usize, max: usize) -> Redirect {
     let is_same_origin = http_client::is_same_origin_or_upgrade(from, to);
     if is_same_origin && followed < max {
