@@ -7,7 +7,7 @@ use super::event::ModelEvent;
 use super::response::ModelResponse;
 
 /// The room for a text that more pieces will join.
-const TEXT_ROOM: usize = 128;
+const TEXT_ROOM: usize = 256;
 
 /// Folds the events of one stream into a [`ModelResponse`].
 ///

@@ -64,6 +64,7 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
 /// Decodes a frame. A server that cuts a text inside a surrogate pair writes each half as an escape
 /// that is not valid JSON, so a frame that cannot be read is decoded again without such escapes. A
 /// decoder must parse the whole frame before it changes its state.
+#[inline(always)] // It runs for each frame.
 pub(super) fn frame<D: Decoder>(
     decoder: &mut D,
     name: &str,

@@ -118,6 +118,7 @@ impl RunShared {
     }
 
     /// Returns the envelope of a message of this run; its number is given when it is pushed.
+    #[inline(always)] // A call would copy the envelope of each piece once more.
     pub(crate) fn envelope(&self) -> Envelope {
         let mut envelope = Envelope::new(self.session_id.clone(), 0);
         envelope.parent_tool_use_id = self.parent_tool_use_id.clone();
