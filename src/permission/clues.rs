@@ -64,14 +64,12 @@ impl CommandPattern {
         let program = &program.iter().flat_map(folded_token).collect::<Vec<_>>()[..];
         let name = [&many[..], program, &many[..]].concat();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let starts_nothing = |word: &Word| {
-            let text = word.literal().unwrap_or_default().to_lowercase();
-            !text.is_empty() && text.chars().all(is_plain) && !matches(&name, &folded(&text))
+        let may_name_program = |word: &Word| {
+            let text = word.literal().unwrap_or_default();
+            text.is_empty() || !text.chars().all(is_plain) || matches(&name, &folded(&text))
         };
         let own_name = command.program().unwrap_or_default();
-        let starts_nothing = |words: &[Word]| words.iter().all(starts_nothing);
-        let is_harmless = command.argv.get(1..).is_some_and(starts_nothing);
-        !is_harmless || matches(program, &folded(&own_name))
+        matches(program, &folded(&own_name)) || command.argv.iter().skip(1).any(may_name_program)
     }
 
     /// The number of its first words that a rule to allow spells out.

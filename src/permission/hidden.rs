@@ -38,8 +38,8 @@ impl Policy<'_> {
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
-    /// The first command that is not modeled and that no rule names, with the rule that it may get
-    /// round: what such a program starts, reads and writes is not known.
+    /// The first command that is not modeled and that no rule names, with the rule that it may
+    /// bypass: what such a program starts, reads and writes is not known.
     fn unmodeled<'s>(
         &'s self,
         call: &CallAccesses<'_>,

@@ -47,6 +47,22 @@ impl<'a> BodyFields<'a> {
         }
     }
 
+    /// Writes the tools, as JSON, and the choice among them, in the fields of OpenAI's APIs. Writes
+    /// nothing without tools.
+    pub(super) fn openai_tools(
+        &mut self,
+        tools: &[u8],
+        choice: Option<Value>,
+        are_parallel: Option<bool>,
+    ) -> Result<()> {
+        if tools.is_empty() {
+            return Ok(());
+        }
+        self.raw("tools", tools)?;
+        self.option("tool_choice", choice)?;
+        self.option("parallel_tool_calls", are_parallel)
+    }
+
     /// Adds the caller's fields and returns the object without its closing brace.
     pub(super) fn finish(mut self) -> Result<Vec<u8>> {
         let extra = self.extra;

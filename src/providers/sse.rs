@@ -321,6 +321,7 @@ impl EventFields {
                 let name = utf8(&bytes[range.clone()])?;
                 if name.len() <= KNOWN_NAME_LEN {
                     known_name.clear();
+                    // The names of a stream differ in length, and all of them fit.
                     known_name.reserve(KNOWN_NAME_LEN);
                     known_name.push_str(name);
                 }

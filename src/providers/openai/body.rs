@@ -8,7 +8,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
-use super::super::fields::BodyFields;
 use super::super::json::write_text;
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_plain_object, is_strict, non_object_schema};
@@ -56,7 +55,8 @@ pub(super) fn body(
             fields.raw("stream_options", br#"{"include_usage":true}"#)?;
         }
 
-        put_tools(sections.tools, request, fields)?;
+        let choice = tool_choice(&request.tool_choice);
+        fields.openai_tools(sections.tools, choice, request.settings.parallel_tool_calls)?;
         fields.option(options.max_tokens_field, options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
@@ -81,15 +81,6 @@ pub(super) fn body(
     })?;
 
     Ok((encoded, warning))
-}
-
-fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut BodyFields<'_>) -> Result<()> {
-    if tools.is_empty() {
-        return Ok(());
-    }
-    fields.raw("tools", tools)?;
-    fields.option("tool_choice", tool_choice(&request.tool_choice))?;
-    fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)
 }
 
 /// Returns the messages before the history: the system prompt, and the schema that is sent in

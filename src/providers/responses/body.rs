@@ -8,7 +8,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
-use super::super::fields::BodyFields;
 use super::super::hosted::with_hosted;
 use super::super::openai::family::{Family, Reasons, check_effort, family, sampling, sent_effort};
 use super::super::schema::instruction;
@@ -71,7 +70,8 @@ pub(super) fn body(
         let own_provider = options.has_hosted_tools.then_some(PROVIDER);
         let (tools, warning) = with_hosted(sections.tools, hosted, own_provider)?;
         warnings.extend(warning);
-        put_tools(&tools, request, fields)?;
+        let choice = tool_choice(&request.tool_choice);
+        fields.openai_tools(&tools, choice, request.settings.parallel_tool_calls)?;
         let has_encrypted = options.has_encrypted
             && (family.as_ref()).is_none_or(|family| family.reasons != Reasons::Never);
         let mut own_tools = hosted
@@ -99,15 +99,6 @@ pub(super) fn body(
     })?;
 
     Ok((encoded, warnings))
-}
-
-fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut BodyFields<'_>) -> Result<()> {
-    if tools.is_empty() {
-        return Ok(());
-    }
-    fields.raw("tools", tools)?;
-    fields.option("tool_choice", tool_choice(&request.tool_choice))?;
-    fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {

@@ -25,6 +25,18 @@ fn fault_in_a_file_names_the_file_the_line_and_the_column() {
 }
 
 #[test]
+fn error_of_the_parser_about_a_long_value_is_cut() {
+    let digits = "9".repeat(100_000);
+    for text in [
+        format!("model: m\nmax_turns: {digits}"),
+        format!("model: m\ntools: !!int {digits}x"),
+    ] {
+        let error = error(&text);
+        assert!(error.len() < 1_000, "{} bytes", error.len());
+    }
+}
+
+#[test]
 fn each_fault_has_its_place_and_names_the_key() {
     let cases = [
         (
