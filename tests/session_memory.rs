@@ -6,6 +6,7 @@
 use std::alloc::System;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use agentcore::session::{JsonlStore, Record};
@@ -58,6 +59,11 @@ fn line(seq: usize, data: &str) -> Vec<u8> {
     format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
 }
 
+/// A log of such records. An iterator over single bytes takes seconds without optimisation.
+fn lines(seqs: RangeInclusive<usize>, data: &str) -> Vec<u8> {
+    seqs.map(|seq| line(seq, data)).collect::<Vec<_>>().concat()
+}
+
 fn detailed(item: &str, count: usize) -> Vec<u8> {
     let details = vec![item; count].join(",");
     line(
@@ -77,9 +83,7 @@ fn hostile_logs() -> Vec<(&'static str, Vec<u8>, usize)> {
         ("text", line(1, &text(60_000_000)), 2 * few),
         (
             "messages",
-            (1..1_200)
-                .flat_map(|seq| line(seq, &text(200_000)))
-                .collect(),
+            lines(1..=1_199, &text(200_000)),
             2 * MOST + few,
         ),
     ]
@@ -116,7 +120,7 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
 fn check_long_session(runtime: &tokio::runtime::Runtime) {
     const MESSAGES: usize = 350;
     let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(200_000));
-    let log: Vec<u8> = (1..=MESSAGES).flat_map(|seq| line(seq, &text)).collect();
+    let log = lines(1..=MESSAGES, &text);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.jsonl"), log).unwrap();
     let store = JsonlStore::open(folder.path()).unwrap();

@@ -1,5 +1,6 @@
 //! Sessions that would take more memory than their store allows.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agentcore::session::Record;
@@ -33,6 +34,11 @@ fn line(seq: usize, kind: &str, data: &str) -> Vec<u8> {
     );
     let crc = crc32fast::hash(body.as_bytes());
     format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
+}
+
+/// One log of these lines. An iterator over single bytes takes seconds without optimisation.
+fn joined(seqs: RangeInclusive<usize>, line: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    seqs.map(line).collect::<Vec<_>>().concat()
 }
 
 fn message(content: &str) -> String {
@@ -115,18 +121,14 @@ async fn line_of_many_values_is_refused_before_it_is_read<P: Limited>() {
 async fn session_of_many_messages_is_refused<P: Limited>() {
     let held = limited::<P>();
     let text = message(&format!("\"{}\"", "x".repeat(500_000)));
-    let log: Vec<u8> = (1..=30)
-        .flat_map(|seq| line(seq, "message", &text))
-        .collect();
+    let log = joined(1..=30, |seq| line(seq, "message", &text));
     assert!(
         log.len() < usize::try_from(LIMIT).unwrap(),
         "the file is not"
     );
     held.store.put("a", &log);
     held.store.load("a").await.unwrap();
-    let log: Vec<u8> = (1..=33)
-        .flat_map(|seq| line(seq, "message", &text))
-        .collect();
+    let log = joined(1..=33, |seq| line(seq, "message", &text));
     held.store.limit(LIMIT + LIMIT / 4);
     is_refused(&held, &log, "messages").await;
 
@@ -138,7 +140,7 @@ async fn session_of_many_messages_is_refused<P: Limited>() {
         let crc = crc32fast::hash(body.as_bytes());
         format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
     };
-    let log: Vec<u8> = (1..=33).flat_map(part).collect();
+    let log = joined(1..=33, part);
     is_refused(&held, &log, "one write").await;
 }
 
@@ -146,12 +148,10 @@ async fn messages_that_were_cut_count_no_more<P: Limited>() {
     let held = limited::<P>();
     held.store.limit(LIMIT + LIMIT / 4);
     let text = message(&format!("\"{}\"", "x".repeat(1_150_000)));
-    let log: Vec<u8> = (1..=20)
-        .flat_map(|seq| match seq % 6 {
-            0 => line(seq, "keep", "0"),
-            _ => line(seq, "message", &text),
-        })
-        .collect();
+    let log = joined(1..=20, |seq| match seq % 6 {
+        0 => line(seq, "keep", "0"),
+        _ => line(seq, "message", &text),
+    });
     assert!(log.len() > usize::try_from(LIMIT).unwrap());
     held.store.put("a", &log);
     assert_eq!(held.texts("a").await.len(), 2);
@@ -162,7 +162,7 @@ async fn files_that_were_replaced_count_no_more<P: Limited>() {
     held.store.limit(LIMIT + LIMIT / 4);
     let content = "x".repeat(1_000_000);
     let data = format!(r#"{{"path":"a","content":"{content}"}}"#);
-    let mut log: Vec<u8> = (1..=19).flat_map(|seq| line(seq, "file", &data)).collect();
+    let mut log = joined(1..=19, |seq| line(seq, "file", &data));
     log.extend(line(20, "message", &message("\"Hi\"")));
     assert!(log.len() > usize::try_from(LIMIT).unwrap());
     held.store.put("a", &log);

@@ -145,7 +145,8 @@ impl Place for agentcore::session::SqliteStore {
         let rows = rows
             .query_map([id], |row| row.get::<_, Vec<u8>>(0))
             .unwrap();
-        rows.flat_map(|bytes| bytes.unwrap()).collect()
+        let rows: Vec<_> = rows.map(|bytes| bytes.unwrap()).collect();
+        rows.concat()
     }
 
     /// In rows that end anywhere, longer ones behind the first: millions of rows take minutes.

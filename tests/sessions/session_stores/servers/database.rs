@@ -62,9 +62,8 @@ impl Kind for PostgresStore {
     fn log(url: &str, prefix: &str, id: &str) -> Vec<u8> {
         let sql = format!("select bytes from {prefix}_log where session = $1 order by at");
         let rows = query(url, &sql, &[&id]);
-        rows.iter()
-            .flat_map(|row| row.get::<_, Vec<u8>>(0))
-            .collect()
+        let rows: Vec<Vec<u8>> = rows.iter().map(|row| row.get(0)).collect();
+        rows.concat()
     }
 
     /// In rows that end anywhere.
