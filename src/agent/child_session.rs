@@ -1,6 +1,6 @@
 //! The names of the sessions of subagents.
 
-use crate::run::RunningCall;
+use crate::engine::RunningCall;
 use crate::tool::ToolContext;
 
 /// The number of digits of an answer's id.

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::Config;
+use crate::engine::RunningCall;
 use crate::hook::Hook;
 #[cfg(feature = "gateway")]
 use crate::model::Compactor;
 use crate::model::Model;
-use crate::run::RunningCall;
 use crate::tool::{ToolContext, ToolRegistry, TurnTools};
 
 use super::allowed_tools::AllowedTools;
@@ -50,12 +49,7 @@ impl AgentBuilder {
     /// ```
     pub fn of_run(cx: &ToolContext) -> Option<Self> {
         let call = RunningCall::of(cx)?;
-        let run = call.run();
-        let config: Arc<Config> = run
-            .agent_parts()
-            .clone()
-            .downcast()
-            .expect("the engine gives its `Config`");
+        let (run, config) = (call.run(), call.config());
         let mut builder = Self::new(run.model());
         builder.settings.inherit(run.settings());
         builder.tools = config.tools.clone();

@@ -8,11 +8,13 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunOptions, RunRequest, WhenLeased, compact_session, start};
+use crate::engine::{
+    Decisions, RunOptions, RunRequest, RunningCall, WhenLeased, compact_session, start,
+};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
-use crate::run::{Run, RunOutput, RunningCall};
+use crate::run::{Run, RunOutput};
 use crate::session::{AgentState, PendingCall};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
 use crate::trace::{Redacting, TraceRecorder};
@@ -184,7 +186,7 @@ impl Session {
     /// gates allow still needs the permission of the child's. The parent's hooks do not run for the
     /// child's calls.
     pub fn child_of(mut self, cx: &ToolContext) -> Self {
-        self.options.parent = RunningCall::of(cx);
+        self.options.parent = RunningCall::of(cx).map(|call| Arc::new(call.to_parent()));
         self
     }
 

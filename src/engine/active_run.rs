@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunShared, RunningCall, Stop,
+    ExitReason, OutputFormat, Parent, Run, RunContext, RunOutput, RunShared, Stop,
     TIME_LIMIT_REACHED, TreeLimits, check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
@@ -52,7 +52,7 @@ pub(crate) struct RunOptions {
     pub(crate) is_temporary: bool,
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
-    pub(crate) parent: Option<Arc<RunningCall>>,
+    pub(crate) parent: Option<Arc<Parent>>,
     /// The recorder of this run, instead of the agent's.
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn start(request: RunRequest) -> Run {
         .options
         .parent
         .as_ref()
-        .map(|call| call.to_parent_call().tool_use_id);
+        .map(|parent| parent.call().tool_use_id.clone());
     let tree = tree_limits(&request);
     let outcome_bytes = MIN_RESULT_BYTES..=request.config.limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
@@ -80,9 +80,9 @@ fn tree_limits(request: &RunRequest) -> TreeLimits {
     let limits = &request.config.limits;
     let wrapping_hooks = request.config.hooks.most_wrapping();
     match &request.options.parent {
-        Some(call) => {
-            let tree = &call.run().shared().tree;
-            tree.of_child(call.run().depth() + 1, limits.max_depth, wrapping_hooks)
+        Some(parent) => {
+            let tree = &parent.run().shared().tree;
+            tree.of_child(parent.call().depth, limits.max_depth, wrapping_hooks)
         }
         None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, wrapping_hooks),
     }
@@ -95,8 +95,7 @@ async fn drive(request: Box<RunRequest>, shared: Arc<RunShared>) -> Result<RunOu
     if let Some(trace) = &options.trace {
         Arc::make_mut(&mut settings).trace = Some(trace.clone());
     }
-    let config = request.config.clone();
-    let cx = RunContext::new(settings, config, shared, options.parent.clone());
+    let cx = RunContext::new(settings, shared, options.parent.clone());
     if let Some(parent) = &options.parent {
         cx.add_gate(ParentGate(parent.run().clone()));
     }

@@ -184,7 +184,7 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
     let options = &mut request.options;
     state.thread_id = cx.session_id().clone();
     state.values = std::mem::take(&mut options.values);
-    let parent = options.parent.as_ref().map(|call| call.run());
+    let parent = options.parent.as_ref().map(|parent| parent.run());
     let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
     let user_id = options
         .user_id

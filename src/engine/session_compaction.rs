@@ -31,7 +31,7 @@ pub(crate) enum WhenLeased {
 /// Compacts a stored session, with the limits of a run of the agent for the calls of the model. The
 /// session is leased only while the summary is stored.
 pub(crate) async fn compact_session(
-    config: &Arc<Config>,
+    config: &Config,
     session_id: &Arc<str>,
     when_leased: WhenLeased,
 ) -> Result<Option<Compaction>> {
@@ -105,16 +105,11 @@ async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
 
 /// Creates a context for model calls outside any run, with the budget and the retry policy of a
 /// run. The context has no reader: its warnings are only logged.
-fn context_outside_runs(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
+fn context_outside_runs(config: &Config, session_id: &Arc<str>) -> RunContext {
     let limits = &config.limits;
     let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth, 0);
     let shared = RunShared::new(session_id.clone(), None, BackgroundTasks::default(), tree);
-    RunContext::new(
-        config.settings.clone(),
-        config.clone(),
-        Arc::new(shared),
-        None,
-    )
+    RunContext::new(config.settings.clone(), Arc::new(shared), None)
 }
 
 /// Checks that a summary still fits the stored history, which others may have changed meanwhile.

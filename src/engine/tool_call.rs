@@ -320,6 +320,7 @@ impl ToolCore {
 
     fn execution<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> Execution<'a> {
         Execution {
+            config: &self.config,
             cx,
             tool: &self.tool,
             call,

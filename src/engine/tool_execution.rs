@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::BoxError;
 use crate::message::{Content, ToolCall, ToolResult};
-use crate::run::{CallClock, RunContext, RunningCall};
+use crate::run::{CallClock, RunContext};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, UnansweredQuestion};
 use crate::util::Cancellation;
 use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
@@ -17,8 +17,10 @@ use crate::util::secret::redact_text;
 use crate::util::text::cut_bytes;
 use crate::util::time::later;
 
+use super::config::Config;
 use super::result_context::ResultContext;
 use super::result_limits::{limit_content, limit_result};
+use super::running_call::RunningCall;
 
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
@@ -129,6 +131,7 @@ fn details_len(details: &Value) -> usize {
 /// One call of one tool, about to be executed.
 #[derive(Clone, Copy)]
 pub(super) struct Execution<'a> {
+    pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) tool: &'a Arc<dyn Tool>,
     pub(super) call: &'a ToolCall,
@@ -160,11 +163,12 @@ impl Execution<'_> {
 
     async fn execute(self) -> ExecutionEnd {
         let shared_call = Arc::new(self.call.clone());
+        let config = self.config.clone();
         let run = self.cx.clone();
         let tool = self.tool.clone();
         let max_bytes = self.limits.max_result_bytes;
         let clock = self.clock.clone();
-        let host = RunningCall::new(run, tool, shared_call.clone(), clock, max_bytes)
+        let host = RunningCall::new(config, run, tool, shared_call.clone(), clock, max_bytes)
             .with_approved_question(self.context.approved_question());
         let host = Arc::new(host);
         let _end = host.end_guard();

@@ -61,10 +61,10 @@ impl CallClock {
 }
 
 /// Stops the clock of a call until it is dropped.
-pub(super) struct PausedClock<'a>(&'a CallClock);
+pub(crate) struct PausedClock<'a>(&'a CallClock);
 
 impl<'a> PausedClock<'a> {
-    pub(super) fn begin(clock: &'a CallClock) -> Self {
+    pub(crate) fn begin(clock: &'a CallClock) -> Self {
         clock.open_questions.fetch_add(1, Ordering::AcqRel);
         Self(clock)
     }

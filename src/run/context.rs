@@ -1,6 +1,5 @@
 //! The run as hooks see it.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,9 +23,9 @@ use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
 use super::budget::Budget;
+use super::parent::Parent;
 use super::parent_call::ParentCall;
 use super::result_watchers::ResultWatchers;
-use super::running_call::RunningCall;
 use super::settings::RunSettings;
 use super::shared::RunShared;
 use super::state_cell::StateCell;
@@ -42,13 +41,9 @@ pub(super) struct Inner {
     // Fixed for the run.
     pub(super) shared: Arc<RunShared>,
     pub(super) settings: Arc<RunSettings>,
-    /// The agent's configuration, which the module `agent` downcasts to its type.
-    pub(super) agent_parts: Arc<dyn Any + Send + Sync>,
     budget: Budget,
     /// The call of the parent run that this run is a child of.
-    pub(super) parent: Option<Arc<RunningCall>>,
-    /// The ids of that call, for the public API.
-    parent_call: Option<Box<ParentCall>>,
+    pub(super) parent: Option<Arc<Parent>>,
     cancellation: Cancellation,
     pub(super) started: Instant,
 
@@ -76,17 +71,15 @@ pub(super) struct Inner {
 impl RunContext {
     pub(crate) fn new(
         settings: Arc<RunSettings>,
-        agent_parts: Arc<dyn Any + Send + Sync>,
         shared: Arc<RunShared>,
-        parent: Option<Arc<RunningCall>>,
+        parent: Option<Arc<Parent>>,
     ) -> Self {
         let state = AgentState::new(shared.session_id().clone());
         let limits = settings.budget;
         let calls = settings.parallel_model_calls;
-        let parent_budget = parent.as_ref().map(|call| call.run().budget());
+        let parent_budget = parent.as_ref().map(|parent| parent.run().budget());
         Self(Arc::new(Inner {
             budget: Budget::new(limits, calls, parent_budget),
-            parent_call: parent.as_ref().map(|call| Box::new(call.to_parent_call())),
             parent,
             cancellation: Cancellation::default(),
             started: Instant::now(),
@@ -105,7 +98,6 @@ impl RunContext {
             provider_cache: ProviderCache::default(),
             shared,
             settings,
-            agent_parts,
         }))
     }
 
@@ -318,13 +310,13 @@ impl RunContext {
 
     /// Returns the call that started this run, if it is a child run.
     pub fn parent(&self) -> Option<&ParentCall> {
-        self.0.parent_call.as_deref()
+        self.0.parent.as_deref().map(Parent::call)
     }
 
     /// Returns the run that the [parent](Self::parent) call belongs to, to look up what hooks left
     /// in its [values](Self::values).
     pub fn parent_run(&self) -> Option<&RunContext> {
-        self.0.parent.as_ref().map(|call| call.run())
+        self.0.parent.as_deref().map(Parent::run)
     }
 
     /// Returns the background tasks of the run, which outlive a turn.

@@ -1,6 +1,5 @@
 //! The part of [`RunContext`] that the crate uses itself.
 
-use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -34,11 +33,6 @@ impl RunContext {
 
     pub(crate) fn settings(&self) -> &RunSettings {
         &self.0.settings
-    }
-
-    /// Returns the parts of the run's agent, as the engine has given them.
-    pub(crate) fn agent_parts(&self) -> &Arc<dyn Any + Send + Sync> {
-        &self.0.agent_parts
     }
 
     pub(crate) fn provider_cache(&self) -> &ProviderCache {

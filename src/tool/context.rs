@@ -36,8 +36,8 @@ pub(crate) enum AnswerForm {
 /// The run of a tool call, as its context uses it. Implemented by calls in a run and by contexts
 /// outside any run.
 ///
-/// It is `Any`, so that a child run can downcast it to the call of its parent run: this folder
-/// cannot name that type.
+/// It is `Any`, so that a child run can be created from a context: the engine downcasts the host to
+/// the call of the parent run, a type that this folder cannot name.
 pub(crate) trait ToolHost: Any + Send + Sync {
     fn session_id(&self) -> &Arc<str>;
     fn run_id(&self) -> &str;

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, Message, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
-use crate::sdk::{PermissionRequest, SdkMessage};
+use crate::run::{CallClock, Parent, PausedClock, RunContext};
+use crate::sdk::SdkMessage;
 use crate::tool::{
     Answer, AnswerForm, Asking, BackgroundTasks, LoadPermit, PermissionGate, PermissionMode,
     StateView, Tool, ToolContext, ToolHost, TurnTools,
@@ -18,13 +19,12 @@ use crate::tool::{
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
-use super::call_clock::{CallClock, PausedClock};
-use super::context::RunContext;
+use super::config::Config;
 use super::forwarded_runs::ForwardedRuns;
-use super::parent_call::ParentCall;
 
 /// A tool call in progress: the host of its [`ToolContext`], and the parent of child runs.
 pub(crate) struct RunningCall {
+    config: Arc<Config>,
     run: RunContext,
     tool: Arc<dyn Tool>,
     call: Arc<ToolCall>,
@@ -36,7 +36,8 @@ pub(crate) struct RunningCall {
 }
 
 impl RunningCall {
-    pub(crate) fn new(
+    pub(super) fn new(
+        config: Arc<Config>,
         run: RunContext,
         tool: Arc<dyn Tool>,
         call: Arc<ToolCall>,
@@ -44,6 +45,7 @@ impl RunningCall {
         max_result_bytes: usize,
     ) -> Self {
         Self {
+            config,
             run,
             tool,
             call,
@@ -55,7 +57,7 @@ impl RunningCall {
     }
 
     /// Sets the question that was answered with yes while the call waited: it is not asked again.
-    pub(crate) fn with_approved_question(mut self, question: Option<String>) -> Self {
+    pub(super) fn with_approved_question(mut self, question: Option<String>) -> Self {
         self.approved_question = Mutex::new(question);
         self
     }
@@ -70,6 +72,11 @@ impl RunningCall {
     pub(crate) fn of(cx: &ToolContext) -> Option<Arc<Self>> {
         let host: Arc<dyn Any + Send + Sync> = cx.host().clone();
         host.downcast().ok()
+    }
+
+    /// Returns the configuration of the run's agent.
+    pub(crate) fn config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     pub(crate) fn run(&self) -> &RunContext {
@@ -95,38 +102,18 @@ impl RunningCall {
 
     /// Returns a guard that ends the call: when it is dropped, the child runs that have not ended
     /// are reported as stopped.
-    pub(crate) fn end_guard(self: &Arc<Self>) -> EndGuard {
+    pub(super) fn end_guard(self: &Arc<Self>) -> EndGuard {
         EndGuard(self.clone())
     }
 
-    /// Returns the call as its child runs name it.
-    pub(crate) fn to_parent_call(&self) -> ParentCall {
-        ParentCall {
-            session_id: self.run.session_id().clone(),
-            run_id: self.run.run_id().into(),
-            tool_use_id: self.call.id.clone(),
-            depth: self.run.depth() + 1,
-        }
-    }
-
-    /// Asks a child's question; the call's time stands still meanwhile.
-    pub(super) fn answer<'a>(
-        &'a self,
-        mut request: PermissionRequest,
-        asking: &'a Asking,
-    ) -> BoxFuture<'a, Answer> {
-        async move {
-            let _paused = PausedClock::begin(&self.clock);
-            let call = &mut request.envelope.parent_tool_use_id;
-            call.get_or_insert_with(|| self.call.id.clone());
-            self.run.answer(request, asking).await
-        }
-        .boxed()
+    /// Returns the call as its child runs use it.
+    pub(crate) fn to_parent(&self) -> Parent {
+        Parent::new(self.run.clone(), self.clock.clone(), self.call.id.clone())
     }
 }
 
 /// Ends a call when it is dropped.
-pub(crate) struct EndGuard(Arc<RunningCall>);
+pub(super) struct EndGuard(Arc<RunningCall>);
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
