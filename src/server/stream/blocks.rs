@@ -85,12 +85,12 @@ impl AnswerBlocks {
         self.is_muted = true;
     }
 
-    /// Starts a block. `shown_call` registers a call.
+    /// Starts a block. `register` registers a call and returns its id for readers.
     pub(super) fn start(
         &mut self,
         index: u32,
         block: &BlockStart,
-        shown_call: impl FnOnce(&Arc<str>, &Arc<str>) -> Arc<str>,
+        register: impl FnOnce(&Arc<str>, &Arc<str>) -> Arc<str>,
         out: Sink<'_, '_>,
     ) {
         if self.is_muted {
@@ -101,7 +101,7 @@ impl AnswerBlocks {
             BlockStart::Text => StreamedBlock::Text(self.start_text(out)),
             BlockStart::Thinking => StreamedBlock::Thinking(self.start_thinking(out)),
             BlockStart::ToolUse { id, name } => {
-                let shown_id = shown_call(id, name);
+                let shown_id = register(id, name);
                 self.start_call(id.clone(), shown_id, name.clone(), out);
                 StreamedBlock::Call(self.calls.len() - 1)
             }
@@ -162,7 +162,7 @@ impl AnswerBlocks {
     pub(super) fn finish<'a>(
         &mut self,
         message: &'a Message,
-        mut shown_call: impl FnMut(&Arc<str>, &Arc<str>) -> Arc<str>,
+        mut register: impl FnMut(&Arc<str>, &Arc<str>) -> Arc<str>,
         out: Sink<'_, 'a>,
     ) -> bool {
         self.close(out);
@@ -190,7 +190,7 @@ impl AnswerBlocks {
                     }
                 }
                 Part::ToolCall(call) => {
-                    is_as_streamed &= self.finish_call(call, &mut shown_call, out);
+                    is_as_streamed &= self.finish_call(call, &mut register, out);
                 }
                 _ => {}
             }
@@ -203,7 +203,7 @@ impl AnswerBlocks {
     fn finish_call<'a>(
         &mut self,
         call: &'a ToolCall,
-        shown_call: &mut impl FnMut(&Arc<str>, &Arc<str>) -> Arc<str>,
+        register: &mut impl FnMut(&Arc<str>, &Arc<str>) -> Arc<str>,
         out: Sink<'_, 'a>,
     ) -> bool {
         let streamed_call = self.calls.iter().find(|streamed| streamed.id == call.id);
@@ -217,7 +217,7 @@ impl AnswerBlocks {
                 )
             }
             None => {
-                let shown_id = shown_call(&call.id, &call.name);
+                let shown_id = register(&call.id, &call.name);
                 self.start_call(call.id.clone(), shown_id.clone(), call.name.clone(), out);
                 out(StepKind::CallDelta(shown_id.clone(), CallText::Whole(call)));
                 out(StepKind::CallEnd(shown_id.clone()));

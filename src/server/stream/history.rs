@@ -18,8 +18,8 @@ pub(super) struct History {
     before: Option<AgentState>,
     input: Vec<(Arc<str>, Arc<Message>)>,
     /// The first messages of the run, which its log no longer has. The readers share them.
-    removed: Arc<Vec<Shown>>,
-    messages: Vec<Shown>,
+    removed: Arc<Vec<ShownMessage>>,
+    messages: Vec<ShownMessage>,
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
     pending: Vec<PendingCall>,
@@ -27,7 +27,7 @@ pub(super) struct History {
 
 /// One message with the id under which readers know it.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct ShownMessage {
     pub(super) id: Arc<str>,
     /// The id of the message in the stream; nil for messages from before the run.
     pub(super) uuid: Uuid,
@@ -72,7 +72,7 @@ impl History {
             .extend(paths.iter().map(|path| Arc::from(path.as_str())));
     }
 
-    pub(super) fn add(&mut self, message: Shown) {
+    pub(super) fn add(&mut self, message: ShownMessage) {
         self.messages.push(message);
     }
 
@@ -87,7 +87,7 @@ impl History {
 
     /// Removes the messages that another message replaces. Returns `false` if there were none.
     pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
-        let is_replaced = |message: &Shown| uuids.contains(&message.uuid);
+        let is_replaced = |message: &ShownMessage| uuids.contains(&message.uuid);
         let has_replaced = self.removed.iter().any(is_replaced);
         if has_replaced {
             Arc::make_mut(&mut self.removed).retain(|message| !is_replaced(message));
@@ -98,7 +98,7 @@ impl History {
     }
 
     /// Returns the messages of the run so far.
-    fn of_run(&self) -> impl DoubleEndedIterator<Item = &Shown> {
+    fn of_run(&self) -> impl DoubleEndedIterator<Item = &ShownMessage> {
         self.removed.iter().chain(&self.messages)
     }
 
@@ -150,7 +150,7 @@ impl History {
     }
 
     /// Returns all messages in order; `None` if those before the run are unknown.
-    pub(super) fn messages(&self) -> Option<Vec<Shown>> {
+    pub(super) fn messages(&self) -> Option<Vec<ShownMessage>> {
         let before = self.before.as_ref()?;
         let mut input_ids: Vec<Option<&Arc<str>>> = vec![None; before.messages.len()];
         for (id, start) in before.inputs.starts() {
@@ -178,23 +178,23 @@ impl History {
                 };
                 (id, message)
             });
-        let mut messages: Vec<Shown> = Vec::new();
+        let mut messages: Vec<ShownMessage> = Vec::new();
         for (index, (id, message)) in earlier.enumerate() {
             let unnamed = || format!("{}.{index}", before.thread_id).into();
-            messages.push(shown(id.unwrap_or_else(unnamed), message));
+            messages.push(shown_message(id.unwrap_or_else(unnamed), message));
         }
         messages.extend(
             self.input
                 .iter()
-                .map(|(id, message)| shown(id.clone(), message)),
+                .map(|(id, message)| shown_message(id.clone(), message)),
         );
         messages.extend(self.of_run().cloned());
         Some(messages)
     }
 }
 
-fn shown(id: Arc<str>, message: &Arc<Message>) -> Shown {
-    Shown {
+fn shown_message(id: Arc<str>, message: &Arc<Message>) -> ShownMessage {
+    ShownMessage {
         id,
         uuid: Uuid::nil(),
         subagent: None,
@@ -206,8 +206,8 @@ fn shown(id: Arc<str>, message: &Arc<Message>) -> Shown {
 mod tests {
     use super::*;
 
-    fn message(text: &str, subagent: Option<&str>) -> Shown {
-        let mut message = shown(text.into(), &Arc::new(Message::ai(text)));
+    fn message(text: &str, subagent: Option<&str>) -> ShownMessage {
+        let mut message = shown_message(text.into(), &Arc::new(Message::ai(text)));
         message.uuid = Uuid::from_u128(text.len() as u128);
         message.subagent = subagent.map(Arc::from);
         message

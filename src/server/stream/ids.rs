@@ -17,19 +17,24 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Returns the id of an answer: the provider's, unless there is none or it is in use.
-    pub(super) fn answer(&mut self, id: &Arc<str>, unique: impl FnOnce() -> Arc<str>) -> Arc<str> {
+    /// Registers an answer and returns its id for readers: the provider's, or that of `new_id` if
+    /// there is none or it is in use.
+    pub(super) fn register_answer(
+        &mut self,
+        id: &Arc<str>,
+        new_id: impl FnOnce() -> Arc<str>,
+    ) -> Arc<str> {
         if !id.is_empty() && self.messages.insert(id.clone()) {
             return id.clone();
         }
-        let id = unique();
+        let id = new_id();
         self.messages.insert(id.clone());
         id
     }
 
     /// Registers a call and returns its id for readers.
-    pub(super) fn call(&mut self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
-        let shown_id = self.shown_call(owner, id);
+    pub(super) fn register_call(&mut self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
+        let shown_id = self.shown_call_id(owner, id);
         let known_owner = self
             .calls
             .entry(shown_id.clone())
@@ -47,7 +52,7 @@ impl Ids {
     }
 
     /// Returns the id of a call for readers.
-    pub(super) fn shown_call(&self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
+    pub(super) fn shown_call_id(&self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
         let key = (owner.clone(), id.clone());
         self.renamed.get(&key).unwrap_or(id).clone()
     }

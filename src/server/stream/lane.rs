@@ -109,26 +109,23 @@ impl Lane {
     }
 
     /// Adds a piece of an answer.
-    pub(super) fn piece<'a>(
+    pub(super) fn push_piece<'a>(
         &mut self,
         event: &'a PartialEvent,
-        unique: impl FnOnce() -> Arc<str>,
+        new_id: impl FnOnce() -> Arc<str>,
         ids: &mut Ids,
         out: Sink<'_, 'a>,
     ) {
         match &event.event {
-            ApiStreamEvent::MessageStart { message } => self.begin(message, unique, ids, out),
+            ApiStreamEvent::MessageStart { message } => self.begin(message, new_id, ids, out),
             ApiStreamEvent::ContentBlockStart { index, block } => {
                 // A model that restarts its answer need not begin the message again.
                 if let TurnState::Answering(answer @ None) = &mut self.turn_state {
-                    *answer = Some(AnswerBlocks::new(ids.answer(&Arc::default(), unique)));
+                    let id = ids.register_answer(&Arc::default(), new_id);
+                    *answer = Some(AnswerBlocks::new(id));
                 }
                 if let Some(answer) = self.turn_state.answer() {
-                    let (lane_id, calls) = (&self.id, &mut self.calls);
-                    let register = |id: &Arc<str>, name: &Arc<str>| {
-                        calls.insert(id.clone(), LaneCall::new(name.clone()));
-                        ids.call(lane_id, id)
-                    };
+                    let register = call_registration(&self.id, &mut self.calls, ids);
                     answer.start(*index, block, register, out);
                 }
             }
@@ -150,7 +147,7 @@ impl Lane {
     fn begin(
         &mut self,
         message: &ApiMessage,
-        unique: impl FnOnce() -> Arc<str>,
+        new_id: impl FnOnce() -> Arc<str>,
         ids: &mut Ids,
         out: Sink<'_, '_>,
     ) {
@@ -160,7 +157,7 @@ impl Lane {
             self.turn += 1;
             out(StepKind::TurnStarted(self.turn));
         }
-        let answer = AnswerBlocks::new(ids.answer(&message.id, unique));
+        let answer = AnswerBlocks::new(ids.register_answer(&message.id, new_id));
         self.turn_state = TurnState::Answering(Some(answer));
     }
 
@@ -182,12 +179,12 @@ impl Lane {
     pub(super) fn finish_answer<'a>(
         &mut self,
         event: &'a AssistantEvent,
-        unique: impl FnOnce() -> Arc<str>,
+        new_id: impl FnOnce() -> Arc<str>,
         ids: &mut Ids,
         out: Sink<'_, 'a>,
     ) -> (Arc<str>, bool) {
         if self.turn_state.answer().is_none() {
-            self.begin(&event.message, unique, ids, out);
+            self.begin(&event.message, new_id, ids, out);
         }
         let answer = self.turn_state.take_answer();
         self.turn_state = TurnState::Answered;
@@ -195,11 +192,7 @@ impl Lane {
             return (event.message.id.clone(), true);
         };
 
-        let (lane_id, calls) = (&self.id, &mut self.calls);
-        let register = |id: &Arc<str>, name: &Arc<str>| {
-            calls.insert(id.clone(), LaneCall::new(name.clone()));
-            ids.call(lane_id, id)
-        };
+        let register = call_registration(&self.id, &mut self.calls, ids);
         let is_as_streamed = answer.finish(&event.message.message, register, out);
         (answer.id().clone(), is_as_streamed)
     }
@@ -254,7 +247,11 @@ impl Lane {
     }
 
     /// Records a call's result. Returns `None` if it has been shown already.
-    pub(super) fn result(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> Option<NewResult> {
+    pub(super) fn record_result(
+        &mut self,
+        call_id: &Arc<str>,
+        name: &Arc<str>,
+    ) -> Option<NewResult> {
         let call = self.call(call_id, name);
         if std::mem::replace(&mut call.has_result, true) {
             return None;
@@ -266,8 +263,14 @@ impl Lane {
         })
     }
 
-    /// Returns `true` if this progress of a call is to be shown: at most four times a second.
-    pub(super) fn progress(&mut self, call_id: &Arc<str>, name: &Arc<str>, elapsed: f64) -> bool {
+    /// Records the progress of a call. Returns `true` if it is to be shown: at most four times a
+    /// second, until the call has a result.
+    pub(super) fn record_progress(
+        &mut self,
+        call_id: &Arc<str>,
+        name: &Arc<str>,
+        elapsed: f64,
+    ) -> bool {
         let call = self.call(call_id, name);
         let is_due = call
             .last_progress
@@ -286,5 +289,17 @@ impl Lane {
                 is_shown: false,
                 ..LaneCall::new(name.clone())
             })
+    }
+}
+
+/// Returns the function that adds a call to a lane and returns its id for readers.
+fn call_registration<'l>(
+    lane_id: &'l Option<Arc<str>>,
+    calls: &'l mut BTreeMap<Arc<str>, LaneCall>,
+    ids: &'l mut Ids,
+) -> impl FnMut(&Arc<str>, &Arc<str>) -> Arc<str> + 'l {
+    move |id: &Arc<str>, name: &Arc<str>| {
+        calls.insert(id.clone(), LaneCall::new(name.clone()));
+        ids.register_call(lane_id, id)
     }
 }

@@ -45,8 +45,8 @@ impl Lanes {
     }
 
     /// Returns the id of a call for readers.
-    pub(super) fn shown_call(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
-        self.ids.shown_call(subagent, id)
+    pub(super) fn shown_call_id(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
+        self.ids.shown_call_id(subagent, id)
     }
 
     /// Returns the steps for a reader that begins at this position, without the open blocks.
@@ -125,7 +125,7 @@ impl Lanes {
         Subagent {
             name: name.or(tool).unwrap_or_else(|| "subagent".into()),
             description: String::new(),
-            call: self.ids.shown_call(&parent_id, &call),
+            call: self.ids.shown_call_id(&parent_id, &call),
             parent: parent_id,
         }
     }

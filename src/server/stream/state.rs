@@ -12,7 +12,7 @@ use crate::sdk::{
 use crate::session::AgentState;
 
 use super::encoder::EncoderOptions;
-use super::history::{History, Shown};
+use super::history::{History, ShownMessage};
 use super::lanes::{Lanes, own};
 use super::step::{Author, CallResult, Output, Step, StepKind, SubagentEnd};
 
@@ -57,8 +57,8 @@ impl StreamState {
     }
 
     /// Returns the id of a call for readers.
-    pub(super) fn shown_call(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
-        self.lanes.shown_call(subagent, id)
+    pub(super) fn shown_call_id(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
+        self.lanes.shown_call_id(subagent, id)
     }
 
     /// Returns `true` if the reader has been shown this call of the agent itself.
@@ -171,22 +171,22 @@ impl StreamState {
     }
 
     fn push_partial<'a>(&mut self, event: &'a PartialEvent, steps: &mut Vec<Step<'a>>) {
-        let unique = self.unique_id(&event.envelope);
+        let new_id = self.unique_id(&event.envelope);
         self.lanes
             .with_lane(&event.envelope, steps, |lane, ids, out| {
-                lane.piece(event, || unique, ids, out);
+                lane.push_piece(event, || new_id, ids, out);
             });
     }
 
     fn push_answer<'a>(&mut self, event: &'a AssistantEvent, steps: &mut Vec<Step<'a>>) {
         let envelope = &event.envelope;
-        let unique = self.unique_id(envelope);
+        let new_id = self.unique_id(envelope);
         let (id, is_as_streamed) = self.lanes.with_lane(envelope, steps, |lane, ids, out| {
-            lane.finish_answer(event, || unique, ids, out)
+            lane.finish_answer(event, || new_id, ids, out)
         });
         let subagent = self.lanes.id_of(envelope);
         let has_removed = self.history.remove(&event.supersedes);
-        self.history.add(Shown {
+        self.history.add(ShownMessage {
             id,
             uuid: envelope.uuid,
             subagent,
@@ -210,8 +210,8 @@ impl StreamState {
                     };
                     self.push_result(envelope, received, steps);
                     let subagent = self.lanes.id_of(envelope);
-                    let shown_call = self.shown_call(&subagent, &result.tool_call_id);
-                    format!("{shown_call}.result").into()
+                    let shown_call_id = self.shown_call_id(&subagent, &result.tool_call_id);
+                    format!("{shown_call_id}.result").into()
                 }
                 None => {
                     let id: Arc<str> = match index {
@@ -223,7 +223,7 @@ impl StreamState {
                 }
             };
             let subagent = self.lanes.id_of(envelope);
-            self.history.add(Shown {
+            self.history.add(ShownMessage {
                 id,
                 uuid: envelope.uuid,
                 subagent,
@@ -274,8 +274,8 @@ impl StreamState {
         } else if !progress.is_started() {
             let elapsed = progress.elapsed_time_seconds;
             self.lanes.with_lane(envelope, steps, |lane, ids, out| {
-                if lane.progress(id, name, elapsed) {
-                    out(StepKind::Progress(ids.shown_call(&lane.id, id), data));
+                if lane.record_progress(id, name, elapsed) {
+                    out(StepKind::Progress(ids.shown_call_id(&lane.id, id), data));
                 }
             });
         }
@@ -294,9 +294,9 @@ impl StreamState {
             output,
             is_error,
         } = received;
-        let new_result = self
-            .lanes
-            .with_lane(envelope, steps, |lane, _, _| lane.result(call_id, name));
+        let new_result = self.lanes.with_lane(envelope, steps, |lane, _, _| {
+            lane.record_result(call_id, name)
+        });
         let Some(new_result) = new_result else {
             return;
         };
@@ -307,7 +307,7 @@ impl StreamState {
             .cloned();
         let subagent = self.lanes.id_of(envelope);
         let result = CallResult {
-            id: self.lanes.shown_call(&subagent, call_id),
+            id: self.lanes.shown_call_id(&subagent, call_id),
             output,
             is_error,
             is_denied: new_result.is_denied,

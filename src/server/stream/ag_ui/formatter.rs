@@ -329,7 +329,7 @@ fn interrupt(call: &PendingCall, state: &StreamState) -> Interrupt {
     Interrupt {
         id: call.id.to_string(),
         reason: "tool_call",
-        tool_call_id: state.shown_call(&None, &call.call.id).to_string(),
+        tool_call_id: state.shown_call_id(&None, &call.call.id).to_string(),
         message: call.question.clone(),
         response_schema,
         expires_at: call.expires_at_ms.map(timestamp),

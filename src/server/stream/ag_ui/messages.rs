@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::message::{Content, Media, MediaSource, Message, Part};
 
 use super::super::blocks::{text_id, thinking_id, thinking_text};
-use super::super::history::Shown;
+use super::super::history::ShownMessage;
 use super::super::state::StreamState;
 use super::super::step::args_text;
 
@@ -26,7 +26,7 @@ pub(super) fn snapshot(state: &StreamState) -> Option<Vec<Value>> {
     Some(messages)
 }
 
-fn add(shown: &Shown, state: &StreamState, messages: &mut Vec<Value>) {
+fn add(shown: &ShownMessage, state: &StreamState, messages: &mut Vec<Value>) {
     let id = &shown.id;
     match &*shown.message {
         Message::System(message) => {
@@ -42,7 +42,7 @@ fn add(shown: &Shown, state: &StreamState, messages: &mut Vec<Value>) {
             let mut message = json!({
                 "id": id,
                 "role": "tool",
-                "toolCallId": state.shown_call(&shown.subagent, &result.tool_call_id),
+                "toolCallId": state.shown_call_id(&shown.subagent, &result.tool_call_id),
                 "content": text,
             });
             if result.is_error {
@@ -58,14 +58,14 @@ fn add(shown: &Shown, state: &StreamState, messages: &mut Vec<Value>) {
 
 /// An answer: reasoning, the message with its first text and its calls, and one message for each
 /// further text, under the ids that they have when they are streamed.
-fn answer(shown: &Shown, content: &Content, state: &StreamState, messages: &mut Vec<Value>) {
+fn answer(shown: &ShownMessage, content: &Content, state: &StreamState, messages: &mut Vec<Value>) {
     let (mut texts, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for part in content.parts() {
         match part {
             Part::Text(text) if !text.is_empty() => texts.push(text),
             Part::Thinking(block) => thoughts.extend(thinking_text(block)),
             Part::ToolCall(call) => calls.push(json!({
-                "id": state.shown_call(&shown.subagent, &call.id),
+                "id": state.shown_call_id(&shown.subagent, &call.id),
                 "type": "function",
                 "function": {"name": call.name, "arguments": args_text(call)},
             })),

@@ -221,7 +221,7 @@ fn request_approvals(state: &StreamState, out: &mut Out<'_>) {
         if pending.session_id != *state.thread_id() {
             continue;
         }
-        let tool_call_id = state.shown_call(&None, &pending.call.id);
+        let tool_call_id = state.shown_call_id(&None, &pending.call.id);
         if !state.has_call(&pending.call.id) {
             out.json(&Chunk::ToolInputAvailable {
                 tool_call_id: &tool_call_id,
