@@ -113,7 +113,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Returns the reply to a preflight request of a page of an allowed origin.
-pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
+pub(super) fn preflight_reply(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let is_preflight =
         method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     is_preflight.then(|| {
@@ -127,7 +127,7 @@ pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
 }
 
 /// Adds the headers that let a page of an allowed origin read the response.
-pub(super) fn share(response: &mut Response, origin: HeaderValue) {
+pub(super) fn add_cors_headers(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(header::VARY, HeaderValue::from_static("origin"));

@@ -1,7 +1,9 @@
 //! The completed router: all routes, and the checks before each of them.
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +12,7 @@ use crate::util::panic::catch_async;
 
 use super::app::App;
 use super::error::ApiError;
-use super::origin::{preflight, share};
+use super::origin::{add_cors_headers, preflight_reply};
 use super::users::Caller;
 
 /// The paths without data of users.
@@ -86,35 +88,36 @@ async fn guard(State(app): State<App>, request: Request, next: Next) -> Response
     response
 }
 
-/// Checks the host, the origin and the user of a request, and runs its handler.
+/// Checks the host and the origin of a request, then its user, and runs its handler.
 async fn check_and_run(app: &App, request: Request, next: Next) -> Response {
     if *app.is_closing.borrow() {
         return ApiError::closing().into_response();
     }
 
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let origin = match app.origins.check(&parts) {
         Ok(origin) => origin,
         Err(error) => return error.into_response(),
     };
 
-    let is_foreign = origin.is_some();
-    let early_reply = preflight(&parts.method, &parts.headers).filter(|_| is_foreign);
-    let mut response = match early_reply {
-        Some(reply) => reply,
-        None if PUBLIC_PATHS.contains(&parts.uri.path()) => {
-            next.run(Request::from_parts(parts, body)).await
-        }
-        None => match app.auth.user(&parts) {
-            Ok(user) => {
-                parts.extensions.insert(Caller(user));
-                next.run(Request::from_parts(parts, body)).await
-            }
-            Err(error) => error.into_response(),
-        },
+    let Some(origin) = origin else {
+        return authenticate_and_run(app, parts, body, next).await;
     };
-    if let Some(origin) = origin {
-        share(&mut response, origin);
-    }
+    let mut response = match preflight_reply(&parts.method, &parts.headers) {
+        Some(reply) => reply,
+        None => authenticate_and_run(app, parts, body, next).await,
+    };
+    add_cors_headers(&mut response, origin);
     response
+}
+
+/// Determines the user of a request unless its path is public, and runs its handler.
+async fn authenticate_and_run(app: &App, mut parts: Parts, body: Body, next: Next) -> Response {
+    if !PUBLIC_PATHS.contains(&parts.uri.path()) {
+        match app.auth.user(&parts) {
+            Ok(user) => parts.extensions.insert(Caller(user)),
+            Err(error) => return error.into_response(),
+        };
+    }
+    next.run(Request::from_parts(parts, body)).await
 }

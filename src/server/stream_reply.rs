@@ -22,18 +22,14 @@ pub(super) const THREAD_ID: HeaderName = HeaderName::from_static("x-thread-id");
 pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration) -> Response {
     // Ids chosen by clients are checked, and ids of the server are hexadecimal.
     let thread_id = HeaderValue::from_str(reader.thread_id());
-    // JSON lines have no comments.
-    let comment = match format {
-        StreamFormat::Ndjson => None,
-        _ => Some(COMMENT),
-    };
     let pieces = stream::unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;
         Some((bytes, reader))
     });
-    let mut response = match comment {
-        Some(comment) => response(format, with_comments(pieces, comment, keep_alive)),
-        None => response(format, pieces),
+    let mut response = match format {
+        // JSON lines have no comments.
+        StreamFormat::Ndjson => response(format, pieces),
+        _ => response(format, with_comments(pieces, keep_alive)),
     };
     if let Ok(thread_id) = thread_id {
         response.headers_mut().insert(THREAD_ID, thread_id);
@@ -46,24 +42,20 @@ pub(super) fn of_events(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
 ) -> Response {
-    let pieces = with_comments(pieces, COMMENT, keep_alive);
+    let pieces = with_comments(pieces, keep_alive);
     response(StreamFormat::Events, pieces)
 }
 
-/// Returns the pieces, with a comment whenever none has come for this time. The wait for a piece
-/// continues meanwhile: a stream that waits for its turn keeps it.
+/// Returns the pieces, with a comment each time that `keep_alive` passes without one. A comment
+/// does not restart the wait for a piece, so a stream that waits for its turn keeps it.
 fn with_comments(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
-    comment: Bytes,
     keep_alive: Duration,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
-    stream::unfold(Box::pin(pieces), move |mut pieces| {
-        let comment = comment.clone();
-        async move {
-            match timeout(keep_alive, pieces.next()).await {
-                Ok(bytes) => bytes.map(|bytes| (bytes, pieces)),
-                Err(_) => Some((comment, pieces)),
-            }
+    stream::unfold(Box::pin(pieces), move |mut pieces| async move {
+        match timeout(keep_alive, pieces.next()).await {
+            Ok(bytes) => bytes.map(|bytes| (bytes, pieces)),
+            Err(_) => Some((COMMENT, pieces)),
         }
     })
 }
@@ -104,7 +96,7 @@ mod tests {
             wait.into_stream()
         };
         let first = wait(space.clone(), b"first");
-        let mut first = Box::pin(with_comments(first, COMMENT, Duration::from_secs(30)));
+        let mut first = Box::pin(with_comments(first, Duration::from_secs(30)));
         assert_eq!(first.next().await, Some(COMMENT));
 
         let mut second = Box::pin(wait(space.clone(), b"second"));

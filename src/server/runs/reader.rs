@@ -85,16 +85,6 @@ pub(crate) struct Reader {
     _presence: Presence,
 }
 
-/// The outcome of reading the log.
-enum Advance {
-    /// The last bytes of a reader that has lost messages.
-    Lagged(Bytes),
-    /// The state of the reader has changed, and there is nothing to send yet.
-    Continue,
-    /// The stream has ended.
-    End,
-}
-
 impl Reader {
     pub(super) fn new(
         run: Arc<ServerRun>,
@@ -141,11 +131,7 @@ impl Reader {
             } else if self.is_over {
                 return None;
             } else {
-                match self.advance().await {
-                    Advance::Lagged(bytes) => Some(bytes),
-                    Advance::Continue => None,
-                    Advance::End => return None,
-                }
+                self.advance().await
             };
             if piece.is_some() {
                 return piece;
@@ -153,8 +139,9 @@ impl Reader {
         }
     }
 
-    /// Takes the next message from the log.
-    async fn advance(&mut self) -> Advance {
+    /// Takes the next message from the log, or waits for one. Returns the last bytes of a reader
+    /// that has lost messages.
+    async fn advance(&mut self) -> Option<Bytes> {
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
             ReadOutcome::Message(message, len) => self.message = Some((message, len)),
@@ -162,17 +149,15 @@ impl Reader {
                 self.is_over = true;
                 let mut events = Vec::new();
                 self.encoder.lagged(&mut events);
-                return Advance::Lagged(write_events(events).into());
+                return Some(write_events(events).into());
             }
             ReadOutcome::End => self.is_over = true,
-            // The run, which this reader keeps, owns the sender.
             ReadOutcome::Wait => {
-                if self.changes.changed().await.is_err() {
-                    return Advance::End;
-                }
+                // Does not fail: the run, which this reader keeps, owns the sender.
+                self.is_over = self.changes.changed().await.is_err();
             }
         }
-        Advance::Continue
+        None
     }
 
     async fn snapshot(&mut self) -> Option<Bytes> {
