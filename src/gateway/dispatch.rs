@@ -112,7 +112,7 @@ impl Gateway {
             return acknowledge(delivery).boxed();
         }
         if questions.answer(message) {
-            if core.note_answer(message) {
+            if core.record_answer_in_run(message) {
                 return acknowledge(delivery).boxed();
             }
             return core.settle_answer(delivery).boxed();
@@ -126,7 +126,8 @@ impl Gateway {
         let joined_turn = open_turn.filter(|_| core.steer(&options));
         let is_steered = joined_turn.is_some();
         let place = core.lanes.enter_for(&options, joined_turn);
-        core.answer(delivery, options, place, is_steered).boxed()
+        core.process_delivery(delivery, options, place, is_steered)
+            .boxed()
     }
 
     fn dispatch_system(&self, delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
@@ -141,7 +142,8 @@ impl Gateway {
                         ..ProcessOptions::of_message(&message)
                     };
                     let place = core.lanes.enter_for(&options, None);
-                    core.answer(delivery, options, place, false).boxed()
+                    core.process_delivery(delivery, options, place, false)
+                        .boxed()
                 }
             },
         }

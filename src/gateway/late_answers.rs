@@ -56,7 +56,7 @@ impl Core {
 
         let is_input = has_id && is_known(&stored, id);
         let mut state = stored.state;
-        // The default response is stored after the run.
+        // The default response is stored after its run, which leaves the input without an answer.
         state.settle_inputs();
         let is_answered = matches!(
             state.inputs.find(id, &state.messages),
@@ -64,9 +64,8 @@ impl Core {
         );
         let input = InputUse::Input { is_answered };
         if options.report_depth > 0 {
-            let waits = |call: &PendingCall| call.session_id == *key && call.is_open(now_ms());
-            let is_waiting = !is_input && state.pending.iter().any(waits);
-            return Ok(if is_waiting { InputUse::Notice } else { input });
+            let is_notice = !is_input && has_open_call(&state, key);
+            return Ok(if is_notice { InputUse::Notice } else { input });
         }
 
         let call = if is_input {
@@ -74,8 +73,9 @@ impl Core {
         } else {
             answerable_call(&state, options)
         };
-        let asked_id = state.user_id.as_deref().unwrap_or_default();
-        if let Some(call) = call.filter(|_| *asked_id == *options.sender_id) {
+        // Only the person who was asked decides the call.
+        let user_id = state.user_id.as_deref().unwrap_or_default();
+        if let Some(call) = call.filter(|_| *user_id == *options.sender_id) {
             let decision = late_decision(call, &options.user_message);
             let ids = vec![id.clone(), decision_id(id, &call.id)];
             if has_id && !is_input {
@@ -102,7 +102,7 @@ impl Core {
 
     /// Records in the run in progress that a message was taken as an answer. The run stores it
     /// together with the effect of the answer. Returns `false` if there is no run.
-    pub(super) fn note_answer(&self, message: &InboundMessage) -> bool {
+    pub(super) fn record_answer_in_run(&self, message: &InboundMessage) -> bool {
         let handle = self.served.handle_of(&message.session_key);
         handle.is_some_and(|handle| handle.note_input(answer_id(&message.id)))
     }
@@ -112,9 +112,15 @@ impl Core {
     pub(super) async fn store_answer(&self, message: &InboundMessage) {
         let ids = vec![answer_id(&message.id)];
         if let Err(error) = self.store_ids(&message.session_key, ids).await {
-            tracing::warn!("an answer could not be noted and may be an input later: {error}");
+            tracing::warn!("an answer could not be stored and may be an input later: {error}");
         }
     }
+}
+
+/// Returns `true` if a call of the session waits for an answer.
+fn has_open_call(state: &AgentState, session_id: &Arc<str>) -> bool {
+    let mut calls = state.pending.iter();
+    calls.any(|call| call.session_id == *session_id && call.is_open(now_ms()))
 }
 
 /// Returns the first call that waits in the session for an answer that the input can be.

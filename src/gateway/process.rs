@@ -26,7 +26,7 @@ pub(super) struct Processed {
     pub(super) text: String,
     /// True if the tool `message` has replied.
     pub(super) has_sent: bool,
-    /// True if a tool works on in the background.
+    /// True if a tool continues in the background.
     pub(super) is_async: bool,
     /// True if the input was answered by an earlier run.
     pub(super) is_repeated: bool,
@@ -43,29 +43,29 @@ impl Core {
             self.record_origin(options).await;
         }
 
-        let id: Arc<str> = if options.no_history {
+        let session_id: Arc<str> = if options.no_history {
             format!("{}:once:{}", options.session_key, Uuid::now_v7()).into()
         } else {
             options.session_key.clone()
         };
-        let turn = ChatTurn::new(&self.shared, options, &id);
+        let turn = ChatTurn::new(&self.shared, options, &session_id);
         let input_use = self.use_of(options).await?;
         let is_repeated = matches!(input_use, InputUse::Input { is_answered: true });
-        let outcome = self.run(&turn, &id, options, input_use).await;
+        let outcome = self.run(&turn, &session_id, options, input_use).await;
         if options.no_history {
-            delete_once(&self.served.first_agent().session(id.clone())).await;
+            delete_once(&self.served.first_agent().session(session_id.clone())).await;
         }
 
         let output = match outcome {
+            Ok(Some(output)) => output,
+            Ok(None) => return Ok(without_run(options)),
+            // The default response is the reply.
             Err(error) if error.kind() == ErrorKind::EmptyResponse => {
                 error.partial().cloned().ok_or(error)?
             }
-            outcome => match outcome? {
-                Some(output) => output,
-                None => return Ok(self.without_run(options)),
-            },
+            Err(error) => return Err(error),
         };
-        let text = self.reply(&output, &id, options).await?;
+        let text = self.reply(&output, &session_id, options).await?;
         let processed = Processed {
             has_sent: turn.has_sent(&output, self.replies_after_message_elsewhere),
             is_async: has_background_work(&output),
@@ -119,14 +119,14 @@ impl Core {
     async fn run(
         &self,
         turn: &Arc<ChatTurn>,
-        id: &Arc<str>,
+        session_id: &Arc<str>,
         options: &ProcessOptions,
         input_use: InputUse,
     ) -> Result<Option<RunOutput>> {
         match input_use {
             InputUse::Input { .. } => {
                 let input = Messages::new().human(input(options));
-                let run = self.served.run(turn, id, input);
+                let run = self.served.run(turn, session_id, input);
                 self.drive(run, turn, options).await.map(Some)
             }
             InputUse::Answer(state, decision) => {
@@ -137,7 +137,7 @@ impl Core {
                 if !is_handed_over {
                     return Ok(Some(output));
                 }
-                let run = self.served.run(turn, id, Messages::new());
+                let run = self.served.run(turn, session_id, Messages::new());
                 self.drive(run, turn, options).await.map(Some)
             }
             InputUse::TaskAnswer => {
@@ -147,17 +147,6 @@ impl Core {
                 Ok(None)
             }
             InputUse::KnownAnswer | InputUse::Notice => Ok(None),
-        }
-    }
-
-    /// Returns the outcome of a turn without a run. Its text is the result of a task, as a notice,
-    /// or empty.
-    fn without_run(&self, options: &ProcessOptions) -> Processed {
-        let is_notice = options.report_depth > 0;
-        let text = is_notice.then(|| options.user_message.to_string());
-        Processed {
-            text: text.unwrap_or_default(),
-            ..Processed::default()
         }
     }
 
@@ -174,7 +163,7 @@ impl Core {
     async fn reply(
         &self,
         output: &RunOutput,
-        id: &str,
+        session_id: &str,
         options: &ProcessOptions,
     ) -> Result<String> {
         let is_answer = match output.end {
@@ -198,7 +187,7 @@ impl Core {
         let text = options.default_response.clone();
         if !options.no_history && output.end != ExitReason::Refused {
             let store = self.served.store();
-            let lease = store.lease(id).await?;
+            let lease = store.lease(session_id).await?;
             let message = Record::Message {
                 message: Arc::new(Message::ai(text.as_str())),
                 input_id: None,
@@ -225,6 +214,17 @@ impl Core {
         let message = OutboundMessage::new(options.channel.clone(), options.chat_id.clone(), text)
             .with_id_of_input(&options.input_id, "reply");
         self.shared.bus.publish_outbound(message).await
+    }
+}
+
+/// Returns the outcome of a turn without a run. Its text is the result of a task, as a notice, or
+/// empty.
+fn without_run(options: &ProcessOptions) -> Processed {
+    let is_notice = options.report_depth > 0;
+    let text = is_notice.then(|| options.user_message.to_string());
+    Processed {
+        text: text.unwrap_or_default(),
+        ..Processed::default()
     }
 }
 

@@ -49,7 +49,7 @@ impl Core {
     }
 
     /// Processes a message after the earlier messages of its session, replies, and acknowledges it.
-    pub(super) async fn answer(
+    pub(super) async fn process_delivery(
         &self,
         delivery: Delivery<InboundMessage>,
         options: ProcessOptions,
