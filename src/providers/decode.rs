@@ -1,7 +1,7 @@
 //! Decoding a stream of bytes into a stream of events.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use serde_json::value::RawValue;
-use tokio::task::yield_now;
 use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -17,27 +16,16 @@ use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
 use super::decoder::{Decoder, frame, last_frame, truncated, unreadable, with_advice};
+use super::drain::Drain;
 use super::events::Events;
 use super::frames::{Frames, IgnoredBytes, OPENING, check_document, is_event_stream, max_document};
 use super::http::{ByteStream, Secrets};
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 
-/// The time to wait for the end of the body once the answer is complete. A connection whose body
-/// was read to its end goes back to the pool; a connection whose body the server keeps open is
-/// dropped.
-const DRAIN_TIME: Duration = Duration::from_millis(25);
-
-/// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`], and again
-/// after that time.
-const DRAIN_YIELDS: u32 = 8;
-
 /// The time without an event after which a [complete](Decoder::is_complete) answer ends. Comments
 /// do not prolong it.
 const SILENCE: Duration = Duration::from_secs(2);
-
-/// The number of chunks after the end of the answer that are read and discarded.
-const DRAIN_CHUNKS: usize = 16;
 
 /// The maximum number of chunks, and of their bytes, that one poll reads without emitting an event.
 const QUIET_CHUNKS: usize = 4096;
@@ -135,13 +123,9 @@ pub(crate) struct Decoding<D> {
     opening: Vec<u8>,
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
-    drain: Option<Pin<Box<Sleep>>>,
+    drain: Drain,
     /// The timer of [`SILENCE`], which begins with the wait after the last event.
     silence: Option<Pin<Box<Sleep>>>,
-    /// The number of times that the task has yielded to wait for the end of the body.
-    yields: u32,
-    /// The number of chunks that were read after the end of the answer.
-    drained_chunks: usize,
     secrets: Secrets,
     /// The memory of an incomplete frame.
     share: Option<PoolShare>,
@@ -212,10 +196,8 @@ impl<D: Decoder> Decoding<D> {
             events: Events::new(event_options.join, event_options.limits),
             opening: Vec::new(),
             failure: None,
-            drain: None,
+            drain: Drain::default(),
             silence: None,
-            yields: 0,
-            drained_chunks: 0,
             secrets,
             share: event_options.buffers.map(|buffers| buffers.share()),
         }
@@ -299,33 +281,11 @@ impl<D: Decoder> Decoding<D> {
         })
     }
 
-    /// Reads the rest of the body for at most [`DRAIN_TIME`], then drops it.
+    /// Waits for the end of the body, then drops it.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(body) = self.body.as_mut() {
-            match body.as_mut().poll_next(cx) {
-                Poll::Ready(Some(Ok(_))) if self.drained_chunks < DRAIN_CHUNKS => {
-                    self.drained_chunks += 1;
-                }
-                Poll::Ready(_) => self.body = None,
-                // The end has usually arrived with the last event, and the connection's task only
-                // has to run to pass it on. A timer would wake the thread that waits for events.
-                Poll::Pending if self.yields < DRAIN_YIELDS => {
-                    self.yields += 1;
-                    return pin!(yield_now()).poll(cx);
-                }
-                Poll::Pending => {
-                    let timer = self
-                        .drain
-                        .get_or_insert_with(|| Box::pin(tokio::time::sleep(DRAIN_TIME)));
-                    ready!(timer.as_mut().poll(cx));
-                    // To a thread that was held up the end arrives together with the timer.
-                    if self.yields < 2 * DRAIN_YIELDS {
-                        self.yields += 1;
-                        return pin!(yield_now()).poll(cx);
-                    }
-                    self.body = None;
-                }
-            }
+        if let Some(body) = &mut self.body {
+            ready!(self.drain.poll(body, cx));
+            self.body = None;
         }
 
         Poll::Ready(())

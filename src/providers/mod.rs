@@ -83,6 +83,7 @@ mod decode;
 #[cfg(test)]
 mod decode_tests;
 mod decoder;
+mod drain;
 mod encode;
 pub(crate) mod env;
 mod events;

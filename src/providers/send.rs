@@ -72,19 +72,19 @@ pub(crate) fn send_request<'a, D: Decoder>(
             }
             Ok(reply) => reply,
         };
-        let answer_to = |reply: Reply| (reply, framing, event_options.clone());
         let Some(make) = remedy else {
-            let answer = decoding(endpoint, answer_to(reply), decoder);
+            let answer = decoding(endpoint, reply, framing, event_options, decoder);
             return Ok(with_warnings(answer.boxed(), warnings));
         };
 
-        let mut answer = decoding(endpoint, answer_to(reply), decoder.clone());
+        let options = event_options.clone();
+        let mut answer = decoding(endpoint, reply, framing, options, decoder.clone());
         if let Some(error) = answer.opening_refusal().await {
             match remedy_for(error, &body, Some(make)).await {
                 Ok(remedy) => {
                     warnings.push(remedy.warning);
                     let reply = endpoint.post_stream(&remedy.body).await?;
-                    answer = decoding(endpoint, answer_to(reply), decoder);
+                    answer = decoding(endpoint, reply, framing, event_options, decoder);
                 }
                 Err(error) => answer.fail(error),
             }
@@ -96,7 +96,9 @@ pub(crate) fn send_request<'a, D: Decoder>(
 /// Returns the events of an answer that has begun.
 fn decoding<D: Decoder>(
     endpoint: &Endpoint,
-    (reply, framing, event_options): (Reply, Framing, EventOptions),
+    reply: Reply,
+    framing: Framing,
+    event_options: EventOptions,
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D,
 ) -> Decoding<D> {
     let secrets = endpoint.secrets().clone();
