@@ -17,7 +17,7 @@ use super::log::Log;
 use super::open_log::{EncodedAppend, OpenLog};
 use super::queue::Queue;
 use super::shared::LogShared;
-use super::slot::SlotUser;
+use super::slot::SlotHandle;
 
 /// The most sessions whose writes are appended together.
 const MAX_SESSIONS: usize = 256;
@@ -37,11 +37,11 @@ pub(super) struct WaitingWrites<L: Log> {
 
 /// A write of one session.
 struct Write<L: Log> {
-    user: SlotUser<L>,
+    handle: SlotHandle<L>,
     request: Request,
 }
 
-/// The write that a session's user asks for.
+/// A write that was requested and has not been made.
 struct Request {
     /// The token of the lease under which it is written.
     token: u64,
@@ -82,7 +82,7 @@ impl<L: Log> WaitingWrites<L> {
     }
 }
 
-impl<L: Log> SlotUser<L> {
+impl<L: Log> SlotHandle<L> {
     /// Writes records under the lease with this token, together with the writes of other sessions
     /// that wait in `queue`.
     ///
@@ -103,7 +103,7 @@ impl<L: Log> SlotUser<L> {
             reply,
         };
         let write = Write {
-            user: self,
+            handle: self,
             request,
         };
         let is_first = {
@@ -160,14 +160,14 @@ impl<L: Log> LogShared<L> {
     /// the outcomes of the others.
     fn write_group(&self, writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<WriteOutcome>) {
         let (group, mut others) = first_of_each_session(writes);
-        let group = group.into_iter().map(|write| (write.user, write.request));
-        let (mut users, requests): (Vec<_>, Vec<_>) = group.unzip();
+        let group = group.into_iter().map(|write| (write.handle, write.request));
+        let (mut handles, requests): (Vec<_>, Vec<_>) = group.unzip();
         let mut requests = requests.into_iter();
-        let mut slots: Vec<_> = users.iter().map(|user| lock(&user.open)).collect();
+        let mut slots: Vec<_> = handles.iter().map(|handle| lock(&handle.open)).collect();
         let mut members = Vec::new();
         let mut replies = Vec::new();
         let mut byte_count = 0_usize;
-        for (slot, user) in slots.iter_mut().zip(&users) {
+        for (slot, handle) in slots.iter_mut().zip(&handles) {
             if byte_count >= MAX_BYTES {
                 break;
             }
@@ -176,7 +176,7 @@ impl<L: Log> LogShared<L> {
             };
 
             let open_log = (**slot).as_mut().filter(|log| log.token == request.token);
-            match self.encode(open_log, &user.id, request.make_records) {
+            match self.encode(open_log, &handle.id, request.make_records) {
                 Ok(Some((open_log, append))) => {
                     byte_count = byte_count.saturating_add(append.bytes.len());
                     members.push(Member {
@@ -193,16 +193,16 @@ impl<L: Log> LogShared<L> {
 
         replies.extend(self.append_members(members));
         drop(slots);
-        let remaining_users = users.split_off(users.len() - requests.len());
-        let remaining = remaining_users
+        let remaining_handles = handles.split_off(handles.len() - requests.len());
+        let remaining = remaining_handles
             .into_iter()
             .zip(requests)
-            .map(|(user, request)| Write { user, request });
+            .map(|(handle, request)| Write { handle, request });
         others.splice(..0, remaining);
 
         // Before the replies: a caller may give its lease back with its reply, and expects the
         // session to be closed then.
-        users.into_iter().for_each(drop_user);
+        handles.into_iter().for_each(drop_handle);
         (others, replies)
     }
 
@@ -292,17 +292,19 @@ fn send(outcomes: Vec<WriteOutcome>) {
 fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Write<L>>) {
     let is_wanted = |write: &Write<L>| !write.request.reply.is_closed();
     let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);
-    given_up.into_iter().for_each(|write| drop_user(write.user));
+    given_up
+        .into_iter()
+        .for_each(|write| drop_handle(write.handle));
     let mut ids = HashSet::new();
     writes
         .into_iter()
-        .partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
+        .partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.handle.id.clone()))
 }
 
-/// Drops the user of a session. If it is the last one, its log is closed; a panic of that must not
-/// fail the other writes of the group.
-fn drop_user<L: Log>(user: SlotUser<L>) {
-    if let Err(text) = panic::catch(|| drop(user)) {
+/// Drops a handle to a session. The last one closes the log, and a panic of that must not fail the
+/// other writes of the group.
+fn drop_handle<L: Log>(handle: SlotHandle<L>) {
+    if let Err(text) = panic::catch(|| drop(handle)) {
         tracing::warn!("the log of a session panicked when it was closed: {text}");
     }
 }

@@ -116,18 +116,18 @@ impl<L: Log> LogStore<L> {
             return Ok(false);
         }
 
-        let user = self.0.reserve(id)?;
+        let handle = self.0.reserve(id)?;
         self.writing(move || {
             // Lists read only the end of a log; before a removal, all of it is read. If it was
             // written meanwhile, it is no longer old and is kept.
-            let shared = &user.shared;
-            let id = &*user.id;
+            let shared = &handle.shared;
+            let id = &*handle.id;
             if !shared.is_older(id, older_than, &Cancellation::default())? {
                 return Ok(false);
             }
 
             match shared.read_whole(id, &Cancellation::default(), LogFold::new(id)) {
-                Ok(Some(scan)) => user.remove(Some(scan.len)),
+                Ok(Some(scan)) => handle.remove(Some(scan.len)),
                 Ok(None) => Ok(false),
                 // A session that cannot be read stays: it is of a newer version, or over a limit.
                 Err(error) => match error.kind() {
@@ -144,7 +144,7 @@ impl<L: Log> LogStore<L> {
         F: FnOnce(&LogFold) -> Vec<Record> + Send + 'static,
     {
         let id = lease.session_id();
-        let user = self
+        let handle = self
             .0
             .join(id)
             .ok_or_else(|| Error::session_taken_over(id))?;
@@ -152,19 +152,19 @@ impl<L: Log> LogStore<L> {
         if let Some(queue) = &self.0.queues.writers
             && self.0.log.appends_together()
         {
-            return user.write_in_group(queue, token, Box::new(records)).await;
+            return handle.write_in_group(queue, token, Box::new(records)).await;
         }
 
         self.writing(move || {
-            let mut slot = lock(&user.open);
+            let mut slot = lock(&handle.open);
 
             // Also refuses a write that is run only after the session was leased again.
             let open_log = slot
                 .as_mut()
                 .filter(|log| log.token == token)
-                .ok_or_else(|| Error::session_taken_over(&user.id))?;
+                .ok_or_else(|| Error::session_taken_over(&handle.id))?;
             let records = records(&open_log.fold);
-            open_log.write_records(&user.shared, records)
+            open_log.write_records(&handle.shared, records)
         })
         .await
     }
@@ -193,8 +193,8 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let shared = self.0.clone();
         let id = Arc::<str>::from(id);
-        if let Some(user) = self.0.join_if_leased(&id) {
-            let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
+        if let Some(handle) = self.0.join_if_leased(&id) {
+            let session = blocking(move || Ok(lock(&handle.open).as_ref().map(OpenLog::session)));
             if let Some(session) = session.await? {
                 return Ok(session);
             }
@@ -229,17 +229,17 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 
     async fn lease(&self, id: &str) -> Result<Lease> {
-        let mut user = self.0.reserve(id)?;
-        user.is_async = true;
+        let mut handle = self.0.reserve(id)?;
+        handle.is_async = true;
 
-        // Declared after `user`, so that it is dropped first: the opening stops before another one
-        // can take the lease.
+        // Declared after `handle`, so that it is dropped first: the opening stops before another
+        // one can take the lease.
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
-        let worker = self.0.join(&user.id);
+        let worker = self.0.join(&handle.id);
         let shared = self.0.clone();
-        let slot = user.open.clone();
-        let id = user.id.clone();
+        let slot = handle.open.clone();
+        let id = handle.id.clone();
         let opening = blocking(move || {
             let _worker = worker;
             let mut slot = lock(&slot);
@@ -254,7 +254,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         });
 
         let token = opening.await?;
-        Ok(Lease::new(user.id.clone(), token, move || drop(user)))
+        Ok(Lease::new(handle.id.clone(), token, move || drop(handle)))
     }
 
     async fn is_leased(&self, id: &str) -> Result<bool> {
@@ -272,13 +272,13 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
-        let user = self.0.reserve(id)?;
+        let handle = self.0.reserve(id)?;
         self.writing(move || {
-            *lock(&user.open) = None;
-            let shared = &*user.shared;
-            let mut open_log = OpenLog::new(shared, &user.id, &Cancellation::default())?;
+            *lock(&handle.open) = None;
+            let shared = &*handle.shared;
+            let mut open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {
-                return Err(already_exists(&user.id));
+                return Err(already_exists(&handle.id));
             }
 
             open_log.write_records(shared, session.records())
@@ -318,8 +318,8 @@ impl<L: Log> SessionStore for LogStore<L> {
         if id.is_empty() {
             return Ok(false);
         }
-        let user = self.0.reserve(id)?;
-        self.writing(move || user.remove(None)).await
+        let handle = self.0.reserve(id)?;
+        self.writing(move || handle.remove(None)).await
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {

@@ -17,37 +17,40 @@ pub(super) type OpenSlot<L> = Arc<Mutex<Option<OpenLog<L>>>>;
 
 /// A session in use.
 pub(super) struct SessionSlot<L: Log> {
-    users: usize,
-    /// True if one of the users holds or is about to hold the lease.
+    handle_count: usize,
+    /// True if one of the handles has the lease or is about to take it.
     is_leased: bool,
-    /// Locked only on threads for blocking work, and by its last user.
+    /// Locked only on threads for blocking work, and by the last handle.
     open: OpenSlot<L>,
 }
 
-/// A user of a session, which keeps its slot in the map. The last user closes the session.
-pub(super) struct SlotUser<L: Log> {
+/// A handle to a session in use, which keeps its slot in the map. Dropping the last one closes the
+/// session.
+pub(super) struct SlotHandle<L: Log> {
     pub(super) shared: Arc<LogShared<L>>,
     pub(super) id: Arc<str>,
     pub(super) open: OpenSlot<L>,
-    is_holder: bool,
+    /// True if the handle has the lease or is about to take it.
+    has_lease: bool,
     /// True if it is dropped on an async thread, which must not block.
     pub(super) is_async: bool,
 }
 
 /// The outcome of leaving a slot.
 enum Leaving {
-    /// This is the last user of a session that is open with this token: it has to be closed first.
+    /// This is the last handle to a session that is open with this token: it has to be closed
+    /// first.
     Last(u64),
     Done,
 }
 
-impl<L: Log> Drop for SlotUser<L> {
+impl<L: Log> Drop for SlotHandle<L> {
     fn drop(&mut self) {
         while let Leaving::Last(token) = self.leave() {
             // The slot stays until then: without it, another caller would see the session as free.
             if let Some(runtime) = self.runtime() {
-                let user = self.for_blocking_drop();
-                runtime.spawn_blocking(move || drop(user));
+                let handle = self.for_blocking_drop();
+                runtime.spawn_blocking(move || drop(handle));
                 return;
             }
             self.close(token);
@@ -56,33 +59,38 @@ impl<L: Log> Drop for SlotUser<L> {
 }
 
 impl<L: Log> LogShared<L> {
-    /// Adds a user to the slot of the session, if it has one.
-    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
+    /// Returns another handle to the session; `None` if it is not in use.
+    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotHandle<L>> {
         let mut slots = lock(&self.slots);
         let slot = slots.get_mut(id)?;
-        slot.users += 1;
-        Some(self.user(id, slot, false))
+        slot.handle_count += 1;
+        Some(self.handle(id, slot, false))
     }
 
-    /// Adds a user to the slot of the session, if it is leased.
-    pub(super) fn join_if_leased(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
+    /// Returns another handle to the session; `None` if it is not leased.
+    pub(super) fn join_if_leased(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotHandle<L>> {
         let is_leased = lock(&self.slots).get(id).is_some_and(|slot| slot.is_leased);
         is_leased.then(|| self.join(id)).flatten()
     }
 
-    /// Returns `true` if a user of the session holds the lease or is about to; `None` if this
-    /// process does not use the session.
+    /// Returns `true` if a handle has the lease or is about to take it; `None` if this process does
+    /// not use the session.
     pub(super) fn is_leased(&self, id: &str) -> Option<bool> {
         lock(&self.slots).get(id).map(|slot| slot.is_leased)
     }
 
-    /// Reserves the session in this process.
-    pub(super) fn reserve(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
+    /// Reserves the lease of the session in this process, and returns a handle that has it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::SessionBusy`](crate::ErrorKind::SessionBusy) while another handle has
+    /// the lease, and the error of [`check_id`].
+    pub(super) fn reserve(self: &Arc<Self>, id: &str) -> Result<SlotHandle<L>> {
         check_id(id)?;
         let id = Arc::<str>::from(id);
         let mut slots = lock(&self.slots);
         let slot = slots.entry(id.clone()).or_insert_with(|| SessionSlot {
-            users: 0,
+            handle_count: 0,
             is_leased: false,
             open: OpenSlot::<L>::default(),
         });
@@ -92,27 +100,27 @@ impl<L: Log> LogShared<L> {
         }
 
         slot.is_leased = true;
-        slot.users += 1;
-        Ok(self.user(&id, slot, true))
+        slot.handle_count += 1;
+        Ok(self.handle(&id, slot, true))
     }
 
-    fn user(
+    fn handle(
         self: &Arc<Self>,
         id: &Arc<str>,
         slot: &SessionSlot<L>,
-        is_holder: bool,
-    ) -> SlotUser<L> {
-        SlotUser {
+        has_lease: bool,
+    ) -> SlotHandle<L> {
+        SlotHandle {
             shared: self.clone(),
             id: id.clone(),
             open: slot.open.clone(),
-            is_holder,
+            has_lease,
             is_async: false,
         }
     }
 }
 
-impl<L: Log> SlotUser<L> {
+impl<L: Log> SlotHandle<L> {
     /// Gives up the lease, and then the slot, unless the session has to be closed first.
     fn leave(&mut self) -> Leaving {
         let mut slots = lock(&self.shared.slots);
@@ -120,11 +128,11 @@ impl<L: Log> SlotUser<L> {
             return Leaving::Done;
         };
 
-        if std::mem::take(&mut self.is_holder) {
+        if std::mem::take(&mut self.has_lease) {
             slot.is_leased = false;
         }
 
-        let open_token = match slot.users {
+        let open_token = match slot.handle_count {
             1 => lock(&self.open).as_ref().map(|log| log.token),
             _ => None,
         };
@@ -133,8 +141,8 @@ impl<L: Log> SlotUser<L> {
             return Leaving::Last(token);
         }
 
-        slot.users -= 1;
-        if slot.users == 0 {
+        slot.handle_count -= 1;
+        if slot.handle_count == 0 {
             slots.remove(&self.id);
         }
 
@@ -151,13 +159,13 @@ impl<L: Log> SlotUser<L> {
         }
     }
 
-    /// Returns a user that replaces this one, to be dropped on a thread that may block.
+    /// Returns a handle that replaces this one, to be dropped on a thread that may block.
     fn for_blocking_drop(&self) -> Self {
         Self {
             shared: self.shared.clone(),
             id: self.id.clone(),
             open: self.open.clone(),
-            is_holder: false,
+            has_lease: false,
             is_async: false,
         }
     }
@@ -170,9 +178,10 @@ impl<L: Log> SlotUser<L> {
         }
     }
 
-    pub(super) fn remove(&self, size: Option<u64>) -> Result<bool> {
+    /// Closes the session, and removes its log as [`Log::remove`] does.
+    pub(super) fn remove(&self, expected_size: Option<u64>) -> Result<bool> {
         *lock(&self.open) = None;
-        self.shared.log.remove(&self.id, size)
+        self.shared.log.remove(&self.id, expected_size)
     }
 }
 
