@@ -105,11 +105,11 @@ impl StoredTools {
         while self.bytes > MAX_TOTAL_BYTES {
             let others = self.users.iter().filter(|(other, _)| &***other != user);
             let oldest = others.min_by_key(|(_, entry)| entry.last_use);
-            let Some(name) = oldest.map(|(name, _)| name.clone()) else {
+            let Some(oldest_user) = oldest.map(|(user, _)| user.clone()) else {
                 break;
             };
 
-            let entry = self.users.remove(&name).unwrap_or_default();
+            let entry = self.users.remove(&oldest_user).unwrap_or_default();
             let sizes = entry.tools.values().map(|(_, size)| size + TOOL_BYTES);
             self.bytes = self.bytes.saturating_sub(sizes.sum());
             count += 1;
@@ -318,7 +318,7 @@ impl ToolSource for UserTools {
     }
 
     fn version(&self) -> Option<u64> {
-        // Every turn of a run asks: the tools of runs in progress are used ones.
+        // Called in every turn of a run, so that the tools of runs in progress count as used.
         lock(&self.store.0.tools).touch(&self.user);
         Some(self.store.0.version.load(Ordering::Acquire))
     }

@@ -156,17 +156,17 @@ impl<S: Server> KeeperShared<S> {
     }
 }
 
-/// The worker that runs on the thread. It ends when there is nothing to take care of.
+/// The worker that runs on the thread. It ends when no lease is held and none is to be released.
 struct Worker<S: Server>(Arc<KeeperShared<S>>);
 
 impl<S: Server> Worker<S> {
     fn run(self) {
         let interval = self.0.pool.options().lease_time / 3;
-        let mut next = Instant::now() + interval;
+        let mut renew_at = Instant::now() + interval;
         loop {
-            match self.next(next) {
-                Task::Renew(held) => {
-                    let renewed = self.call(|server, connection| server.renew(connection, &held));
+            match self.next_task(renew_at) {
+                Task::Renew(leases) => {
+                    let renewed = self.call(|server, connection| server.renew(connection, &leases));
                     if let Err(Failure::Lost(error) | Failure::Refused(error)) = &renewed {
                         tracing::warn!(
                             %error,
@@ -180,14 +180,14 @@ impl<S: Server> Worker<S> {
                         interval.min(RETRY_INTERVAL)
                     };
 
-                    next = Instant::now() + wait;
+                    renew_at = Instant::now() + wait;
                 }
-                Task::Release(held) => {
+                Task::Release(lease) => {
                     let released =
-                        self.call(|server, connection| server.release(connection, &held));
+                        self.call(|server, connection| server.release(connection, &lease));
                     if released.is_err() {
                         tracing::debug!(
-                            session = %held.id,
+                            session = %lease.id,
                             "a lease was not given back and will expire"
                         );
                     }
@@ -197,12 +197,12 @@ impl<S: Server> Worker<S> {
         }
     }
 
-    /// Waits for the next task; renewals are due at `next`.
-    fn next(&self, next: Instant) -> Task {
+    /// Waits for the next task. Renewals are due at `renew_at`.
+    fn next_task(&self, renew_at: Instant) -> Task {
         let table = &self.0.table;
         let mut leases = lock(&table.leases);
         loop {
-            let time_left = next.saturating_duration_since(Instant::now());
+            let time_left = renew_at.saturating_duration_since(Instant::now());
             match leases.next(time_left.is_zero()) {
                 Task::Wait => {
                     let outcome = table.changed.wait_timeout(leases, time_left);
@@ -218,7 +218,8 @@ impl<S: Server> Worker<S> {
         }
     }
 
-    /// Makes a call, and repeats it once: an idle connection may have been lost long ago.
+    /// Runs a call, and repeats it once if it fails, because an idle connection may have been lost
+    /// long ago.
     fn call(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<()>) -> Outcome<()> {
         let pool = &self.0.pool;
         pool.once(&call).or_else(|_| pool.once(&call))

@@ -90,8 +90,13 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends after
-    /// `max`. Returns its end; `None` when there is none.
+    /// Passes a log from the offset `from` on to `each`, piece by piece. Returns its end; `None` if
+    /// there is no log.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Io`] if the log ends after `max`, [`ErrorKind::Conflict`] if another
+    /// run removed or shortened it meanwhile, and the errors of `each`.
     fn pieces(&self, id: &str, from: u64, max: u64, each: Each<'_>) -> Result<Option<u64>> {
         let mut joined_log = JoinedLog::new(Some(from));
         let mut offset = from;

@@ -62,7 +62,8 @@ impl<S: Server> Pool<S> {
         &self.options
     }
 
-    /// Runs a call, and retries it while the server cannot be reached, until max_retry_time ends.
+    /// Runs a call, and retries it while the server cannot be reached, for at most
+    /// [`ServerOptions::max_retry_time`].
     pub(super) fn run<T>(&self, call: impl Fn(&S, &mut S::Connection) -> Outcome<T>) -> Result<T> {
         let _permit = self.permit()?;
         let start_time = Instant::now();
@@ -131,7 +132,11 @@ impl<S: Server> Pool<S> {
         connections.idle.pop().map(|(connection, _)| connection)
     }
 
-    /// Waits for one of the connections that others use.
+    /// Waits until fewer connections than the maximum are in use.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Timeout`] if none is released within the time that a call may take.
     fn permit(&self) -> Result<Permit<'_, S>> {
         let ServerOptions {
             max_connections,

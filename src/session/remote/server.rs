@@ -22,6 +22,7 @@ impl From<Error> for Failure {
     }
 }
 
+/// The result of a call.
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
 /// The maximum number of bytes of a log that one call reads or sets aside.
@@ -40,13 +41,13 @@ pub(in crate::session) fn timeout_for(timeout: Duration, bytes: usize) -> Durati
 pub(in crate::session) enum Removal {
     /// The log was removed.
     Done,
-    /// Its log is of another size.
+    /// The log has another size.
     Changed,
-    /// Another store has leased it.
+    /// Another store has leased the session.
     Busy,
 }
 
-/// A part of the ids of all sessions.
+/// A page of the ids of all sessions.
 #[derive(Debug)]
 pub(in crate::session) struct IdPage {
     pub(in crate::session) ids: Vec<Arc<str>>,
@@ -68,7 +69,7 @@ pub(in crate::session) struct LeaseKey {
 /// A piece of a log.
 #[derive(Debug)]
 pub(in crate::session) struct ServerPiece {
-    /// The parts that are there, each with its offset in the server's count.
+    /// The parts that exist, each with its offset in the server's count.
     pub(in crate::session) parts: Vec<(u64, Vec<u8>)>,
     /// The offset of the next write, in the server's count.
     pub(in crate::session) end: u64,
@@ -77,17 +78,19 @@ pub(in crate::session) struct ServerPiece {
 /// The end of a log.
 #[derive(Debug, Default)]
 pub(in crate::session) struct ServerTail {
-    /// The bytes, and how many there are in all.
+    /// The last bytes, and the size of the log without missing parts.
     pub(in crate::session) tail: LogTail,
     /// The offset of the next write, in the server's count. It differs from the size where a part
     /// is missing.
     pub(in crate::session) end: u64,
 }
 
-/// An unreadable part that is put aside.
+/// A piece of an unreadable part that is set aside.
 #[derive(Debug)]
 pub(in crate::session) struct DamagedPart {
+    /// The offset in the log.
     pub(in crate::session) at: u64,
+    /// The description of the damage.
     pub(in crate::session) what: String,
     pub(in crate::session) bytes: Vec<u8>,
 }
@@ -95,7 +98,7 @@ pub(in crate::session) struct DamagedPart {
 /// A change of a damaged log.
 #[derive(Debug)]
 pub(in crate::session) struct ServerRepair<'a> {
-    /// The parts to put aside.
+    /// The pieces to set aside.
     pub(in crate::session) damaged: &'a [DamagedPart],
     /// The number of bytes that the log is cut to; `None` if it stays.
     pub(in crate::session) cut: Option<u64>,
@@ -103,7 +106,8 @@ pub(in crate::session) struct ServerRepair<'a> {
 
 /// A server that stores logs.
 ///
-/// Every call may be repeated after its answer was lost, and then has the same effect.
+/// Every call may be repeated after its answer was lost, and then has the same effect. Offsets are
+/// in the server's count, which includes the bytes of parts that were lost.
 pub(in crate::session) trait Server: Send + Sync + 'static {
     type Connection: Send;
 
@@ -116,16 +120,21 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Checks that a session with this id can be stored.
     fn check_id(&self, id: &str) -> Result<()>;
 
+    /// Returns the time at which snapshots of logs are written.
+    fn snapshots(&self) -> Snapshots;
+
+    /// Opens a connection.
     fn connect(&self) -> Outcome<Self::Connection>;
 
-    /// Returns `false` for a connection on which nothing more can be asked.
+    /// Returns `false` if the connection accepts no further call.
     fn is_usable(&self, connection: &Self::Connection) -> bool;
 
-    /// Returns some ids of sessions that were written: the first ids, or the ids from the `next` of
-    /// a page on.
+    /// Returns a page of the ids of sessions that were written: the first page, or the page at
+    /// `place`, which is the [`next`](IdPage::next) of an earlier page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
-    /// Returns the parts of a log from the offset `from` on, which begin before `from + len`.
+    /// Returns the parts of a log from the offset `from` on that begin before `from + len`. Returns
+    /// `None` if there is no log.
     fn read(
         &self,
         connection: &mut Self::Connection,
@@ -134,11 +143,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         len: u64,
     ) -> Outcome<Option<ServerPiece>>;
 
-    /// Returns the time at which logs get snapshots.
-    fn snapshots(&self) -> Snapshots;
-
-    /// Returns the end of each of these logs, all asked for at once. An inner error concerns that
-    /// log only.
+    /// Returns the end of each of these logs as [`Log::tail`](crate::session::Log::tail) does, in
+    /// one request. An inner error concerns that log only.
     fn tails(
         &self,
         connection: &mut Self::Connection,
@@ -146,21 +152,23 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         len: u64,
     ) -> Outcome<Vec<Result<Option<ServerTail>>>>;
 
-    /// Leases a session; false while another store has it. A lease of the same owner is replaced.
+    /// Leases a session. Returns `false` while another store has leased it. A lease of the same
+    /// owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<bool>;
 
-    /// Returns `true` while another owner has a lease of the session. Changes nothing.
+    /// Returns `true` while an owner other than `owner` has leased the session. Changes nothing.
     fn is_claimed(&self, connection: &mut Self::Connection, id: &str, owner: &str)
     -> Outcome<bool>;
 
-    /// Renews leases from now, except leases of sessions that were leased elsewhere in between.
+    /// Extends leases from now on. Skips sessions that another store has leased since.
     fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 
-    /// Releases a lease, if it is still this one.
+    /// Releases a lease, unless the session was leased again since.
     fn release(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<()>;
 
-    /// Writes at `end`; `false` if the lease is another's or the log does not end there. A lease
-    /// that has expired is accepted while no other store has taken it.
+    /// Appends `bytes` to a log that ends at `end`. Returns `false` if another lease has replaced
+    /// this one, or if the log has another end. A lease that has expired is accepted until another
+    /// store leases the session.
     fn append(
         &self,
         connection: &mut Self::Connection,
@@ -169,7 +177,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         bytes: &[u8],
     ) -> Outcome<bool>;
 
-    /// Repairs a log that ends at `end`; returns `false` as `append` does.
+    /// Repairs a log that ends at `end`. Returns `false` as [`append`](Self::append) does.
     fn repair(
         &self,
         connection: &mut Self::Connection,
@@ -178,12 +186,13 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         repair: &ServerRepair<'_>,
     ) -> Outcome<bool>;
 
-    /// Removes all there is of a session that no other store has leased, and leaves no lease. With
-    /// a `size`, only while its log has that many bytes, or none.
+    /// Removes everything that is stored of a session, including its lease, unless another store
+    /// has leased it. With `expected_size`, removes it only if its log has that size in bytes, or
+    /// no bytes.
     fn remove(
         &self,
         connection: &mut Self::Connection,
         lease: &LeaseKey,
-        size: Option<u64>,
+        expected_size: Option<u64>,
     ) -> Outcome<Removal>;
 }
