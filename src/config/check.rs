@@ -147,42 +147,27 @@ impl AgentConfig {
     }
 
     fn check_sessions(&self, sessions: &SessionsCfg) -> Result<()> {
-        let (name, feature, needed) = match sessions.kind {
-            SessionsType::Memory => ("memory", None, None),
-            SessionsType::Jsonl => (
-                "jsonl",
-                Some(("jsonl", cfg!(feature = "jsonl"))),
-                Some("path"),
-            ),
-            SessionsType::Sqlite => (
-                "sqlite",
-                Some(("sqlite", cfg!(feature = "sqlite"))),
-                Some("path"),
-            ),
-            SessionsType::Postgres => (
-                "postgres",
-                Some(("postgres", cfg!(feature = "postgres"))),
-                Some("url"),
-            ),
-            SessionsType::Redis => (
-                "redis",
-                Some(("redis", cfg!(feature = "redis"))),
-                Some("url"),
-            ),
+        let (name, is_enabled, required_key) = match sessions.kind {
+            SessionsType::Memory => ("memory", true, None),
+            SessionsType::Jsonl => ("jsonl", cfg!(feature = "jsonl"), Some("path")),
+            SessionsType::Sqlite => ("sqlite", cfg!(feature = "sqlite"), Some("path")),
+            SessionsType::Postgres => ("postgres", cfg!(feature = "postgres"), Some("url")),
+            SessionsType::Redis => ("redis", cfg!(feature = "redis"), Some("url")),
         };
-        if let Some((feature, false)) = feature {
-            let text = needs_feature(&format!("a store of the type {name:?}"), feature);
+        if !is_enabled {
+            // The feature of a store has the name of its type.
+            let text = needs_feature(&format!("a store of the type {name:?}"), name);
             return Err(self.error_at("sessions.type", text));
         }
         for (key, is_set) in [
             ("path", sessions.path.is_some()),
             ("url", sessions.url.is_some()),
         ] {
-            if is_set && needed != Some(key) {
+            if is_set && required_key != Some(key) {
                 let text = format!("a store of the type {name:?} has no {key:?}; remove the key");
                 return Err(self.error_at(&format!("sessions.{key}"), text));
             }
-            if !is_set && needed == Some(key) {
+            if !is_set && required_key == Some(key) {
                 let text = format!("a store of the type {name:?} needs the key {key:?}");
                 return Err(self.error_at("sessions", text));
             }

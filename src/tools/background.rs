@@ -9,7 +9,7 @@ use crate::backend::{Backend, Command};
 use crate::error::BoxError;
 use crate::tool::{TaskOutcome, TaskSpec, ToolContext, ToolOutput};
 
-use super::run::{Style, background, check};
+use super::run::{Style, background_result, check};
 
 /// A command that is stopped when this is dropped.
 struct BackgroundCommand {
@@ -19,8 +19,8 @@ struct BackgroundCommand {
     has_ended: bool,
 }
 
-/// Starts a command in the background. It is a task of the run, which ends it with itself and
-/// reports what the command wrote when it ends; outside any run it belongs to the backend.
+/// Starts a command in the background. In a run it is a task: its output is reported when it ends,
+/// and it is stopped when the run ends. Outside of a run it belongs to the backend.
 pub(super) async fn start(
     backend: Arc<dyn Backend>,
     mut command: Command,
@@ -35,7 +35,7 @@ pub(super) async fn start(
     let text = format!("The command runs in the background with the id {id}");
     let details = json!({"id": id});
 
-    // Outside any run there is no id of one.
+    // A context outside of a run has no run id.
     if !cx.run_id().is_empty() {
         let spec = TaskSpec::new(label)
             .with_id(id.clone())
@@ -63,7 +63,7 @@ impl BackgroundCommand {
             Ok(output) => {
                 let is_success = output.output.is_success();
                 let style = style.on(&*self.backend, None);
-                let text = background(&output, style).content.text().into_owned();
+                let text = background_result(&output, style).content.text().into_owned();
                 if is_success {
                     TaskOutcome::Completed(text)
                 } else {

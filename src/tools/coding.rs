@@ -115,7 +115,7 @@ pub fn bash_output(backend: impl Backend) -> FuncTool {
 
 async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.poll(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE.on(&*backend, None)))
+    Ok(run::background_result(&output, STYLE.on(&*backend, None)))
 }
 
 /// Creates the tool `KillBash`, which ends a background command of [`bash`]. It is not part of a
@@ -132,7 +132,7 @@ pub fn kill_bash(backend: impl Backend) -> FuncTool {
 
 async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.stop(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE.on(&*backend, None)))
+    Ok(run::background_result(&output, STYLE.on(&*backend, None)))
 }
 
 fn id_parameters() -> Value {

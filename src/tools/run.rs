@@ -80,8 +80,8 @@ pub(super) async fn run(
     Ok(ToolOutput::new(text).with_details(details))
 }
 
-/// Returns the new output of a background command, and its state.
-pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
+/// Returns the result for a background command: its state, and its output since the last call.
+pub(super) fn background_result(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
     let text = format!("{state}\n\n{}", format_output(&output.output, style));
     let mut details = details(&output.output);

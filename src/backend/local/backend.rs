@@ -207,8 +207,8 @@ impl LocalBackend {
         blocking(move || work(&root, &path)).await
     }
 
-    #[cfg(feature = "process")]
     /// Starts a command in the root.
+    #[cfg(feature = "process")]
     async fn start_command(&self, command: &Command) -> Result<Running> {
         shell::start(&self.root, &self.settings, command).await
     }

@@ -141,6 +141,18 @@ impl Anthropic {
         self
     }
 
+    /// Enables a beta feature, in addition to the features that are enabled already.
+    #[must_use]
+    pub fn beta(self, feature: impl AsRef<str>) -> Self {
+        const NAME: &str = "anthropic-beta";
+        let feature = feature.as_ref();
+        let features = match self.connection.endpoint.header_value(NAME) {
+            Some(others) => format!("{others},{feature}"),
+            None => feature.to_owned(),
+        };
+        self.header(NAME, features)
+    }
+
     /// Requests the capabilities of the Claude model from the server, within ten seconds. They
     /// replace the capabilities that are known for its name: modes of thinking, efforts, structured
     /// output, limits, images and the day of its end. Capabilities that the server does not report
@@ -209,18 +221,6 @@ impl Anthropic {
             Some(name) => tag(family(name).as_ref()),
             None => tag(self.family.as_ref()),
         }
-    }
-
-    /// Enables a beta feature, in addition to the features that are enabled already.
-    #[must_use]
-    pub fn beta(self, feature: impl AsRef<str>) -> Self {
-        const NAME: &str = "anthropic-beta";
-        let feature = feature.as_ref();
-        let features = match self.connection.endpoint.header_value(NAME) {
-            Some(others) => format!("{others},{feature}"),
-            None => feature.to_owned(),
-        };
-        self.header(NAME, features)
     }
 }
 
