@@ -77,27 +77,6 @@ macro_rules! bearer_methods {
 macro_rules! openai_methods {
     ($model:ident, $path:literal) => {
         impl $model {
-            /// Sets the key. It is sent as `bearer` or `key_header` specify; by default, in the
-            /// header `api-key` to Azure and as a bearer token to all others.
-            #[must_use]
-            pub fn key(mut self, key: impl Into<Secret>) -> Self {
-                self.connection = self.connection.with_key(&key.into());
-                self
-            }
-
-            /// Sets the key, which is sent as a bearer token to every server. Azure accepts tokens
-            /// of Microsoft Entra ID in this form.
-            #[must_use]
-            pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
-                self.connection = self.connection.bearer(&token.into());
-                self
-            }
-
-            /// Returns the first mistake in the address and the headers.
-            pub(in crate::providers) fn check(&self) -> Result<()> {
-                self.connection.endpoint.check()
-            }
-
             /// Creates OpenAI's model of this name, with this key.
             pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
                 let connection = Connection::to_openai(None, model.into(), $path);
@@ -124,6 +103,22 @@ macro_rules! openai_methods {
                 Ok(Self::with_connection(with_key_form_of_address(connection)))
             }
 
+            /// Sets the key. It is sent as `bearer` or `key_header` specify; by default, in the
+            /// header `api-key` to Azure and as a bearer token to all others.
+            #[must_use]
+            pub fn key(mut self, key: impl Into<Secret>) -> Self {
+                self.connection = self.connection.with_key(&key.into());
+                self
+            }
+
+            /// Sets the key, which is sent as a bearer token to every server. Azure accepts tokens
+            /// of Microsoft Entra ID in this form.
+            #[must_use]
+            pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
+                self.connection = self.connection.bearer(&token.into());
+                self
+            }
+
             #[doc = concat!("Sets the address in front of `", $path, "`. A wrong one is a")]
             /// [`Config`](crate::ErrorKind::Config) error of the first request.
             #[must_use]
@@ -132,6 +127,11 @@ macro_rules! openai_methods {
                 self.connection = with_key_form_of_address(connection);
                 self.connection.limits_output |= self.connection.limits_output_by_default();
                 self
+            }
+
+            /// Returns the first mistake in the address and the headers.
+            pub(in crate::providers) fn check(&self) -> Result<()> {
+                self.connection.endpoint.check()
             }
         }
     };

@@ -63,7 +63,10 @@ impl BackgroundCommand {
             Ok(output) => {
                 let is_success = output.output.is_success();
                 let style = style.on(&*self.backend, None);
-                let text = background_result(&output, style).content.text().into_owned();
+                let text = background_result(&output, style)
+                    .content
+                    .text()
+                    .into_owned();
                 if is_success {
                     TaskOutcome::Completed(text)
                 } else {

@@ -295,7 +295,7 @@ impl Decoder for ChunkDecoder {
 /// Returns the events of a recorded answer: the body of a `:streamGenerateContent` response with
 /// `alt=sse`, or of a `:generateContent` response, in pieces cut anywhere.
 ///
-/// To be polled inside a tokio runtime if `body` is ever pending.
+/// If `body` may be pending, the stream must be polled inside a tokio runtime.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

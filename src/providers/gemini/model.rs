@@ -40,15 +40,21 @@ const COUNTED_FIELDS: &[&str] = &["contents", "systemInstruction", "tools", "gen
 /// A model called through the Gemini API (`POST {base}/models/{model}:streamGenerateContent`),
 /// always streamed: on Google's own server for it, or on Vertex AI.
 ///
-/// Thoughts and signatures of earlier answers go back to the server that gave them. Calls of other
-/// models, and of the other server, get the documented placeholder; a server that refuses a
-/// signature is asked once more without the old ones, with a warning.
+/// A seed has 31 bits. `parallel_tool_calls` has no counterpart. A field of the request's `extra`
+/// replaces the field of the body, and `null` removes it; the fields of `generationConfig` are
+/// replaced one by one. Cheap to clone.
 ///
-/// From Gemini 3 on, [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the
-/// thinking level, before that a budget; a mode that a model does not have is an error. A seed has
-/// 31 bits. `parallel_tool_calls` has no counterpart. A field of the request's `extra` replaces the
-/// field of the body, and `null` removes it; the fields of `generationConfig` are replaced one by
-/// one. A clone is cheap.
+/// # Thinking
+///
+/// * From Gemini 3 on, [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the
+///   thinking level; for earlier models, it becomes a budget.
+/// * A mode that a model does not have is an error.
+///
+/// Thoughts and signatures of earlier answers are sent back to the server that gave them. Calls of
+/// other models, and of the other server, get the documented placeholder. If the server refuses a
+/// signature, the request is sent once more without the old signatures, with a warning.
+///
+/// # Examples
 ///
 /// ```
 /// use agentcore::Model;

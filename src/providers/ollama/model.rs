@@ -39,17 +39,29 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 
 /// A model called through Ollama's own API (`POST {base}/api/chat`), always streamed.
 ///
-/// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
-/// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers
-/// that send no ids get made-up ones, the same for the same answer; ids go back with calls and
-/// results, which are sent in the order of the calls for servers that know no ids. A tool cannot be
-/// forced. `keep_alive` and other fields go into the request's `extra`; `options` in there are
-/// merged with ours. A clone is cheap.
+/// Ollama silently cuts a prompt that is longer than its context length. That length is 4,096
+/// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both.
 ///
-/// A model thinks as [`ThinkingMode`](crate::model::ThinkingMode) sets: the efforts `low`,
-/// `medium`, `high` and `max` are levels, `minimal` is `low`, `xhigh` is `max`, `none` switches
-/// thinking off, and another effort is a [`Config`](crate::ErrorKind::Config) error. A model
-/// without levels thinks without one, with a warning.
+/// `keep_alive` and other fields belong in the request's `extra`, whose `options` are merged with
+/// the options of the request. Cheap to clone.
+///
+/// # Calls
+///
+/// Servers that send no ids of calls get generated ids, the same ones for the same answer. Ids are
+/// sent back with calls and results; the results are in the order of the calls, for servers that
+/// ignore ids. A tool cannot be forced.
+///
+/// # Thinking
+///
+/// A model thinks as [`ThinkingMode`](crate::model::ThinkingMode) sets:
+///
+/// * The efforts `low`, `medium`, `high` and `max` are levels; `minimal` is `low`, and `xhigh` is
+///   `max`.
+/// * The effort `none` disables thinking.
+/// * Any other effort is a [`Config`](crate::ErrorKind::Config) error.
+/// * A model without levels thinks without one, with a warning.
+///
+/// # Examples
 ///
 /// ```
 /// use agentcore::Model;
@@ -68,8 +80,8 @@ pub struct Ollama {
 impl Ollama {
     /// Creates the model of this name, on the server in `OLLAMA_HOST` or else on this machine.
     ///
-    /// `OLLAMA_HOST` may be a URL, `host:port` or a host; `0.0.0.0`, which a server listens on, is
-    /// asked as `127.0.0.1`.
+    /// `OLLAMA_HOST` may be a URL, `host:port` or a host. Requests to `0.0.0.0`, on which a server
+    /// listens, are sent to `127.0.0.1`.
     pub fn new(model: impl Into<Arc<str>>) -> Self {
         let base = match env::var("OLLAMA_HOST") {
             Some(host) => address(&host),
@@ -215,7 +227,7 @@ impl Model for Ollama {
 /// Returns the events of a recorded answer: the body of an `/api/chat` response, streamed or not,
 /// in pieces cut anywhere.
 ///
-/// To be polled inside a tokio runtime if `body` is ever pending.
+/// If `body` may be pending, the stream must be polled inside a tokio runtime.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

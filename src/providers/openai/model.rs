@@ -48,14 +48,23 @@ const COUNTED_FIELDS: &[&str] = &[
 /// A model called through the Chat Completions API (`POST {base}/chat/completions`), always
 /// streamed: OpenAI's own, or one of the many servers that speak it.
 ///
-/// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
-/// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the
-/// lowest that the model has; the API has nothing for the other modes, except at the servers whose
-/// [`Dialect`] has. What OpenAI's own server is known to refuse is a
+/// A field of the request's `extra` replaces the field of the body, and `null` removes a field that
+/// a server refuses. Cheap to clone.
+///
+/// # Thinking
+///
+/// * [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`.
+/// * For OpenAI's models, [`Disabled`](crate::model::ThinkingMode::Disabled) becomes the effort
+///   `none`, or the lowest effort of the model.
+/// * The API has no counterpart of the other modes, but the [`Dialect`] of a server may have one.
+///
+/// # Errors
+///
+/// A request that OpenAI's own server is known to refuse is a
 /// [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop sequences,
-/// efforts that a model lacks, and models that are on the Responses API alone. A field of the
-/// request's `extra` replaces the field of the body, and `null` removes a field that a server
-/// refuses. A clone is cheap.
+/// efforts that a model lacks, and models that only the Responses API has.
+///
+/// # Examples
 ///
 /// ```
 /// use agentcore::Model;
@@ -78,20 +87,6 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    pub(super) fn name(&self) -> &str {
-        &self.connection.model
-    }
-
-    fn with_connection(connection: Connection) -> Self {
-        Self {
-            connection,
-            dialect: None,
-            tag: None,
-            max_tokens_field: None,
-            resend_reasoning: true,
-        }
-    }
-
     /// Sets the provider's name in the id and in error texts, and takes limits and prices from the
     /// table's entry for it, if there is one. It is not sent.
     ///
@@ -105,8 +100,8 @@ impl OpenAi {
         self
     }
 
-    /// Sets the variant of the API that the server speaks, and the header of the key with it. The
-    /// address chooses it otherwise, as in [`Dialect::of`].
+    /// Sets the variant of the API that the server speaks, and with it the header of the key. By
+    /// default, the address determines both, as in [`Dialect::of`].
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
@@ -141,10 +136,11 @@ impl OpenAi {
         self
     }
 
-    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`,
-    /// `reasoning`, `reasoning_details`, thinking in the content). Defaults to `true`: models that
-    /// think between tool calls need it. A few servers refuse it; to OpenAI's own, which does and
-    /// gives none, it is never sent. Signatures of calls are sent back in any case.
+    /// Sets whether the model's reasoning is sent back unchanged (`reasoning_content`, `reasoning`,
+    /// `reasoning_details`, thinking in the content). Defaults to `true`, because models that think
+    /// between tool calls need it. Set it to `false` for a server that refuses reasoning. It is
+    /// never sent to OpenAI's own server, which refuses it. Signatures of calls are sent back in
+    /// any case.
     #[must_use]
     pub fn resend_reasoning(mut self, resend: bool) -> Self {
         self.resend_reasoning = resend;
@@ -156,14 +152,17 @@ connection_methods!(OpenAi);
 openai_methods!(OpenAi, "/chat/completions");
 
 impl OpenAi {
-    /// Asks the server for the context window that it gives the model, in tokens. llama.cpp
-    /// (`/props`), vLLM (`/v1/models`) and LM Studio (`/api/v0/models`) report it; each request
-    /// takes ten seconds at most. The [`Dialect`] chooses the request; an unknown server is asked
-    /// in all ways. LM Studio reports only the largest window of a model that it has not loaded:
-    /// the result is that, but not more than the window of the profile. Returns `None` for other
-    /// servers. OpenAI's own server is not asked.
+    /// Requests from the server the context window that it gives the model, in tokens. Returns
+    /// `None` if the server does not report it. The model is not changed; set the window with
+    /// [`context_window`](Self::context_window).
     ///
-    /// The model is not changed; set the window with [`context_window`](Self::context_window).
+    /// llama.cpp (`/props`), vLLM (`/v1/models`) and LM Studio (`/api/v0/models`) report the
+    /// window. The [`Dialect`] determines the request. An unknown server receives all three in
+    /// turn, until one reports the window, and OpenAI's own server none. Each request takes at most
+    /// ten seconds.
+    ///
+    /// For a model that is not loaded, LM Studio reports only the largest window; the result is
+    /// then at most the window of the profile.
     ///
     /// # Errors
     ///
@@ -214,7 +213,21 @@ impl OpenAi {
         Ok(None)
     }
 
-    /// True if OpenAI's own server and this one have a form for the medium.
+    pub(super) fn name(&self) -> &str {
+        &self.connection.model
+    }
+
+    fn with_connection(connection: Connection) -> Self {
+        Self {
+            connection,
+            dialect: None,
+            tag: None,
+            max_tokens_field: None,
+            resend_reasoning: true,
+        }
+    }
+
+    /// Returns `true` if both OpenAI's own server and this one have a form for the medium.
     pub(super) fn has_form_for(&self, part: &Part) -> bool {
         has_form(part, &OPENAI) && has_form(part, self.chosen_dialect().rules())
     }
@@ -357,7 +370,7 @@ impl Model for OpenAi {
 /// Returns the events of a recorded answer: the body of a `/chat/completions` response, streamed or
 /// not, in pieces cut anywhere.
 ///
-/// To be polled inside a tokio runtime if `body` is ever pending.
+/// If `body` may be pending, the stream must be polled inside a tokio runtime.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

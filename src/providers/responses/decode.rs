@@ -428,7 +428,7 @@ impl Decoder for ResponsesDecoder {
 /// Returns the events of a recorded answer: the body of a `/responses` response, streamed or not,
 /// in pieces cut anywhere.
 ///
-/// To be polled inside a tokio runtime if `body` is ever pending.
+/// If `body` may be pending, the stream must be polled inside a tokio runtime.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

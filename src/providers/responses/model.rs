@@ -47,12 +47,19 @@ const COUNTED_FIELDS: &[&str] = &[
 /// A model called through the Responses API (`POST {base}/responses`), always streamed and never
 /// stored: OpenAI's own, or a compatible server.
 ///
-/// The reasoning of earlier answers goes back to the server in its encrypted form, with the items
-/// of those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort)
-/// becomes the effort, [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`; the
-/// API has nothing for the other modes, for `seed` and for `top_k`. Stop sequences are an error. A
-/// field of the request's `extra` replaces the field of the body, and `null` removes it. A clone is
-/// cheap.
+/// The API has no counterpart of `seed` and `top_k`. Stop sequences are an error. A field of the
+/// request's `extra` replaces the field of the body, and `null` removes it. Cheap to clone.
+///
+/// # Thinking
+///
+/// * [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the effort.
+/// * [`Disabled`](crate::model::ThinkingMode::Disabled) becomes the effort `none`.
+/// * The API has no counterpart of the other modes.
+///
+/// The reasoning of earlier answers is sent back to the server in its encrypted form, with the
+/// items of those answers unchanged.
+///
+/// # Examples
 ///
 /// ```
 /// use agentcore::Model;
