@@ -55,7 +55,7 @@ impl StoredSession {
     pub fn apply(&mut self, record: Record) {
         let state = &mut self.state;
         match record {
-            Record::Message { message, input_id } => self.add(message, input_id),
+            Record::Message { message, input_id } => self.add_message(message, input_id),
             Record::MessageInfo { info } => state.set_last_info(info),
             Record::Truncated { messages } => self.truncate(messages),
             Record::ToolStarted { call_id } => self.open_calls.start(&mut self.started, call_id),
@@ -100,8 +100,8 @@ impl StoredSession {
         }
     }
 
-    /// Removes the calls that wait by these ids. Calls are mostly answered in their order, so the
-    /// first that wait are examined first.
+    /// Removes the pending calls with these ids. Calls are mostly answered in their order, so the
+    /// first ones are examined first.
     fn remove_answered(&mut self, ids: Vec<Arc<str>>) {
         let ids: HashSet<_> = ids.into_iter().collect();
         let pending = &mut self.state.pending;
@@ -113,7 +113,7 @@ impl StoredSession {
         }
     }
 
-    fn add(&mut self, message: Arc<Message>, input_id: Option<Arc<str>>) {
+    fn add_message(&mut self, message: Arc<Message>, input_id: Option<Arc<str>>) {
         if let Some(result) = message.as_tool_result() {
             let id = &result.tool_call_id;
             self.open_calls
@@ -171,7 +171,7 @@ impl StoredSession {
 
         // State that changed with messages is written before them: a copy that is cut between them
         // has it as well.
-        changed_messages(old_state, now, &mut records);
+        push_changed_messages(old_state, now, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);
         }
@@ -219,7 +219,8 @@ impl StoredSession {
     }
 }
 
-fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
+/// Adds the records that make the messages of `before` those of `now`.
+fn push_changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
     let old = &before.messages;
     let new = &now.messages;
     let mut shared_len = old.shared_prefix(new);
@@ -230,8 +231,8 @@ fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Rec
         .zip(&new.as_slice()[shared_len..])
         .take_while(|(a, b)| a == b)
         .count();
-    let informed = before.infos.first_difference(&now.infos);
-    shared_len = shared_len.min(informed.unwrap_or(shared_len));
+    let first_changed_info = before.infos.first_difference(&now.infos);
+    shared_len = shared_len.min(first_changed_info.unwrap_or(shared_len));
     if shared_len < old.len() {
         records.push(Record::Truncated {
             messages: shared_len,

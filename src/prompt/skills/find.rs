@@ -46,6 +46,7 @@ struct Folder {
     is_link: bool,
 }
 
+/// Searches folders, and those below them, for skills. Problems are warnings of the result.
 pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
     let mut search = Search::default();
     for path in paths {

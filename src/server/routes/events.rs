@@ -82,8 +82,8 @@ async fn thread_events(
     if state.is_none() {
         return Err(ApiError::no_thread(&id));
     }
-    // A run may hold a thread that has its answer, or whose calls wait: other calls, or background
-    // tasks, are in progress.
+    // Only the lease shows that a run is in progress: a thread may have its answer or pending calls
+    // while other calls or background tasks continue.
     if !store.is_leased(&id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -128,7 +128,7 @@ impl RemoteThread {
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
         let mut events = Vec::new();
-        let stored = self.poll().await;
+        let stored = self.load().await;
         if let Ok(Some((state, _))) = &stored {
             self.encoder.replace_state(state.clone());
         }
@@ -152,7 +152,7 @@ impl RemoteThread {
 
     /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no
     /// thread.
-    async fn poll(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
+    async fn load(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
         // Checked first, so that everything that the run stored before it ended is loaded.
         let is_leased = self.store.is_leased(&self.id).await?;
         let stored = self.store.load(&self.id).await?;

@@ -23,6 +23,7 @@ pub(super) enum Fetched {
     },
 }
 
+/// A page as the server sent it.
 pub(super) struct Page {
     pub(super) url: Url,
     pub(super) status: StatusCode,
@@ -35,13 +36,20 @@ pub(super) struct Page {
     pub(super) is_cut: bool,
 }
 
+/// The limits of a fetch.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
+    /// The number of redirects that are followed.
     pub(super) redirects: usize,
+    /// The number of bytes of a page that are read.
     pub(super) bytes: usize,
 }
 
-/// Fetches `url`, which has passed the policy.
+/// Fetches `url`, which the policy allows, and follows its redirects.
+///
+/// # Errors
+///
+/// Returns the text of the error for the model.
 pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result<Fetched, String> {
     let mut followed = 0;
     loop {

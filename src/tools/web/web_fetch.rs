@@ -78,7 +78,7 @@ static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semapho
 pub struct WebFetch {
     guard: Guard,
     parameters: Value,
-    limit: Duration,
+    timeout: Duration,
     limits: Limits,
 }
 
@@ -110,7 +110,7 @@ impl WebFetch {
                 resolver: Arc::new(SystemResolver),
             },
             parameters,
-            limit: TIMEOUT,
+            timeout: TIMEOUT,
             limits: Limits {
                 redirects: MAX_REDIRECTS,
                 bytes: MAX_BYTES,
@@ -132,7 +132,7 @@ impl WebFetch {
 
     /// Sets the time limit of a whole call. Defaults to 30 seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+        self.timeout = limit;
         self
     }
 
@@ -203,7 +203,7 @@ impl Tool for WebFetch {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(self.limit.saturating_add(GRACE))
+        Some(self.timeout.saturating_add(GRACE))
     }
 
     fn is_idempotent(&self) -> bool {
@@ -226,8 +226,8 @@ impl Tool for WebFetch {
 
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         let input = Input::deserialize(args)?;
-        let outcome = tokio::time::timeout(self.limit, self.call(input)).await;
-        let timeout_error = || Err(format!("the page did not arrive within {:?}", self.limit));
+        let outcome = tokio::time::timeout(self.timeout, self.call(input)).await;
+        let timeout_error = || Err(format!("the page did not arrive within {:?}", self.timeout));
         let outcome = outcome.unwrap_or_else(|_| timeout_error());
         outcome.map_err(|text| ToolError::new(format!("web_fetch: {text}")).into())
     }
@@ -237,7 +237,7 @@ impl fmt::Debug for WebFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebFetch")
             .field("policy", &self.guard.policy)
-            .field("timeout", &self.limit)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
