@@ -96,8 +96,11 @@ enum Job {
     Sessions(Vec<SessionInfo>),
     Messages(Messages),
     Rewound(checkpoints::Report),
-    /// None: there is no decision about the calls that wait. True if there is a prompt.
-    Wait(Waiting, bool),
+    /// Prints the calls that wait, because there is no decision about them.
+    Wait {
+        waiting: Waiting,
+        has_prompt: bool,
+    },
     Run(Session, Task),
 }
 
@@ -108,7 +111,10 @@ impl Job {
             Self::Sessions(list) => sessions::print(&list, output).map(|()| 0),
             Self::Messages(messages) => sessions::print_messages(&messages, output).map(|()| 0),
             Self::Rewound(report) => report.print(output),
-            Self::Wait(waiting, has_prompt) => {
+            Self::Wait {
+                waiting,
+                has_prompt,
+            } => {
                 waiting.note_all(has_prompt);
                 waiting.print(output).map(|()| AWAITING)
             }
@@ -231,7 +237,13 @@ async fn continue_session(
 
     let task = match work::next(args, &id, &state, prompt).await? {
         Next::Task(task) => task,
-        Next::Wait(waiting) => return Ok(Job::Wait(waiting, prompt.is_some())),
+        Next::Wait(waiting) => {
+            let has_prompt = prompt.is_some();
+            return Ok(Job::Wait {
+                waiting,
+                has_prompt,
+            });
+        }
     };
 
     let files = if args.checkpoints {

@@ -26,11 +26,12 @@ pub(crate) enum Next {
     Wait(Waiting),
 }
 
-/// The next step in a session.
+/// Determines the next step in a session, and asks the user for decisions or a prompt if they are
+/// missing.
 ///
 /// # Errors
 ///
-/// Returns an error if there is none.
+/// Returns an error if there is neither a decision nor a prompt, and the last run was complete.
 pub(crate) async fn next(
     args: &Args,
     session: &str,

@@ -110,20 +110,24 @@ impl Listening {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
-        let silent = SilentConnections::default();
+        let silent_connections = SilentConnections::default();
         let mut shutdown = pin!(shutdown);
         loop {
             let (stream, slot) = tokio::select! {
-                accepted = accept(&self.listener, &slots, &silent) => accepted,
+                accepted = accept(&self.listener, &slots, &silent_connections) => accepted,
                 () = &mut shutdown => break,
             };
             match stream {
                 Ok((stream, _peer)) => {
-                    let entry = silent.next();
-                    let connection =
-                        http_connection(stream, &self.router, &self.limits, entry.clone());
+                    let silent_connection = silent_connections.new_connection();
+                    let connection = http_connection(
+                        stream,
+                        &self.router,
+                        &self.limits,
+                        silent_connection.clone(),
+                    );
                     let connection = graceful.watch(connection);
-                    entry.enter(|| {
+                    silent_connection.add_task(|| {
                         connections.spawn(async move {
                             if let Err(error) = connection.await {
                                 tracing::debug!(%error, "a connection failed");
@@ -164,14 +168,14 @@ impl fmt::Debug for Listening {
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-    silent: &SilentConnections,
+    silent_connections: &SilentConnections,
 ) -> (
     io::Result<(TcpStream, SocketAddr)>,
     Option<OwnedSemaphorePermit>,
 ) {
     let stream = listener.accept().await;
     if slots.available_permits() == 0 {
-        silent.close_oldest();
+        silent_connections.close_oldest();
     }
     // The semaphore is never closed.
     (stream, slots.clone().acquire_owned().await.ok())
@@ -184,7 +188,7 @@ fn http_connection(
     stream: TcpStream,
     router: &Router,
     limits: &ServerLimits,
-    entry: SilentConnection,
+    silent_connection: SilentConnection,
 ) -> HttpConnection {
     // Events are small and must not wait for each other.
     if let Err(error) = stream.set_nodelay(true) {
@@ -198,6 +202,6 @@ fn http_connection(
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
         .serve_connection(
             TokioIo::new(WriteTimeout::new(stream)),
-            FirstRequestService::new(router.clone(), entry),
+            FirstRequestService::new(router.clone(), silent_connection),
         )
 }

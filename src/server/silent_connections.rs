@@ -36,7 +36,7 @@ struct ConnectionEntry {
 
 impl SilentConnections {
     /// Creates the entry of the next connection.
-    pub(super) fn next(&self) -> SilentConnection {
+    pub(super) fn new_connection(&self) -> SilentConnection {
         let mut inner = lock(&self.0);
         inner.next_number += 1;
         SilentConnection(Arc::new(ConnectionEntry {
@@ -55,8 +55,8 @@ impl SilentConnections {
 }
 
 impl SilentConnection {
-    /// Adds the connection, with the task that `spawn` starts.
-    pub(super) fn enter(&self, spawn: impl FnOnce() -> AbortHandle) {
+    /// Adds the connection to the list, with the task that `spawn` starts.
+    pub(super) fn add_task(&self, spawn: impl FnOnce() -> AbortHandle) {
         // Under the lock: the task may run at once, and removes only an entry that was added.
         let mut inner = lock(&self.0.connections.0);
         inner.tasks.insert(self.0.number, spawn());

@@ -168,7 +168,7 @@ impl DockerBackend {
     ///
     /// Returns an error if the engine does not answer, or the container no longer exists.
     pub async fn stop_container(&self) -> Result<()> {
-        self.inner.container.tell("stop").await
+        self.inner.container.control("stop").await
     }
 
     /// Stops the container, if it runs, and starts it again.
@@ -177,7 +177,7 @@ impl DockerBackend {
     ///
     /// Returns the same errors as [`stop_container`](Self::stop_container).
     pub async fn restart_container(&self) -> Result<()> {
-        self.inner.container.tell("restart").await
+        self.inner.container.control("restart").await
     }
 
     /// Removes the container with its files, even if the backend attached to it or
@@ -227,7 +227,8 @@ impl DockerBackend {
             .await
     }
 
-    async fn begin(&self, command: &Command) -> Result<Running> {
+    /// Starts a command in the workspace.
+    async fn start_command(&self, command: &Command) -> Result<Running> {
         let Inner {
             container,
             settings,
@@ -363,13 +364,13 @@ impl Backend for DockerBackend {
             .timeout
             .or(self.inner.settings.limits.timeout)
             .unwrap_or(TIMEOUT);
-        let process = self.begin(&command).await?;
+        let process = self.start_command(&command).await?;
         Ok(process.wait(Some(limit)).await)
     }
 
     async fn start(&self, command: Command) -> Result<String> {
         let limit = command.timeout.or(self.inner.settings.limits.timeout);
-        let process = self.begin(&command).await?;
+        let process = self.start_command(&command).await?;
         self.inner.jobs.start(process, limit)
     }
 

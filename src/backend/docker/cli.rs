@@ -191,14 +191,15 @@ fn not_started(program: &Path, error: io::Error) -> Error {
     Error::new(ErrorKind::Config, text).with_source(error)
 }
 
-/// Converts the engine's refusal of a call to an error, in our words where they are known.
-pub(super) fn refused(what: &str, called: &Called) -> Error {
-    let says = match called.stderr.as_str() {
+/// Returns the error for a failed call about `subject`: the message of the engine, and its kind and
+/// advice if the message is known.
+pub(super) fn refused(subject: &str, called: &Called) -> Error {
+    let message = match called.stderr.as_str() {
         "" => called.status.to_string(),
         text => text.to_owned(),
     };
 
-    let lower = says.to_ascii_lowercase();
+    let lower = message.to_ascii_lowercase();
     let contains_any = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
     let (kind, advice) = if contains_any(&["permission denied while trying to connect"]) {
         let advice = "; may this user speak to the engine?";
@@ -220,5 +221,5 @@ pub(super) fn refused(what: &str, called: &Called) -> Error {
         (ErrorKind::Other, "")
     };
 
-    Error::new(kind, format!("{what}: {says}{advice}"))
+    Error::new(kind, format!("{subject}: {message}{advice}"))
 }

@@ -53,7 +53,7 @@ impl Container {
         let Some(image) = &builder.image else {
             match container.status().await? {
                 ContainerStatus::Running => {}
-                ContainerStatus::Stopped(_) => container.tell("start").await?,
+                ContainerStatus::Stopped(_) => container.control("start").await?,
                 ContainerStatus::Missing => {
                     let text = format!("there is no container {:?}", container.name);
                     return Err(Error::new(ErrorKind::NotFound, text));
@@ -98,10 +98,11 @@ impl Container {
             Some(0) => Ok(Shell::Bash),
             // The engine explains why it runs nothing; `sh` is silent.
             Some(1 | 127) if output.stderr.is_empty() => Ok(Shell::Posix),
-            _ => Err(refused(&self.what(), &output)),
+            _ => Err(refused(&self.label(), &output)),
         }
     }
 
+    /// Returns the status of the container.
     pub(super) async fn status(&self) -> Result<ContainerStatus> {
         let arguments = ["container", "inspect", "--format", "{{.State.Status}}"]
             .into_iter()
@@ -115,17 +116,17 @@ impl Container {
             });
         }
 
-        let error = refused(&self.what(), &output);
+        let error = refused(&self.label(), &output);
         match error.kind() {
             ErrorKind::NotFound => Ok(ContainerStatus::Missing),
             _ => Err(error),
         }
     }
 
-    /// `start`, `stop` or `restart`.
-    pub(super) async fn tell(&self, what: &str) -> Result<()> {
-        let arguments = ["container", what, &self.name];
-        self.call(&self.what(), &arguments, LIMIT).await.map(drop)
+    /// Starts, stops or restarts the container: `action` is `start`, `stop` or `restart`.
+    pub(super) async fn control(&self, action: &str) -> Result<()> {
+        let arguments = ["container", action, &self.name];
+        self.call(&self.label(), &arguments, LIMIT).await.map(drop)
     }
 
     /// Removes it, running or not, and all that runs in it.
@@ -137,7 +138,7 @@ impl Container {
         if output.status.success() {
             Ok(())
         } else {
-            match refused(&self.what(), &output) {
+            match refused(&self.label(), &output) {
                 gone if gone.kind() == ErrorKind::NotFound => Ok(()),
                 error => Err(error),
             }
@@ -148,16 +149,18 @@ impl Container {
         ["container", "rm", "--force", "--volumes", &self.name]
     }
 
-    fn what(&self) -> String {
+    /// Returns the container as errors name it.
+    fn label(&self) -> String {
         format!("container {:?}", self.name)
     }
 
-    async fn call(&self, what: &str, arguments: &[&str], limit: Duration) -> Result<Called> {
+    /// Calls the engine. An error names `subject`.
+    async fn call(&self, subject: &str, arguments: &[&str], limit: Duration) -> Result<Called> {
         let output = self.cli.call(arguments, b"", MAX_ANSWER, limit).await?;
         if output.status.success() {
             Ok(output)
         } else {
-            Err(refused(what, &output))
+            Err(refused(subject, &output))
         }
     }
 }

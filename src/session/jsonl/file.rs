@@ -22,9 +22,9 @@ pub(super) struct SessionFile {
     /// The length of the acknowledged part of the file.
     len: u64,
     /// True if the file's name is durable, according to this lease's own writes.
-    named: bool,
+    is_name_durable: bool,
     /// True if the contents of the file are no longer certain.
-    broken: bool,
+    is_broken: bool,
 }
 
 impl SessionFile {
@@ -44,8 +44,8 @@ impl SessionFile {
             lock,
             id: id.to_owned(),
             len: tail.size,
-            named: false,
-            broken: false,
+            is_name_durable: false,
+            is_broken: false,
         };
 
         Ok((log_file, tail))
@@ -66,9 +66,15 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Adds bytes at the end; all of them are durable, or none is written. Returns the file's size.
+    /// Adds bytes at the end, and returns the file's size. All of them are durable, or none is
+    /// written.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Conflict`] if the file was changed by others, and [`ErrorKind::Io`] if
+    /// it cannot be written or an earlier write could not be undone.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64> {
-        if self.broken {
+        if self.is_broken {
             return Err(Error::new(
                 ErrorKind::Io,
                 format!(
@@ -88,7 +94,7 @@ impl SessionFile {
         let mut sync_outcome = self.disk.sync(&self.lock.file);
 
         // The process that created the file may have been killed before this step.
-        if !self.named && sync_outcome.is_ok() {
+        if !self.is_name_durable && sync_outcome.is_ok() {
             sync_outcome = match self.lock.path.parent() {
                 Some(folder) => self.disk.sync_folder(folder),
                 None => Ok(()),
@@ -99,12 +105,12 @@ impl SessionFile {
             // After a failed sync, the contents of the disk are unknown until the file is read
             // again.
             self.undo();
-            self.broken = true;
+            self.is_broken = true;
             return Err(file_error("write", &self.lock.path, error));
         }
 
         self.len += bytes.len() as u64;
-        self.named = true;
+        self.is_name_durable = true;
         self.lock.has_content = true;
         Ok(self.len)
     }
@@ -120,7 +126,7 @@ impl SessionFile {
         if is_unchanged.map_err(|error| file_error("look at", path, error))? {
             Ok(())
         } else {
-            self.broken = true;
+            self.is_broken = true;
             Err(Error::session_taken_over(&self.id))
         }
     }
@@ -132,12 +138,12 @@ impl SessionFile {
             .and_then(|()| self.disk.sync(&self.lock.file))
             .is_err()
         {
-            self.broken = true;
+            self.is_broken = true;
         }
     }
 }
 
-/// Removes the file; false when there was none, or not of this size.
+/// Removes the file. Returns `false` if there was none, or if it is not of this size.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     let Some(lock) = LockFile::find(path, id, |options, path| disk.open(options, path))? else {
         return Ok(false);
@@ -158,7 +164,7 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
     }
 }
 
-/// Reads the file to `each` piece by piece; returns `false` when there is none or it is empty.
+/// Passes the file to `each`, piece by piece. Returns `false` if there is none or it is empty.
 pub(super) fn read(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool> {
     check_session_file(path)?;
     let mut file = match disk.open(OpenOptions::new().read(true), path) {
@@ -182,7 +188,7 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool>
     }
 }
 
-/// Returns the last `len` bytes of the file; `None` when there is none or it is empty.
+/// Returns the last `len` bytes of the file; `None` if there is none or it is empty.
 pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<LogTail>> {
     check_session_file(path)?;
     let read_tail = || {

@@ -35,9 +35,9 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 ///
 /// The number and the size of the sessions are not limited unless
 /// [`max_sessions`](ThreadStore::max_sessions) or [`max_bytes`](ThreadStore::max_bytes) is set.
-/// Over these limits the least recently used sessions
-/// are dropped, with a warning in the log at most once a minute. Sessions in use, sessions with
-/// pending calls, and the session that was used last are not dropped.
+/// Over these limits, the least recently used sessions are dropped, with a warning in the log at
+/// most once a minute. Sessions in use, sessions with pending calls, and the session that was used
+/// last are not dropped.
 ///
 /// ```
 /// use agentcore::ThreadStore;

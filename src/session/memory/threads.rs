@@ -59,7 +59,7 @@ pub(super) struct Entry {
     /// The token of the newest lease.
     token: u64,
     lease: LeaseState,
-    /// A leased session that has nothing in it yet does not exist for readers.
+    /// True once the session was written. Until then, a leased session does not exist for readers.
     pub(super) exists: bool,
     size: SessionSize,
 }
@@ -118,7 +118,8 @@ impl Threads {
         self.get(id).is_some_and(|entry| entry.exists)
     }
 
-    /// Prepares for an access to `id`: removes expired sessions.
+    /// Prepares for an access to `id`: removes that session if it has expired, and all expired
+    /// sessions if a sweep is due.
     pub(super) fn begin(&mut self, id: &str) {
         self.sweep_if_due();
         if self.get(id).is_some_and(|entry| self.is_expired(entry)) {
@@ -322,8 +323,8 @@ impl Entry {
         size_of::<Self>().saturating_add(self.size.total()) as u64
     }
 
-    /// Returns the calls of this session that wait for approval. Those that a fork was copied with
-    /// wait in the session it was copied from.
+    /// Returns the calls that wait for approval in this session. A fork's copies of calls wait in
+    /// the session from which it was copied.
     fn pending_calls(&self) -> impl Iterator<Item = &PendingCall> {
         let state = &self.session.state;
         let pending = state.pending.iter();

@@ -31,6 +31,7 @@ use super::database::{BUSY_TIMEOUT, Database};
 /// `PATH-wal` and `PATH-shm` are part of the database while it is open: to copy it while it is in
 /// use, run `sqlite3 PATH .backup`. The space of a deleted session is reused; the file does not
 /// shrink.
+///
 /// An id is refused if it has more than 240 bytes once every character except `a` to `z`, digits,
 /// `-` and `_` is written as `%XX`.
 ///
