@@ -45,7 +45,8 @@ pub(super) struct ChatDecoder {
     last_thought: String,
     extra_content: ExtraContent,
     has_refused: bool,
-    finish: Option<StopReason>,
+    /// The finish reason, once it has arrived.
+    stop_reason: Option<StopReason>,
     usage: Usage,
     is_done: bool,
     repeated: RepeatedChunks,
@@ -97,7 +98,7 @@ impl ChatDecoder {
             last_thought: String::new(),
             extra_content: ExtraContent::default(),
             has_refused: false,
-            finish: None,
+            stop_reason: None,
             usage: Usage::default(),
             is_done: false,
             repeated: RepeatedChunks::default(),
@@ -105,7 +106,7 @@ impl ChatDecoder {
     }
 
     /// Decodes a chunk, whose JSON is `data`.
-    fn chunk(
+    fn read_chunk(
         &mut self,
         chunk: WireChunk<'_>,
         choices: Choices<'_>,
@@ -138,7 +139,7 @@ impl ChatDecoder {
                 self.usage = usage;
             }
 
-            if choices.is_empty() && self.finish.is_some() {
+            if choices.is_empty() && self.stop_reason.is_some() {
                 return self.complete(out);
             }
         } else if let Some(raw) = chunk.choices
@@ -147,11 +148,11 @@ impl ChatDecoder {
             self.repeated.around_choices.learn(data, raw.get());
         }
 
-        self.choices(choices, data, out)
+        self.read_choices(choices, data, out)
     }
 
     /// Decodes the choices of the chunk `data`, which has no other field that is read.
-    fn choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn read_choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
         self.repeated.learn(data, &choices);
         for choice in choices {
             if choice.index.get() != 0 {
@@ -159,11 +160,11 @@ impl ChatDecoder {
             }
 
             if let Some(delta) = choice.delta {
-                self.delta(delta, Extent::Piece, out)?;
+                self.read_delta(delta, Extent::Piece, out)?;
             }
 
             if let Some(message) = choice.message {
-                self.delta(*message, Extent::Answer, out)?;
+                self.read_delta(*message, Extent::Answer, out)?;
             }
 
             match &*choice.finish_reason.0 {
@@ -174,7 +175,7 @@ impl ChatDecoder {
                         "the server ended the answer with an error it does not name",
                     ));
                 }
-                reason => self.finish = Some(reason.into()),
+                reason => self.stop_reason = Some(reason.into()),
             }
         }
 
@@ -190,8 +191,8 @@ impl ChatDecoder {
     }
 
     /// Reads a delta, or the whole answer.
-    fn delta(&mut self, delta: WireDelta<'_>, extent: Extent, out: &mut Events) -> Result<()> {
-        self.reason(&delta, extent, out)?;
+    fn read_delta(&mut self, delta: WireDelta<'_>, extent: Extent, out: &mut Events) -> Result<()> {
+        self.read_reasoning(&delta, extent, out)?;
         let is_thought = delta.extra_content.is_some_and(extra_content::is_thought);
         if let Some(raw) = delta.extra_content.filter(|_| !is_thought) {
             self.extra_content.set(raw, out)?;
@@ -200,18 +201,18 @@ impl ChatDecoder {
         self.has_refused |= !delta.refusal.is_empty();
         match delta.content {
             DeltaContent::Text(text) if is_thought => push_thinking(&text.0, out),
-            DeltaContent::Text(text) => self.text(text.0, out)?,
+            DeltaContent::Text(text) => self.push_text(text.0, out)?,
             DeltaContent::Chunks(chunks) => {
                 for chunk in chunks {
-                    self.content_chunk(chunk, extent, out)?;
+                    self.read_content_chunk(chunk, extent, out)?;
                 }
             }
         }
 
-        self.text(delta.refusal.0, out)?;
+        self.push_text(delta.refusal.0, out)?;
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
-            self.call(&call, out)?;
+            self.read_call(&call, out)?;
         }
 
         Ok(())
@@ -219,7 +220,12 @@ impl ChatDecoder {
 
     /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless they are
     /// of a whole answer.
-    fn content_chunk(&mut self, raw: &RawValue, extent: Extent, out: &mut Events) -> Result<()> {
+    fn read_content_chunk(
+        &mut self,
+        raw: &RawValue,
+        extent: Extent,
+        out: &mut Events,
+    ) -> Result<()> {
         if let Some(text) = self.reasoning.push_chunk(raw, out)? {
             push_thinking(&text, out);
             return match extent {
@@ -231,10 +237,10 @@ impl ChatDecoder {
         let json = replace_refused(raw.get());
         let text = serde_json::from_str::<Text<'_>>(&json)
             .map_err(|error| self.unreadable(raw.get(), error))?;
-        self.text(text.0, out)
+        self.push_text(text.0, out)
     }
 
-    fn text(&mut self, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
+    fn push_text(&mut self, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
         if !text.is_empty() {
             self.end_reasoning(out)?;
             out.text(text);
@@ -242,7 +248,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn call(&mut self, call: &CallDelta<'_>, out: &mut Events) -> Result<()> {
+    fn read_call(&mut self, call: &CallDelta<'_>, out: &mut Events) -> Result<()> {
         let function = call.function.as_ref();
         let raw = function.and_then(|function| function.arguments);
         let args: Cow<'_, str> = match raw.map(RawValue::get) {
@@ -269,7 +275,7 @@ impl ChatDecoder {
     }
 
     /// Reads a piece of the arguments of the call that the piece before belongs to.
-    fn args(&mut self, args: &str, out: &mut Events) -> Result<()> {
+    fn read_args(&mut self, args: &str, out: &mut Events) -> Result<()> {
         self.end_reasoning(out)?;
         let piece = CallPiece {
             index: self.repeated.args_index,
@@ -283,7 +289,12 @@ impl ChatDecoder {
     }
 
     /// Reads the reasoning of a delta. If several fields have a text, it is the same text.
-    fn reason(&mut self, delta: &WireDelta<'_>, extent: Extent, out: &mut Events) -> Result<()> {
+    fn read_reasoning(
+        &mut self,
+        delta: &WireDelta<'_>,
+        extent: Extent,
+        out: &mut Events,
+    ) -> Result<()> {
         let (field, text) = match &*delta.reasoning_content.0 {
             "" => ("reasoning", &*delta.reasoning.0),
             text => ("reasoning_content", text),
@@ -330,10 +341,10 @@ impl ChatDecoder {
             out.push(ModelEvent::Part(part));
         }
 
-        let is_cut_off = self.finish == Some(StopReason::MaxTokens);
+        let is_cut_off = self.stop_reason == Some(StopReason::MaxTokens);
         self.calls.finish(is_cut_off, &mut self.ids, out)?;
         self.report_usage(out);
-        let reason = match self.finish.take() {
+        let reason = match self.stop_reason.take() {
             _ if self.has_refused => Some(StopReason::Refusal),
             reason => reason,
         };
@@ -365,8 +376,8 @@ fn push_thinking(text: &str, out: &mut Events) {
     }
 }
 
-/// Returns a chunk and its choices.
-fn read_chunk(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
+/// Parses a chunk and its choices.
+fn parse_chunk(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
     let chunk: WireChunk<'_> = serde_json::from_str(data)?;
     let choices = match chunk.choices {
         Some(raw) => serde_json::from_str(raw.get())?,
@@ -393,22 +404,22 @@ impl Decoder for ChatDecoder {
 
         if self.has_started {
             if let Some(text) = self.repeated.around_text.text(data) {
-                return self.text(text, out);
+                return self.push_text(text, out);
             }
 
             if let Some(args) = self.repeated.around_args.text(data) {
-                return self.args(&args, out);
+                return self.read_args(&args, out);
             }
 
             if let Some(choices) = self.repeated.around_choices.value(data) {
-                return self.choices(choices, data, out);
+                return self.read_choices(choices, data, out);
             }
         }
 
-        match read_chunk(data) {
-            Ok((chunk, choices)) => self.chunk(chunk, choices, data, out),
+        match parse_chunk(data) {
+            Ok((chunk, choices)) => self.read_chunk(chunk, choices, data, out),
             // After the finish reason only usage is missing, and its chunk may be cut off.
-            Err(_) if self.finish.is_some() => self.complete(out),
+            Err(_) if self.stop_reason.is_some() => self.complete(out),
             Err(error) => Err(self.unreadable(data, error)),
         }
     }
@@ -431,7 +442,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn finish(&mut self, out: &mut Events) -> Result<()> {
-        if self.finish.is_some() {
+        if self.stop_reason.is_some() {
             return self.complete(out);
         }
         self.report_usage(out);
@@ -443,6 +454,6 @@ impl Decoder for ChatDecoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.finish.is_some()
+        self.stop_reason.is_some()
     }
 }
