@@ -10,6 +10,7 @@ use crate::util::text::line_of;
 
 const FILE: &str = "HEARTBEAT.md";
 const LOG: &str = "heartbeat.log";
+/// The answer of an agent that has nothing to report.
 const NOTHING: &str = "HEARTBEAT_OK";
 const INTERVAL: Duration = Duration::from_secs(30 * 60);
 const MIN_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -18,7 +19,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// The maximum length of a logged text, in characters.
 const MAX_LOGGED: usize = 300;
 
-/// The file that is made if there is none.
+/// The content of the file that is created if there is none.
 const TEMPLATE: &str = "\
 # Heartbeat tasks
 
@@ -141,8 +142,8 @@ impl Heartbeat {
     /// Checks the tasks: `run` receives the prompt and runs the agent, without history. Returns the
     /// text to send, if something needs attention.
     ///
-    /// `run` is not called without a file, which is made, nor while the file is empty or the
-    /// template. An error is logged and sends nothing.
+    /// `run` is not called if the file is missing, empty or the unchanged template. A missing file
+    /// is created from the template. An error is logged, and the result is `None`.
     pub async fn beat<F, R>(&self, run: F) -> Option<String>
     where
         F: FnOnce(String) -> R,

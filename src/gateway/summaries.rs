@@ -316,7 +316,7 @@ struct Active {
 }
 
 impl Active {
-    /// `None` if it is being summarized already.
+    /// Marks a session as being summarized. Returns `None` if it is being summarized already.
     fn begin(sessions: &Arc<Mutex<HashSet<Arc<str>>>>, id: &Arc<str>) -> Option<Self> {
         lock(sessions).insert(id.clone()).then(|| Self {
             sessions: sessions.clone(),

@@ -110,12 +110,13 @@ impl SdkMessage {
         &self.envelope().session_id
     }
 
-    /// Its number in the run.
+    /// Returns the number of the message in its run.
     pub fn seq(&self) -> u64 {
         self.envelope().seq
     }
 
-    /// Returns the tool call it happened in, for messages of a subagent.
+    /// Returns the id of the tool call that runs the subagent; `None` for messages of the run
+    /// itself.
     pub fn parent_tool_use_id(&self) -> Option<&str> {
         self.envelope().parent_tool_use_id.as_deref()
     }

@@ -261,7 +261,8 @@ struct Wire {
 }
 
 impl ResultMessage {
-    /// Creates the result of a run without usage and output; `is_error` is "not success".
+    /// Creates the result of a run without usage and output. Sets `is_error` unless `subtype` is
+    /// [`Success`](ResultSubtype::Success).
     pub fn new(envelope: Envelope, subtype: ResultSubtype) -> Self {
         Self {
             envelope,

@@ -138,7 +138,7 @@ impl Cli {
 
         let result = timeout(limit, work).await;
         if matches!(result, Ok(Ok(_))) {
-            group.leader_is_reaped();
+            group.record_reaped_leader();
         }
 
         drop(group);

@@ -218,11 +218,11 @@ fn sync_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// A file that is removed again unless it takes its place.
+/// A temporary file, which is removed unless it was renamed to its target.
 struct Temporary<'a> {
     folder: BorrowedFd<'a>,
     name: String,
-    placed: bool,
+    is_renamed: bool,
 }
 
 impl<'a> Temporary<'a> {
@@ -238,7 +238,7 @@ impl<'a> Temporary<'a> {
                     let temporary = Self {
                         folder,
                         name,
-                        placed: false,
+                        is_renamed: false,
                     };
 
                     return Ok((File::from(file), temporary));
@@ -256,14 +256,14 @@ impl<'a> Temporary<'a> {
 
     fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
         fs::renameat(self.folder, &self.name, self.folder, name)?;
-        self.placed = true;
+        self.is_renamed = true;
         Ok(())
     }
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if !self.placed {
+        if !self.is_renamed {
             let _ = fs::unlinkat(self.folder, &self.name, AtFlags::empty());
         }
     }

@@ -19,20 +19,20 @@ use super::root::Root;
 
 pub(super) async fn glob(root: Arc<Root>, query: GlobQuery) -> Result<GlobMatches> {
     let cancellation = Cancellation::default();
-    let _over = cancellation.guard();
+    let _cancel_on_drop = cancellation.guard();
     let token = cancellation.clone();
     blocking_until(&cancellation, move || glob_now(&root, &query, &token)).await
 }
 
 pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
-    let _over = cancellation.guard();
+    let _cancel_on_drop = cancellation.guard();
     let token = cancellation.clone();
     blocking_until(&cancellation, move || grep_now(&root, &query, &token)).await
 }
 
-fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
-    let mut search = Search::glob(query, root.displayed_path(), over)?;
+fn glob_now(root: &Root, query: &GlobQuery, cancellation: &Cancellation) -> Result<GlobMatches> {
+    let mut search = Search::glob(query, root.displayed_path(), cancellation)?;
     let base = search.base().to_owned();
     match root.list_kinds(&base, search.cancellation()) {
         Ok(entries) => enter(root, &mut search, base, entries),
@@ -45,19 +45,19 @@ fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobM
     Ok(search.finish())
 }
 
-fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepMatches> {
-    let mut search = Search::grep(query, root.displayed_path(), over)?;
+fn grep_now(root: &Root, query: &GrepQuery, cancellation: &Cancellation) -> Result<GrepMatches> {
+    let mut search = Search::grep(query, root.displayed_path(), cancellation)?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
         let entries = root.list_kinds(&base, search.cancellation())?;
         enter(root, &mut search, base, entries);
     } else {
         let (file, _) = root.open_file(&base)?;
-        search.file(base, Haystack::File(&file));
+        search.search_file(base, Haystack::File(&file));
     }
 
-    while let Some(want) = search.next() {
-        match want {
+    while let Some(needed) = search.next() {
+        match needed {
             Needed::Folder(path) => add(root, &mut search, path),
             Needed::File(path) => {
                 let result = root.open_file(&path);
@@ -66,7 +66,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
                     Err(_) => Haystack::Unreadable,
                 };
 
-                if !search.file(path, haystack) {
+                if !search.search_file(path, haystack) {
                     break;
                 }
             }
@@ -76,7 +76,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
     Ok(search.finish())
 }
 
-/// Enters the first folder, with the rules of those above it.
+/// Enters the first folder, with the rules of the folders above it.
 fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
     for dir in parent_folders(&base) {
         if let Ok(entries) = root.list_kinds(dir, search.cancellation()) {
@@ -85,14 +85,14 @@ fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirE
         }
     }
     let rules = rules(root, &base, &entries, search.cancellation());
-    search.folder(base, entries, rules);
+    search.add_folder(base, entries, rules);
 }
 
 fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
     match root.list_kinds(&path, search.cancellation()) {
         Ok(entries) => {
             let rules = rules(root, &path, &entries, search.cancellation());
-            search.folder(path, entries, rules);
+            search.add_folder(path, entries, rules);
         }
         Err(_) => search.truncate(),
     }

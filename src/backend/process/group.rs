@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(in super::super) struct Group {
     leader: Option<Pid>,
-    over: AtomicBool,
+    is_over: AtomicBool,
     /// True once the leader was waited for, so that its id may be another process's.
     is_reaped: AtomicBool,
     strays: Mutex<Option<Strays>>,
@@ -33,7 +33,7 @@ impl Group {
         let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
         Self {
             leader,
-            over: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             is_reaped: AtomicBool::new(false),
             strays: Mutex::new(strays),
         }
@@ -56,14 +56,14 @@ impl Group {
     }
 
     /// Records that the leader was waited for.
-    pub(in super::super) fn leader_is_reaped(&self) {
+    pub(in super::super) fn record_reaped_leader(&self) {
         self.is_reaped.store(true, Ordering::Release);
     }
 
     /// Kills the remaining processes. The group must not be used again: its id may soon be
     /// another's.
     pub(in super::super) fn end(&self) {
-        if !self.over.swap(true, Ordering::AcqRel) {
+        if !self.is_over.swap(true, Ordering::AcqRel) {
             self.signal(Signal::KILL);
         }
     }

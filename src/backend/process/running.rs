@@ -193,7 +193,7 @@ async fn end(
 
 async fn wait(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
     let status = child.wait().await;
-    group.leader_is_reaped();
+    group.record_reaped_leader();
     status
 }
 

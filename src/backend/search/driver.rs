@@ -26,9 +26,9 @@ pub(in super::super) struct Search<K> {
 
 /// The next input that a search needs.
 pub(in super::super) enum Needed {
-    /// The entries of a folder, and its [`Rules`]: for [`Search::folder`].
+    /// The entries of a folder, and its [`Rules`]: for [`Search::add_folder`].
     Folder(String),
-    /// The content of a file: for [`Search::file`].
+    /// The content of a file: for [`Search::search_file`].
     File(String),
 }
 
@@ -68,7 +68,7 @@ impl Search<Globber> {
             match self.walk.next()? {
                 WalkStep::Folder(path) => return Some(path),
                 WalkStep::File(path) => {
-                    if !self.kind.file(path) {
+                    if !self.kind.add_file(path) {
                         return None;
                     }
                 }
@@ -105,9 +105,9 @@ impl Search<Grepper> {
         })
     }
 
-    /// Searches a file; returns `false` when no more are needed.
-    pub(in super::super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
-        self.kind.file(path, content)
+    /// Searches a file. Returns `false` if no further files are needed.
+    pub(in super::super) fn search_file(&mut self, path: String, content: Haystack<'_>) -> bool {
+        self.kind.search_file(path, content)
     }
 
     pub(in super::super) fn finish(self) -> GrepMatches {
@@ -122,7 +122,13 @@ impl<K> Search<K> {
         self.walk.add_parent_rules(rules);
     }
 
-    pub(in super::super) fn folder(&mut self, path: String, entries: Vec<DirEntry>, rules: Rules) {
+    /// Adds the entries of a folder, which are visited next.
+    pub(in super::super) fn add_folder(
+        &mut self,
+        path: String,
+        entries: Vec<DirEntry>,
+        rules: Rules,
+    ) {
         self.walk.enter(path, entries, rules);
     }
 
@@ -137,8 +143,8 @@ impl<K> Search<K> {
     }
 }
 
-/// Returns the folders above `base`, the root's first. There are none when `..` makes that a
-/// question to the file system.
+/// Returns the folders above `base`, the root first. Returns none for a path with `..`, which only
+/// the file system can resolve.
 pub(in super::super) fn parent_folders(base: &str) -> Vec<&str> {
     if base.is_empty() || base.split('/').any(|part| part == "..") {
         return Vec::new();
@@ -147,12 +153,13 @@ pub(in super::super) fn parent_folders(base: &str) -> Vec<&str> {
     std::iter::once("").chain(nested).collect()
 }
 
+/// Runs a search for files through the methods `list` and `read_range` of a backend.
 pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
     backend: &B,
     query: GlobQuery,
 ) -> Result<GlobMatches> {
     let cancellation = Cancellation::default();
-    let _over = cancellation.guard();
+    let _cancel_on_drop = cancellation.guard();
     let mut search = Search::glob(&query, backend.root(), &cancellation)?;
     let base = search.base().to_owned();
     match backend.list(&base).await {
@@ -175,12 +182,13 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
     }
 }
 
+/// Runs a search in files through the methods `list`, `read` and `read_range` of a backend.
 pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
     backend: &B,
     query: GrepQuery,
 ) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
-    let _over = cancellation.guard();
+    let _cancel_on_drop = cancellation.guard();
     let root = backend.root().to_owned();
     let token = cancellation.clone();
     let search = move || Search::grep(&query, &root, &token);
@@ -191,7 +199,8 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
         search = enter(backend, search, base, entries).await?;
     } else {
         let content = backend.read(&base).await?;
-        let searched = search.run(move |search| search.file(base, Haystack::Bytes(&content)));
+        let searched =
+            search.run(move |search| search.search_file(base, Haystack::Bytes(&content)));
         search = searched.await?.0;
     }
 
@@ -207,8 +216,8 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
             Some(Needed::File(path)) => {
                 let content = backend.read(&path).await;
                 let file = move |search: &mut Search<Grepper>| match &content {
-                    Ok(content) => search.file(path, Haystack::Bytes(content)),
-                    Err(_) => search.file(path, Haystack::Unreadable),
+                    Ok(content) => search.search_file(path, Haystack::Bytes(content)),
+                    Err(_) => search.search_file(path, Haystack::Unreadable),
                 };
 
                 let (searched, wants_more) = search.run(file).await?;
@@ -222,8 +231,7 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
 }
 
 impl<K: Send + 'static> Search<K> {
-    /// Runs a part of the search where it holds up no executor, and returns the search with the
-    /// result.
+    /// Runs a part of the search as blocking work, and returns the search with the result.
     async fn run<T: Send + 'static>(
         mut self,
         work: impl FnOnce(&mut Self) -> T + Send + 'static,
@@ -237,7 +245,7 @@ impl<K: Send + 'static> Search<K> {
     }
 }
 
-/// Enters the first folder, with the rules of those above it.
+/// Enters the first folder, with the rules of the folders above it.
 async fn enter<B: Backend + ?Sized, K: Send + 'static>(
     backend: &B,
     mut search: Search<K>,
@@ -261,6 +269,7 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
     add(backend, search, base, entries).await
 }
 
+/// Enters a folder, with its own rules.
 async fn add<B: Backend + ?Sized, K: Send + 'static>(
     backend: &B,
     search: Search<K>,
@@ -270,7 +279,7 @@ async fn add<B: Backend + ?Sized, K: Send + 'static>(
     let contents = ignore_files(backend, &path, &entries).await;
     let step = search.run(move |search| {
         let rules = rules(&path, &contents, search.cancellation());
-        search.folder(path, entries, rules);
+        search.add_folder(path, entries, rules);
     });
     Ok(step.await?.0)
 }

@@ -82,8 +82,8 @@ impl Globber {
         }
     }
 
-    /// Takes a file; returns `false` when no more are needed.
-    pub(super) fn file(&mut self, path: String) -> bool {
+    /// Adds a file if it matches. Returns `false` if no further files are needed.
+    pub(super) fn add_file(&mut self, path: String) -> bool {
         let relative_path = match self.base.as_str() {
             "" => &path,
             base => path[base.len()..].trim_start_matches('/'),

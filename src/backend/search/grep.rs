@@ -119,7 +119,7 @@ impl Grepper {
     }
 
     /// Searches a file. Returns `false` once the search is complete.
-    pub(super) fn file(&mut self, path: String, content: Haystack<'_>) -> bool {
+    pub(super) fn search_file(&mut self, path: String, content: Haystack<'_>) -> bool {
         if !self.path_filter.shows(&path) {
             self.matches.withheld = true;
             return true;

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 2;
 /// words begin like it.
 const MIN_PART: usize = 4;
 
-/// `text` without the secrets this process holds, in any spelling.
+/// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     match changed(text) {
         Some(changed) => Cow::Owned(changed),
@@ -25,7 +25,7 @@ pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` without the secrets this process holds; `None` when there are none in it.
+/// Returns `text` without the secrets of this process; `None` if there are none in it.
 pub(super) fn changed(text: &str) -> Option<String> {
     let patterns = known::patterns()?;
     let mut places = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn changed(text: &str) -> Option<String> {
     replaced(text, places)
 }
 
-/// `text` with its `%XX` undone, as far as that is UTF-8.
+/// Returns `text` with each `%XX` decoded. Bytes that are not UTF-8 are replaced.
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) fn percent_decoded(text: &str) -> String {
     match Escape::Percent.undo(text.as_bytes()) {
@@ -42,22 +42,22 @@ pub(crate) fn percent_decoded(text: &str) -> String {
     }
 }
 
-/// Removes the secrets this process holds from `text`.
+/// Removes the secrets of this process from `text`.
 pub(crate) fn redact_text(text: &mut String) {
     if let Some(new_text) = changed(text) {
         *text = new_text;
     }
 }
 
-/// Removes the secrets this process holds from all texts in `value`, names of members included.
+/// Removes the secrets of this process from all texts in `value`, including the names of members.
 pub(crate) fn redact(value: &mut Value) {
     if known::patterns().is_some() {
         redact_with(value, &changed);
     }
 }
 
-/// Replaces all texts in `value` that `change` changes, names of members included; whether there
-/// was one.
+/// Replaces all texts in `value` that `change` changes, including the names of members. Returns
+/// `true` if there was one.
 pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<String>) -> bool {
     match value {
         Value::String(text) => match change(text) {
@@ -97,8 +97,8 @@ pub(crate) enum Cut {
     End,
 }
 
-/// Removes the secrets this process holds from a text that was cut before it could be redacted:
-/// also the part of one at the cut.
+/// Removes the secrets of this process from a text that was cut before it could be redacted,
+/// including the part of a secret at the cut.
 pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
     let Some(patterns) = known::patterns() else {
         return;
@@ -190,7 +190,7 @@ pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places
 }
 
-/// `text` with `[redacted]` at `places`; `None` when there are none.
+/// Returns `text` with `[redacted]` at `places`; `None` if there are none.
 pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> {
     if places.is_empty() {
         return None;
@@ -245,7 +245,7 @@ impl Redactor {
         Self(self.0.iter().cloned().chain(secrets).collect())
     }
 
-    /// `text` without the secrets of the peer and those this process holds.
+    /// Returns `text` without the secrets of the peer and of this process.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = redacted(text);
         for secret in self.0.iter().map(super::Secret::expose) {
