@@ -6,7 +6,7 @@ use std::io;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::short_path;
 
-/// A path that leaves the workspace.
+/// Returns the error for a path that leaves the workspace.
 pub(super) fn outside(path: &str, root: &str) -> Error {
     Error::new(
         ErrorKind::PermissionDenied,
@@ -34,13 +34,14 @@ pub(super) fn check_path_len(path: &str) -> Result<()> {
     Err(path_error(io::ErrorKind::InvalidFilename, path, &what))
 }
 
-/// The content is not what the writer believed it to be.
+/// Returns the error for a file whose content is not the expected one.
 pub(super) fn conflict(path: &str) -> Error {
     let path = short_path(path);
     let text = format!("{path:?} has changed since it was read; read it again");
     Error::new(ErrorKind::Conflict, text)
 }
 
+/// Returns the error for an unknown id of a background command.
 pub(super) fn no_command(id: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,
@@ -48,7 +49,8 @@ pub(super) fn no_command(id: &str) -> Error {
     )
 }
 
-/// A command for bash where there is none: another shell might run something else.
+/// Returns the error for a command that was checked for bash where there is none: another shell
+/// might run something else.
 #[cfg(all(feature = "process", unix))]
 pub(super) fn no_bash(place: &str) -> Error {
     Error::new(
@@ -57,7 +59,7 @@ pub(super) fn no_bash(place: &str) -> Error {
     )
 }
 
-/// A search that cannot be made.
+/// Returns the error for an invalid search.
 #[cfg(feature = "search")]
 pub(super) fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, text)

@@ -113,7 +113,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// The run does this now, or nothing special.
+    /// Creates the status of a run with this activity, or with none.
     pub fn new(status: impl Into<Option<Activity>>) -> Self {
         Self {
             status: status.into(),
@@ -184,7 +184,7 @@ pub struct PreservedMessages {
 }
 
 impl PreservedMessages {
-    /// The messages `uuids`, which now follow `anchor_uuid`.
+    /// Creates the list of the messages `uuids`, which now follow `anchor_uuid`.
     pub(crate) fn new(anchor_uuid: Uuid, uuids: Vec<Uuid>) -> Self {
         Self { anchor_uuid, uuids }
     }
@@ -208,7 +208,8 @@ pub struct ApiRetry {
 }
 
 impl ApiRetry {
-    /// Retry `attempt` of at most `max_retries`, after a wait of `retry_delay_ms` milliseconds.
+    /// Creates the report of retry `attempt` of at most `max_retries`, after a wait of
+    /// `retry_delay_ms` milliseconds.
     pub(crate) fn new(
         attempt: u32,
         max_retries: u32,
@@ -246,7 +247,7 @@ pub struct PermissionDenied {
 }
 
 impl PermissionDenied {
-    /// The call `tool_use_id` was not allowed.
+    /// Creates the report that the call `tool_use_id` was not allowed.
     pub(crate) fn new(
         tool_name: impl Into<Arc<str>>,
         tool_use_id: impl Into<Arc<str>>,

@@ -33,7 +33,7 @@ impl ProgressData {
         Self::of(Source::Started { args })
     }
 
-    /// The payload of a call that has ended.
+    /// Creates the payload of a call that has ended.
     pub(crate) fn done(is_error: bool, output: &str) -> Self {
         let output = output.into();
         Self::of(Source::Done { is_error, output })

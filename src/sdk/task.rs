@@ -51,7 +51,7 @@ pub struct TaskStarted {
 }
 
 impl TaskStarted {
-    /// The task `task_id` began.
+    /// Creates the report that the task `task_id` began.
     pub fn new(task_id: impl Into<Arc<str>>, description: impl Into<String>) -> Self {
         Self {
             task_id: task_id.into(),
@@ -81,7 +81,7 @@ pub struct TaskUsage {
 }
 
 impl TaskUsage {
-    /// Tokens, tool calls, and milliseconds.
+    /// Creates the usage of a task. `duration_ms` is in milliseconds.
     pub fn new(total_tokens: u64, tool_uses: u64, duration_ms: u64) -> Self {
         Self {
             total_tokens,
@@ -147,7 +147,7 @@ pub struct TaskUpdated {
 }
 
 impl TaskUpdated {
-    /// The task `task_id` changed.
+    /// Creates the report that the task `task_id` changed.
     pub fn new(task_id: impl Into<Arc<str>>, patch: TaskPatch) -> Self {
         Self {
             task_id: task_id.into(),
@@ -197,7 +197,7 @@ pub struct TaskNotification {
 }
 
 impl TaskNotification {
-    /// The task `task_id` ended.
+    /// Creates the report that the task `task_id` ended.
     pub(crate) fn new(
         task_id: impl Into<Arc<str>>,
         status: TaskState,

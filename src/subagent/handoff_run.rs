@@ -101,7 +101,7 @@ impl HandoffRun {
         self
     }
 
-    /// The next message; `None` when the run has ended.
+    /// Returns the next message; `None` if the run has ended.
     ///
     /// # Cancel safety
     ///

@@ -29,7 +29,7 @@ pub(crate) struct DropContained<T> {
 }
 
 impl<T> DropContained<T> {
-    /// `what` it is, for the log.
+    /// Wraps a value. `what` names it in the log.
     pub(crate) fn new(inner: T, what: &'static str) -> Self {
         let inner = Some(inner);
         Self { inner, what }

@@ -44,7 +44,8 @@ pub fn tail(text: &str, max_chars: usize) -> (&str, usize) {
     }
 }
 
-/// `text` in at most `max_chars` characters, the last three of them `...` when it was cut.
+/// Returns `text` in at most `max_chars` characters. A text that is cut ends in `...`, which are
+/// three of them.
 ///
 /// ```
 /// use agentcore::text::truncate;

@@ -166,7 +166,7 @@ impl Container {
 }
 
 impl Drop for Container {
-    /// The container is removed without waiting for the engine.
+    /// Removes the container without waiting for the engine.
     fn drop(&mut self) {
         if self.keep {
             return;

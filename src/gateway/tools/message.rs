@@ -11,8 +11,8 @@ use super::super::message::OutboundMessage;
 
 pub(in crate::gateway) const NAME: &str = "message";
 
-/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default to the chat of
-/// the conversation.
+/// Creates the tool `message { content, channel?, chat_id? }`, which sends a message to a chat, by
+/// default to the chat of the conversation.
 ///
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. The gateway sends
 /// no reply in a turn in which the tool was used (see [`reply_after_message_elsewhere`]).

@@ -21,7 +21,8 @@ const MAX_CHAIN: u32 = 8;
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 200;
 
-/// `spawn { task, label? }`: starts a subagent on a task in the background and returns at once.
+/// Creates the tool `spawn { task, label? }`, which starts a subagent on a task in the background
+/// and returns at once.
 ///
 /// A gateway adds this tool to its agents. Outside the runs of a gateway, each call fails.
 ///

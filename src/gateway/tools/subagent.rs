@@ -15,7 +15,8 @@ const MAX_DISPLAY: usize = 500;
 const PROMPT: &str = "You are a subagent. Complete the task on your own with the tools you have, \
     and end with a summary of the result.";
 
-/// `subagent { task, label? }`: runs a subagent on a task and returns its result.
+/// Creates the tool `subagent { task, label? }`, which runs a subagent on a task and returns its
+/// result.
 ///
 /// The subagent has the model, the hooks and the tools of the calling run, except tools that start
 /// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in a

@@ -39,8 +39,8 @@ impl Endpoint {
         self.request_json(address, body, is_missing).await
     }
 
-    /// Like [`look_up`](Self::look_up), but the only status that returns `None` is one of a server
-    /// without the address: 404, 405 or 501.
+    /// Like [`look_up`](Self::look_up), but returns `None` only for the status of a server that
+    /// does not have the address: 404, 405 or 501.
     ///
     /// # Errors
     ///

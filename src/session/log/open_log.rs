@@ -161,7 +161,7 @@ impl<L: Log> OpenLog<L> {
         Ok(())
     }
 
-    /// Encodes the append of records; returns `None` if there are none.
+    /// Encodes the append of records. Returns `None` if there are none.
     pub(super) fn encode_records(
         &self,
         shared: &LogShared<L>,
@@ -188,7 +188,7 @@ impl<L: Log> OpenLog<L> {
         is_due
     }
 
-    /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable
+    /// Writes a snapshot if one is due. Returns `false` if that failed. All records are durable
     /// already: after a failure, only the next opening takes longer.
     fn write_snapshot(&mut self, shared: &LogShared<L>, after: u64) -> bool {
         if !self.is_snapshot_due(after) {

@@ -49,7 +49,7 @@ impl Unit {
 }
 
 impl Escape {
-    /// `text` without these escapes; `None` when it has none.
+    /// Returns `text` with these escapes decoded; `None` if it has none.
     pub(super) fn undo(self, text: &[u8]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let mut copied_end = 0;

@@ -19,19 +19,19 @@ const MIN_HELD: usize = 4;
 pub(crate) struct Exact(Arc<Patterns>);
 
 impl Exact {
-    /// The search for those there are now; `None` when there are none.
+    /// Creates the search for the present secrets; `None` if there are none.
     pub(crate) fn of_now() -> Option<Self> {
         known::patterns().map(Self)
     }
 
-    /// `text` without the secrets; `None` when it has none.
+    /// Returns `text` without the secrets; `None` if there are none in it.
     pub(crate) fn changed(&self, text: &str) -> Option<String> {
         let mut places = Vec::new();
         self.0.exact().find(text.as_bytes(), &mut places);
         replaced(text, places)
     }
 
-    /// Removes the secrets from all texts in `value`; whether there was one.
+    /// Removes the secrets from all texts in `value`. Returns `true` if there was one.
     pub(crate) fn redact(&self, value: &mut Value) -> bool {
         redact_with(value, &|text| self.changed(text))
     }
@@ -86,7 +86,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Takes the next piece; returns the part that may be passed on, which may be empty.
+    /// Takes the next piece. Returns the part that may be passed on, which may be empty.
     pub(crate) fn push(&mut self, exact: &Exact, piece: String) -> String {
         let matcher = exact.0.exact();
         let mut places = Vec::new();
@@ -147,13 +147,14 @@ impl Pieces {
         out
     }
 
-    /// Ends the text; returns the held-back part, which was no secret.
+    /// Ends the text. Returns the part that was held back, which was no secret.
     pub(crate) fn finish(&mut self) -> String {
         let state = std::mem::take(self);
         state.open[state.passed..].to_owned()
     }
 
-    /// Ends a text that was cut off; returns the replacement for a secret's beginning.
+    /// Ends a text that was cut off. Returns the replacement for the beginning of a secret, or an
+    /// empty text.
     pub(crate) fn cut_off(&mut self) -> &'static str {
         let state = std::mem::take(self);
         if state.passed < state.open.len() {
