@@ -19,8 +19,8 @@ use super::questions::AnswerReceiver;
 pub(super) struct ChatInteractor;
 
 impl ChatInteractor {
-    /// Sends the text of a question to the chat, and waits for the answer, which `receive` routes
-    /// to the channel that it is given.
+    /// Sends the text of a question to the chat, and waits for the answer. `receive` creates the
+    /// receiver that passes the answer on to a sender.
     async fn send_and_wait<T>(
         asking: &Asking,
         text: String,

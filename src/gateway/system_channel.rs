@@ -16,8 +16,8 @@ const HAS_SENT: &str = "message_sent";
 /// The number of tasks up to this one, each begun because of the previous task.
 const DEPTH: &str = "report_depth";
 
-/// The message about the end of a task: `Task 'LABEL' completed.` with its result, to the chat
-/// `CHANNEL:CHAT_ID`.
+/// Returns the message about the end of a task: `Task 'LABEL' completed.` with its result, to the
+/// chat `CHANNEL:CHAT_ID`.
 pub(super) fn task_message(
     turn: &ChatTurn,
     id: &str,
@@ -70,10 +70,11 @@ pub(super) fn notice_of(message: &InboundMessage) -> Option<OutboundMessage> {
     Some(OutboundMessage::new(channel, chat_id, message.content.clone()).with_derived_id(id))
 }
 
-/// A message of the channel `system` as an input of the conversation that it is about.
+/// Returns a message of the channel `system` as an input of the conversation that it is about;
+/// `None` if it names none.
 pub(super) fn input_of(message: &InboundMessage) -> Option<InboundMessage> {
     let (channel, chat_id) = origin(message)?;
-    // Not the task, which could not answer the questions of the turn.
+    // The person and not the task, which could not answer the questions of the turn.
     let sender_id = message.metadata.get(SENDER).map_or("", String::as_str);
     let mut input = InboundMessage::new(channel, chat_id, sender_id, message.content.clone())
         .with_id(format!("{}:input", message.id));

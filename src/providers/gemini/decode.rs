@@ -35,7 +35,8 @@ pub(super) struct ChunkDecoder {
     usage: Usage,
     /// The number of searches so far, which is not part of the usage on the wire.
     search_count: u64,
-    finish: Option<StopReason>,
+    /// The reason of the end, once it has arrived.
+    stop_reason: Option<StopReason>,
     is_done: bool,
     /// The text around the piece of text and the usage.
     repeated: Repeated<2>,
@@ -57,7 +58,7 @@ impl ChunkDecoder {
             has_started: false,
             usage: Usage::default(),
             search_count: 0,
-            finish: None,
+            stop_reason: None,
             is_done: false,
             repeated: Repeated::default(),
         }
@@ -74,7 +75,7 @@ impl ChunkDecoder {
         }
     }
 
-    fn chunk(
+    fn read_chunk(
         &mut self,
         chunk: WireChunk<'_>,
         raw_parts: &mut RawParts<'_>,
@@ -97,8 +98,8 @@ impl ChunkDecoder {
             self.start(&chunk.response_id.0, &chunk.model_version.0, out);
         }
 
-        if is_blocked && self.finish.is_none() {
-            self.finish = Some(StopReason::Refusal);
+        if is_blocked && self.stop_reason.is_none() {
+            self.stop_reason = Some(StopReason::Refusal);
             let reason = status::excerpt(&feedback.block_reason.0, &self.secrets);
             let warning = format!("the provider blocked the prompt: {reason}");
             out.push(ModelEvent::Warning(warning));
@@ -106,7 +107,7 @@ impl ChunkDecoder {
 
         for candidate in candidates {
             if candidate.index.get() == 0 {
-                self.candidate(candidate, raw_parts, out)?;
+                self.read_candidate(candidate, raw_parts, out)?;
             }
         }
 
@@ -121,7 +122,7 @@ impl ChunkDecoder {
 
     /// Returns the text and the usage of a chunk that differs from the previous chunk only in
     /// these.
-    fn repeated<'a>(&self, data: &'a str) -> Option<(Cow<'a, str>, Option<Usage>)> {
+    fn read_repeated<'a>(&self, data: &'a str) -> Option<(Cow<'a, str>, Option<Usage>)> {
         let [text, usage] = self.repeated.values(data)?;
         Some((string(text)?, usage::read(usage).ok()?))
     }
@@ -138,7 +139,7 @@ impl ChunkDecoder {
         out.push(ModelEvent::Start(Box::new(head)));
     }
 
-    fn candidate(
+    fn read_candidate(
         &mut self,
         candidate: WireCandidate<'_>,
         raw_parts: &mut RawParts<'_>,
@@ -172,7 +173,7 @@ impl ChunkDecoder {
         }
 
         if !word.is_empty() {
-            self.finish = Some(stop_reason(word));
+            self.stop_reason = Some(stop_reason(word));
         }
 
         Ok(())
@@ -233,7 +234,7 @@ impl Decoder for ChunkDecoder {
             return Ok(());
         }
 
-        if let Some((text, usage)) = self.repeated(data) {
+        if let Some((text, usage)) = self.read_repeated(data) {
             self.set_usage(usage);
             return self.parts.push_text(text, "", out);
         }
@@ -247,7 +248,7 @@ impl Decoder for ChunkDecoder {
 
         let mut raw_parts = RawParts::new(data);
         for chunk in chunks.0 {
-            self.chunk(chunk, &mut raw_parts, out)?;
+            self.read_chunk(chunk, &mut raw_parts, out)?;
         }
 
         Ok(())
@@ -267,7 +268,7 @@ impl Decoder for ChunkDecoder {
     }
 
     fn finish(&mut self, out: &mut Events) -> Result<()> {
-        let Some(reason) = self.finish.take() else {
+        let Some(reason) = self.stop_reason.take() else {
             self.report_usage(out);
             return Err(truncated());
         };
@@ -288,7 +289,7 @@ impl Decoder for ChunkDecoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.finish.is_some()
+        self.stop_reason.is_some()
     }
 }
 
