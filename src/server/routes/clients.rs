@@ -14,7 +14,7 @@ use crate::session::AgentState;
 use super::super::error::ApiError;
 use super::super::stream::ag_ui::AgUiInput;
 use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
-use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
+use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::launch::{LaunchInput, LaunchOptions, OpenedThread};
 use super::stream::StreamCall;
@@ -141,9 +141,6 @@ fn failure(
     let mut events = Vec::new();
     let mut encoder = Encoder::new(format, encoder_options.with_client_run_id(run_id.clone()));
     encoder.fail(error.text(), "conflict", &mut events);
-    let mut bytes = Vec::new();
-    for event in &events {
-        event.write(&mut bytes);
-    }
-    stream_reply::response(format, stream::iter([Bytes::from(bytes)]))
+    let bytes = Bytes::from(write_events(events));
+    stream_reply::response(format, stream::iter([bytes]))
 }

@@ -69,6 +69,8 @@ impl DecisionBody {
             picked: self.picked,
         };
         let answer = fields.answer(self.decision)?;
+        // A denial has no hash yet. The other constructors set the hash of the stored arguments,
+        // but the hash that the client has sent must be checked.
         let mut decision = Decision::deny(call, "");
         decision.args_hash = self.args_hash.map(Arc::from);
         decision.answer = answer;

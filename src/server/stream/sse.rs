@@ -82,7 +82,7 @@ impl SseEvent {
     }
 }
 
-/// The bytes of events, each of which is dropped once it is written.
+/// Returns the bytes of events. Each event is dropped once it is written.
 pub(crate) fn write_events(events: Vec<SseEvent>) -> Vec<u8> {
     let data_len = |event: &SseEvent| event.data.len() + event.id.len() + FRAME_LEN;
     let mut bytes = Vec::with_capacity(events.iter().map(data_len).sum());
