@@ -81,11 +81,7 @@ fn hostile_logs() -> Vec<(&'static str, Vec<u8>, usize)> {
         ("fewer objects", detailed(r#"{"a":{}}"#, 300_000), few),
         ("zeros", detailed("0", 20_000_000), 2 * few),
         ("text", line(1, &text(60_000_000)), 2 * few),
-        (
-            "messages",
-            lines(1..=1_199, &text(200_000)),
-            2 * MOST + few,
-        ),
+        ("messages", lines(1..=1_199, &text(200_000)), 2 * MOST + few),
     ]
 }
 

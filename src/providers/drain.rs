@@ -4,7 +4,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures::Stream;
 use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
