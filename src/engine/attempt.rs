@@ -24,15 +24,16 @@ use super::sanitize;
 use super::usage::ModelCall;
 
 /// Streams one answer: events are folded, passed through the hooks' taps and shown.
-pub(super) async fn attempt(call: ModelCall<'_>, is_shown: bool) -> Result<ModelResponse> {
+pub(super) async fn attempt(call: ModelCall<'_>) -> Result<ModelResponse> {
     let ModelCall { cx, request, .. } = call;
-    let mut view = AttemptView::new(cx, request, is_shown && request.is_visible());
+    let is_shown = cx.settings().partial_messages && request.is_visible();
+    let mut view = AttemptView::new(cx, request, is_shown);
     let mut record = AttemptRecord {
         call,
         fold: ResponseFold::new(),
         meter: ResponseMeter::new(request.response_limits()),
         share: cx.shared().tree.histories.share(),
-        is_begun: false,
+        has_begun: false,
         has_events: false,
         unfinished_bytes: 0,
         is_done: false,
@@ -96,7 +97,7 @@ struct AttemptRecord<'a> {
     /// The memory of the answer so far.
     share: PoolShare,
     /// True once the reader and the hooks receive the answer, from the first event on.
-    is_begun: bool,
+    has_begun: bool,
     /// True once the model of the current attempt has sent an event.
     has_events: bool,
     /// The number of bytes of thinking and of calls received that are not in `fold` yet.
@@ -123,13 +124,15 @@ impl AttemptRecord<'_> {
             None => return Ok(false),
         };
 
-        let outcome = self.count(&mut event);
+        let mut limit_error = self.count(&mut event).err();
 
         // If a text exceeds a limit, the part that fits is still folded below; any other event is
         // dropped.
-        if outcome.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
+        let has_text =
+            |event: &ModelEvent| matches!(event, ModelEvent::Text(text) if !text.is_empty());
+        if let Some(error) = limit_error.take_if(|_| !has_text(&event)) {
             self.has_events = true;
-            return outcome.map(|()| false);
+            return Err(error);
         }
 
         if !sanitize::event(&mut event) {
@@ -139,7 +142,7 @@ impl AttemptRecord<'_> {
             return Ok(true);
         }
 
-        if !self.is_begun {
+        if !self.has_begun {
             self.begin(&event, taps, view);
         }
 
@@ -150,13 +153,16 @@ impl AttemptRecord<'_> {
 
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if view.is_shown() || !taps.is_empty() {
-            self.fold.note(&event);
+            self.fold.push_ref(&event);
             pass(taps, view, event);
         } else {
             self.fold.push(event);
         }
 
-        outcome.map(|()| !is_last)
+        match limit_error {
+            Some(error) => Err(error),
+            None => Ok(!is_last),
+        }
     }
 
     /// Counts an event against the limits of the answer and against the memory that all answers and
@@ -193,7 +199,7 @@ impl AttemptRecord<'_> {
     }
 
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
-        self.is_begun = true;
+        self.has_begun = true;
         // The partial answer of an earlier attempt is superseded.
         self.call.cx.discard_partial();
         if self.call.request.is_visible() {

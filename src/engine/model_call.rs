@@ -120,8 +120,7 @@ async fn call_once(call: ModelCall<'_>) -> Result<ModelResponse> {
     let cx = call.cx;
     let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
     let start_time = Instant::now();
-    let is_shown = cx.settings().partial_messages;
-    let result = attempt(call, is_shown).await;
+    let result = attempt(call).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();
     let mut response = result?;
     call.record_answer_usage(&mut response);

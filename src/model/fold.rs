@@ -61,8 +61,9 @@ impl ResponseFold {
         }
     }
 
-    /// Adds an event that is passed on elsewhere. Pieces are not copied twice.
-    pub(crate) fn note(&mut self, event: &ModelEvent) {
+    /// Adds the next event like [`push`](Self::push), for a caller that still needs the event. A
+    /// piece of text is copied once, into the response.
+    pub(crate) fn push_ref(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Text(text) if self.is_text_open => {
                 if let Some(Part::Text(last)) = self.response.content.parts_mut().last_mut() {
