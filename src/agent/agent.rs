@@ -79,7 +79,7 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn run(&self, input: impl Into<Messages>) -> Run {
-        self.new_session().unkept().run(input)
+        self.new_session().temporary().run(input)
     }
 
     /// Returns a handle of the session with this id, to start the session or to continue it. An

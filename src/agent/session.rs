@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// Makes the default store drop the session when its run ends.
-    pub(super) fn unkept(mut self) -> Self {
+    pub(super) fn temporary(mut self) -> Self {
         self.options.is_temporary = true;
         self
     }

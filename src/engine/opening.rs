@@ -124,7 +124,7 @@ async fn lease_and_load(
     let id = cx.session_id();
     let default_store = config.default_store.as_ref();
     let lease = match default_store.filter(|_| request.options.is_temporary) {
-        Some(store) => store.lease_unkept(id)?,
+        Some(store) => store.lease_temporary(id)?,
         None => store.lease(id).await?,
     };
 
@@ -193,9 +193,9 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
         .or_else(parent_user);
     let cwd = &request.config.settings.cwd;
     let cwd = state.cwd.clone().or_else(|| cwd.clone());
-    let is_begun = !state.messages.is_empty();
+    let has_messages = !state.messages.is_empty();
     let parent_id = parent
-        .filter(|_| !is_begun)
+        .filter(|_| !has_messages)
         .map(|run| run.session_id().clone());
     let parent_id = state.parent.clone().or(parent_id);
     let is_new = state.user_id != user_id || state.cwd != cwd || state.parent != parent_id;

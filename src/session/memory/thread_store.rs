@@ -172,7 +172,7 @@ impl ThreadStore {
 
     /// Leases a session that is removed when the lease is released, unless calls of it wait for an
     /// answer.
-    pub(crate) fn lease_unkept(&self, id: &str) -> Result<Lease> {
+    pub(crate) fn lease_temporary(&self, id: &str) -> Result<Lease> {
         self.lease_as(id, false)
     }
 
