@@ -18,8 +18,8 @@ pub(crate) struct CallClock {
     run: Arc<PollClock>,
     started: Instant,
     last_progress: Mutex<Duration>,
-    /// Questions that are open: while there are any, no time passes.
-    open_questions: AtomicUsize,
+    /// The number of [`PausedClock`]s. No time passes while there are any.
+    pauses: AtomicUsize,
 }
 
 impl CallClock {
@@ -29,7 +29,7 @@ impl CallClock {
             started: Instant::now(),
             last_progress: Mutex::new(run.elapsed()),
             run,
-            open_questions: AtomicUsize::new(0),
+            pauses: AtomicUsize::new(0),
         })
     }
 
@@ -37,9 +37,9 @@ impl CallClock {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Returns the time since the call's last progress; none while it waits for an answer.
+    /// Returns the time since the call's last progress, or zero while the clock is paused.
     pub(crate) fn idle(&self) -> Duration {
-        if self.open_questions.load(Ordering::Acquire) > 0 {
+        if self.pauses.load(Ordering::Acquire) > 0 {
             return Duration::ZERO;
         }
         self.run
@@ -47,7 +47,7 @@ impl CallClock {
             .saturating_sub(*lock(&self.last_progress))
     }
 
-    /// Starts the time without progress over.
+    /// Restarts the time without progress.
     pub(crate) fn touch(&self) {
         *lock(&self.last_progress) = self.run.elapsed();
     }
@@ -65,7 +65,7 @@ pub(crate) struct PausedClock<'a>(&'a CallClock);
 
 impl<'a> PausedClock<'a> {
     pub(crate) fn begin(clock: &'a CallClock) -> Self {
-        clock.open_questions.fetch_add(1, Ordering::AcqRel);
+        clock.pauses.fetch_add(1, Ordering::AcqRel);
         Self(clock)
     }
 }
@@ -73,6 +73,6 @@ impl<'a> PausedClock<'a> {
 impl Drop for PausedClock<'_> {
     fn drop(&mut self) {
         self.0.touch();
-        self.0.open_questions.fetch_sub(1, Ordering::AcqRel);
+        self.0.pauses.fetch_sub(1, Ordering::AcqRel);
     }
 }

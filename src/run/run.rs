@@ -250,8 +250,8 @@ impl Run {
             }
         }
 
-        // Further tasks may be finished; yield, because a task that ends at once may start others
-        // without end.
+        // The loop continues first, because tasks that end at once may start others without end.
+        // The reader is woken to poll again for the tasks that remain.
         self.announced = 0;
         cx.waker().wake_by_ref();
         Poll::Ready(())

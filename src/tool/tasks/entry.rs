@@ -1,4 +1,4 @@
-//! One task, as its scope, its context and its handles share it.
+//! One task, as its run, its context and its handles share it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
