@@ -160,9 +160,9 @@ impl ActiveRun {
 
         context.approve(pending.question.clone());
 
-        // Stored before the call runs, so that a resume after a crash does not run it again. A
-        // question whose approval could not be used up stays open.
-        let records = answers.unstored_with(&pending.id);
+        // Stored before the call runs, so that a resume after a crash does not run it again. If
+        // that fails, the question stays open.
+        let records = answers.take_unstored(&pending.id);
         let writer = &self.history.writer;
         writer.append_with_state(&self.cx, records).await?;
         answers.ids.insert(pending.id.clone());
@@ -251,9 +251,8 @@ impl Answers {
         }
     }
 
-    /// Returns the records of the answers that are not stored yet, and of the approval of call
-    /// `id`.
-    fn unstored_with(&mut self, id: &Arc<str>) -> Vec<Record> {
+    /// Takes the records of the answers that are not stored yet, and of the approval of call `id`.
+    fn take_unstored(&mut self, id: &Arc<str>) -> Vec<Record> {
         let mut ids = std::mem::take(&mut self.unstored_ids);
         ids.push(id.clone());
         let results = self.results[self.stored_count..].iter().cloned();

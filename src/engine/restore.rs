@@ -155,11 +155,11 @@ fn close_questions(
     ClosedQuestions { must_save, results }
 }
 
-/// The outcome of giving calls without a result one.
+/// The outcome of [`answer_calls`].
 #[derive(Default)]
 struct AnsweredCalls {
     must_save: bool,
-    /// Calls that have a preliminary result now.
+    /// The calls that received a preliminary result.
     open_calls: Vec<UnansweredCall>,
     /// Results that were stored when their call ended.
     late_results: Vec<ToolResult>,

@@ -157,6 +157,7 @@ impl PermissionCheck<'_> {
         match parse_arguments(&call, self.tool.parameters()) {
             Ok(()) => Ok(call),
             Err(text) => {
+                // Arguments that are nested too deep must not be dropped recursively.
                 call.limit_depth();
                 Err(Refusal::invalid(text))
             }

@@ -123,8 +123,9 @@ impl ActiveRun {
             let steering = std::mem::take(&mut control.steering);
             (steering, control.model.take())
         };
-        let outcome_bytes = cx.shared().tasks.outcome_bytes();
 
+        // The size of the outcomes that these messages announce. Tasks that end later add to it.
+        let outcome_bytes = cx.shared().tasks.outcome_bytes();
         if let Some(model) = model {
             self.cx.set_model(model);
             self.history.context_size.change_model();
@@ -133,10 +134,12 @@ impl ActiveRun {
         self.cx.apply_requested_mode();
         if !steering.is_empty() {
             let mut steering = VecDeque::from(steering);
-            let added = self.history.add_inputs(&mut steering).boxed().await;
-            // The others are stored at the end of the run.
+            let outcome = self.history.add_inputs(&mut steering).boxed().await;
+            // After an error, the others are stored at the end of the run.
             lock(&cx.shared().control).steering.splice(..0, steering);
-            added?;
+            outcome?;
+
+            // The history counts the announced outcomes from now on.
             cx.shared().tasks.release_outcomes(outcome_bytes);
         }
 
