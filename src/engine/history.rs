@@ -1,4 +1,7 @@
 //! The run's history: messages are stored, then added to the state, then emitted.
+//!
+//! The methods `append_*` store messages and add them to the state. `store_*` and `add_input(s)`
+//! emit them as well.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,13 +80,13 @@ impl History {
         input_id: Option<Arc<str>>,
         size: InputSize,
     ) -> Result<()> {
-        self.add_messages(&input, input_id).await?;
+        self.append_messages(&input, input_id).await?;
         self.byte_size.add_input(size);
         Ok(())
     }
 
     /// Stores messages, then adds them to the history. The caller adds the sizes.
-    async fn add_messages(
+    async fn append_messages(
         &mut self,
         messages: &[Arc<Message>],
         mut input_id: Option<Arc<str>>,
@@ -93,7 +96,7 @@ impl History {
             input_id: input_id.take(),
         });
         let records = self.take_origin().into_iter().chain(records).collect();
-        self.store_and_add(records, messages, None).await
+        self.append_records(records, messages, None).await
     }
 
     /// Stores an answer, its metadata and the starts of these calls, then adds it to the history.
@@ -121,7 +124,7 @@ impl History {
             .chain(start_records)
             .collect();
         let messages = [message];
-        self.store_and_add(records, &messages, Some(info)).await?;
+        self.append_records(records, &messages, Some(info)).await?;
         self.byte_size.add(&messages);
         Ok(())
     }
@@ -134,7 +137,7 @@ impl History {
     }
 
     /// Stores records and adds their messages to the state. The caller adds the sizes.
-    async fn store_and_add(
+    async fn append_records(
         &self,
         records: Vec<Record>,
         messages: &[Arc<Message>],
@@ -356,7 +359,7 @@ impl History {
     }
 
     /// Stores results in the order of their calls, then emits them as one user message.
-    pub(super) async fn append_results(&mut self, results: Vec<ToolResult>) -> Result<()> {
+    pub(super) async fn store_results(&mut self, results: Vec<ToolResult>) -> Result<()> {
         if results.is_empty() {
             return Ok(());
         }
@@ -369,7 +372,7 @@ impl History {
                 Arc::new(Message::Tool(result))
             })
             .collect();
-        if let Err(error) = self.add_messages(&messages, None).await {
+        if let Err(error) = self.append_messages(&messages, None).await {
             // The tools have run, so the state saved at the run's end must have their results.
             self.cx.state(|state| state.messages.extend(messages));
             return Err(error);

@@ -99,7 +99,7 @@ impl ActiveRun {
         }
 
         let results = results.into_iter().map(|(_, result)| result).collect();
-        self.history.append_results(results).await?;
+        self.history.store_results(results).await?;
         drop(shares);
         if parked_calls.is_empty() {
             return Ok(exit.or(loop_exit));
