@@ -116,7 +116,7 @@ impl Compacting<'_> {
             let covered_count = covered.map_or(0, |compaction| compaction.through_message);
             state.messages.len().saturating_sub(covered_count)
         });
-        self.decision(panic::catch(|| compactor.has_too_many(count)))
+        self.false_on_panic(panic::catch(|| compactor.has_too_many(count)))
     }
 
     /// Returns `true` if there is a compactor and it reports that the next request is too long.
@@ -126,12 +126,11 @@ impl Compacting<'_> {
         }
 
         self.update_size().await;
-        let [should_compact] = self.should_compact([self.context_tokens()]);
-        self.decision(should_compact)
+        self.false_on_panic(self.should_compact(self.context_tokens()))
     }
 
     /// Returns a decision of the compactor. A panic is reported as a warning and counts as `false`.
-    fn decision(&self, decision: Result<bool, String>) -> bool {
+    fn false_on_panic(&self, decision: Result<bool, String>) -> bool {
         decision.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
             false
@@ -147,19 +146,20 @@ impl Compacting<'_> {
         }
 
         let (low, high) = size.range(self.context_tokens());
-        matches!(self.should_compact([low, high]), [Ok(false), Ok(true)])
+        let decisions = (self.should_compact(low), self.should_compact(high));
+        matches!(decisions, (Ok(false), Ok(true)))
     }
 
-    /// Returns the decision of the compactor, or the text of its panic, for each of these token
-    /// counts.
-    fn should_compact<const N: usize>(&self, tokens: [u64; N]) -> [Result<bool, String>; N] {
+    /// Returns the decision of the compactor for a request of `tokens` tokens, or the text of its
+    /// panic.
+    fn should_compact(&self, tokens: u64) -> Result<bool, String> {
         let Some(compactor) = &self.config.compactor else {
-            return tokens.map(|_| Ok(false));
+            return Ok(false);
         };
 
         let messages = self.cx.state(|state| state.messages.clone());
         let profile = self.cx.profile();
-        tokens.map(|tokens| panic::catch(|| compactor.should_compact(&messages, tokens, &profile)))
+        panic::catch(|| compactor.should_compact(&messages, tokens, &profile))
     }
 
     /// Asks the model for the tokens of the next request, without the changes of hooks. If it does

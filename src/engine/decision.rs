@@ -158,7 +158,7 @@ impl Serialize for Decision {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let id = self.id.clone();
         let args_hash = || {
-            let text = || ser::Error::custom(refusal(&self.id, NO_HASH));
+            let text = || ser::Error::custom(refusal_text(&self.id, NO_HASH));
             self.args_hash.clone().ok_or_else(text)
         };
 
@@ -187,7 +187,7 @@ impl Serialize for Decision {
                 args_hash: self.args_hash.clone(),
                 message: Cow::Borrowed(message),
             },
-            Answer::Unanswered => return Err(ser::Error::custom(refusal(&id, NO_ANSWER))),
+            Answer::Unanswered => return Err(ser::Error::custom(refusal_text(&id, NO_ANSWER))),
         };
 
         json.serialize(serializer)
@@ -249,14 +249,14 @@ impl Decisions {
         for decision in &self.0 {
             let id = &decision.id;
             if !decided_ids.insert(id) {
-                return Err(refuse(
+                return Err(refusal_error(
                     id,
                     "there are two decisions for it; send one for each call",
                 ));
             }
 
             let Some(call) = pending.get(id) else {
-                return Err(refuse(
+                return Err(refusal_error(
                     id,
                     "no such call is pending: it was answered already, or the session continued \
                      without an answer",
@@ -264,7 +264,7 @@ impl Decisions {
             };
 
             let check = decision.check(call, now_ms);
-            check.map_err(|reason| refuse(id, &reason))?;
+            check.map_err(|reason| refusal_error(id, &reason))?;
         }
 
         Ok(())
@@ -283,7 +283,7 @@ impl Decisions {
             None => Ok(()),
             Some(call) => {
                 let reason = format!("it waits in session {:?}; answer it there", call.session_id);
-                Err(refuse(&call.id, &reason))
+                Err(refusal_error(&call.id, &reason))
             }
         }
     }
@@ -309,12 +309,12 @@ pub(crate) fn check_decisions(decisions: &[Decision], pending: &[PendingCall]) -
     Decisions(decisions.to_vec()).check(pending, now_ms())
 }
 
-fn refuse(id: &str, reason: &str) -> Error {
-    let text = format!("{}; nothing was run", refusal(id, reason));
+fn refusal_error(id: &str, reason: &str) -> Error {
+    let text = format!("{}; nothing was run", refusal_text(id, reason));
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn refusal(id: &str, reason: &str) -> String {
+fn refusal_text(id: &str, reason: &str) -> String {
     format!("the decision about call {id:?} was refused: {reason}")
 }
 
