@@ -120,9 +120,9 @@ impl Hook for ClearToolResults {
 
     async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
         let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
-        let results = messages.as_slice().iter().filter(is_result).count();
-        let old = results.saturating_sub(self.keep) / self.step * self.step;
-        if old == 0 {
+        let result_count = messages.as_slice().iter().filter(is_result).count();
+        let cut_count = result_count.saturating_sub(self.keep) / self.step * self.step;
+        if cut_count == 0 {
             return Ok(messages);
         }
 
@@ -132,7 +132,7 @@ impl Hook for ClearToolResults {
         });
 
         let mut versions = lock(&versions.0);
-        let mut remaining = old;
+        let mut remaining = cut_count;
         let send = |whole: &Arc<Message>| {
             if remaining == 0 || whole.as_tool_result().is_none() {
                 return whole.clone();

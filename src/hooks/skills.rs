@@ -79,7 +79,7 @@ pub struct SkillsHook {
 }
 
 impl SkillsHook {
-    /// Searches the folder `skills` of the workspace.
+    /// Creates a hook that searches the folder `skills` of the workspace.
     pub fn new(backend: impl Backend) -> Self {
         Self {
             name: "skills".into(),
@@ -88,7 +88,7 @@ impl SkillsHook {
         }
     }
 
-    /// Searches these folders instead, in this order.
+    /// Sets the folders to search, in this order. Defaults to `skills`.
     #[must_use]
     pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();

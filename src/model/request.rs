@@ -200,11 +200,13 @@ impl ModelRequest {
         &self.provider_cache
     }
 
+    /// Emits the events to the reader, and keeps the text of an interrupted answer.
     pub(crate) fn show_events(mut self) -> Self {
         self.is_visible = true;
         self
     }
 
+    /// Emits whole answers only, even if the request is visible.
     pub(crate) fn without_partials(mut self) -> Self {
         self.has_no_partials = true;
         self
@@ -231,14 +233,18 @@ impl ModelRequest {
         self
     }
 
+    /// Returns `true` if the answer belongs to the conversation: the reader receives it, and its
+    /// text is kept if it is interrupted.
     pub(crate) fn is_visible(&self) -> bool {
         self.is_visible
     }
 
+    /// Returns `true` if the events of an attempt are emitted only after it has succeeded.
     pub(crate) fn is_held(&self) -> bool {
         self.is_held
     }
 
+    /// Creates the mappers of one attempt, with fresh state.
     pub(crate) fn start_taps(&self) -> Taps {
         Taps::start(&self.taps)
     }

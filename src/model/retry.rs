@@ -42,7 +42,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// No retries.
+    /// Creates a policy without retries.
     pub fn never() -> Self {
         Self {
             max_retries: 0,
@@ -57,7 +57,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the longest wait before the first retry. It doubles with each further retry; the wait
+    /// Sets the maximum wait before the first retry. It doubles with each further retry; the wait
     /// itself is random.
     #[must_use]
     pub fn with_base(mut self, wait: Duration) -> Self {
@@ -65,7 +65,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the longest wait between two tries.
+    /// Sets the maximum wait between two attempts. If a server asks for more, its error is returned
+    /// at once.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;

@@ -114,6 +114,8 @@ impl RunContext {
         drop(self.state(|current| std::mem::replace(current, state)));
     }
 
+    /// Calls `f` on the state, or, if `live` is false, on a copy that is discarded. Emits the
+    /// changes of the task list and of the files.
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {
         let changes = self.0.state.view(live, f);
         if !changes.has_new_todos && changes.files.is_empty() {

@@ -150,7 +150,11 @@ impl RunHandle {
     }
 
     /// Waits until the run has ended or was dropped. Returns the exit reason, or `None` if it was
-    /// dropped.
+    /// dropped. The run advances only while it is polled, so poll it elsewhere in the meantime.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the run is not affected.
     pub async fn wait(&self) -> Option<ExitReason> {
         self.0.wait().await;
         self.exit_reason()

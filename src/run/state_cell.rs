@@ -6,6 +6,7 @@ use crate::session::{AgentState, Files, changed_files};
 use crate::tool::StateView;
 use crate::util::Guarded;
 
+/// The state of a run behind a lock.
 pub(super) struct StateCell(Guarded<AgentState>);
 
 impl StateCell {
@@ -55,6 +56,7 @@ impl StateCell {
     }
 }
 
+/// The changes that [`StateCell::view`] has made.
 #[derive(Debug, Default)]
 pub(super) struct StateChange {
     pub(super) has_new_todos: bool,

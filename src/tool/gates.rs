@@ -52,10 +52,10 @@ impl PermissionGate for Gates {
         let mut combined = ToolDecision::proceed();
         let mut contexts = vec![None; self.gates.len()];
 
-        // The arguments that run were checked, or set, by every gate.
-        let mut is_seen = vec![false; self.gates.len()];
+        // The gates that have checked, or set, the present arguments. All of them have to.
+        let mut has_checked = vec![false; self.gates.len()];
         for _ in 0..=self.gates.len() * MAX_CHANGES {
-            let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
+            let Some(next) = has_checked.iter().position(|has_checked| !has_checked) else {
                 combined.context = join(contexts);
                 return Ok(combined);
             };
@@ -80,13 +80,13 @@ impl PermissionGate for Gates {
                 Some(args) if args != *request.call.args => {
                     request.call = request.call.with_args(args.clone());
                     combined = ToolDecision::proceed().with_args(args);
-                    is_seen.fill(false);
+                    has_checked.fill(false);
                 }
                 _ => {}
             }
 
             combined.verdict = combined.verdict.combine(decision.verdict);
-            is_seen[next] = true;
+            has_checked[next] = true;
         }
 
         let text = format!(

@@ -29,7 +29,7 @@ impl Hook for FileCheckpoints {
             match self.record_message(&run, state.messages.clone()).await {
                 Ok(None) => {}
                 Ok(Some(damage)) => cx.warn(format!("file checkpoints: {damage}")),
-                // A failed checkpoint refuses changes but not answers.
+                // After a failure, changes of files are refused; the run continues.
                 Err(error) => cx.warn(format!("file checkpoints: {error}")),
             }
         }
