@@ -15,15 +15,17 @@ use crate::util::text;
 use super::evicted_files;
 
 /// Tools that limit their own output, and the tool that reads a moved result.
-const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
-const OVER: usize = 80_000;
+const EXEMPT_TOOLS: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
 
-/// The approximate length of the marker between the two ends.
-const MARKER: usize = 100;
+/// The default maximum length of a result that is not moved, in characters.
+const MAX_CHARS: usize = 80_000;
+
+/// The approximate length of the marker between the two ends, in characters.
+const MARKER_CHARS: usize = 100;
 
 /// The default minimum and maximum number of characters that stay at each end.
-const MIN_END: usize = 200;
-const MAX_END: usize = 2_000;
+const MIN_END_CHARS: usize = 200;
+const MAX_END_CHARS: usize = 2_000;
 
 /// The file that keeps results out of version control, and its content.
 const IGNORE_FILE: &str = ".gitignore";
@@ -32,24 +34,24 @@ const IGNORE: &[u8] = b"*\n";
 /// The rule for moving results: which are moved, and how much of them stays.
 #[derive(Clone, Debug)]
 pub(super) struct Eviction {
-    /// Results of more characters are moved.
-    pub(super) over: usize,
+    /// The maximum length of a result that is not moved, in characters.
+    pub(super) max_chars: usize,
     /// The number of characters that stay at the beginning and at the end; `None` derives them from
-    /// `over`.
+    /// `max_chars`.
     pub(super) ends: Option<(usize, usize)>,
     /// The folder for moved results.
     pub(super) folder: String,
-    /// Tools whose results stay.
-    pub(super) spared: BTreeSet<String>,
+    /// The tools whose results are never moved.
+    pub(super) exempt_tools: BTreeSet<String>,
 }
 
 impl Default for Eviction {
     fn default() -> Self {
         Self {
-            over: OVER,
+            max_chars: MAX_CHARS,
             ends: None,
             folder: ".agentcore/tool-results".to_owned(),
-            spared: SPARED.map(str::to_owned).into(),
+            exempt_tools: EXEMPT_TOOLS.map(str::to_owned).into(),
         }
     }
 }
@@ -58,14 +60,15 @@ impl Eviction {
     /// Returns `true` if a result may be too long.
     pub(super) fn may_move(&self, tool: &str, content: &Content) -> bool {
         // A text has at most as many characters as bytes.
-        !self.spared.contains(tool) && content.text_len() > self.over
+        !self.exempt_tools.contains(tool) && content.text_len() > self.max_chars
     }
 
-    /// Cuts a result that is too long, and returns its text and the path that this is moved to. The
-    /// work grows with the text. A text in one part is not copied.
+    /// Cuts a result that is too long. Returns its whole text and the path of the file for it, or
+    /// `None` if the result is short enough. Takes time in proportion to the text. A text in one
+    /// part is not copied.
     pub(super) fn split(&self, result: &mut ToolResult, place: &ResultPlace) -> Option<MovedText> {
         let text = result.content.text();
-        if text::head(&text, self.over).1 == 0 {
+        if text::head(&text, self.max_chars).1 == 0 {
             return None;
         }
 
@@ -88,8 +91,8 @@ impl Eviction {
     /// Returns the number of characters that stay at the beginning and at the end.
     fn ends(&self) -> (usize, usize) {
         self.ends.unwrap_or_else(|| {
-            let end_len = self.over.saturating_sub(MARKER) / 2;
-            let end_len = end_len.clamp(MIN_END, MAX_END);
+            let end_len = self.max_chars.saturating_sub(MARKER_CHARS) / 2;
+            let end_len = end_len.clamp(MIN_END_CHARS, MAX_END_CHARS);
             (end_len, end_len)
         })
     }
@@ -130,7 +133,7 @@ impl Eviction {
 
         if let Some(details) = &mut result.details {
             self.cut_texts(details, path);
-            if details.to_string().len() > self.over.max(OVER) {
+            if details.to_string().len() > self.max_chars.max(MAX_CHARS) {
                 result.details = None;
             }
         }

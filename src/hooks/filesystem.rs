@@ -180,7 +180,7 @@ impl FilesystemHook {
     /// to 80,000.
     #[must_use]
     pub fn evict_over(self, characters: usize) -> Self {
-        self.evicting(|eviction| eviction.over = characters)
+        self.evicting(|eviction| eviction.max_chars = characters)
     }
 
     /// Sets the number of characters that stay of the beginning and of the end of a moved result.
@@ -221,7 +221,7 @@ impl FilesystemHook {
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
         self.evicting(|eviction| {
-            eviction.spared.insert(tool.into());
+            eviction.exempt_tools.insert(tool.into());
         })
     }
 

@@ -22,8 +22,8 @@ const MAX_FILES: usize = 10_000;
 /// again.
 const MAX_SESSIONS: usize = 256;
 
-/// The maximum time for listing results, and for removing some.
-const TIME: Duration = Duration::from_secs(5);
+/// The time limit for listing results, and for removing some.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The results of sessions. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -88,9 +88,9 @@ impl MovedResults {
     ) -> Result<usize> {
         if !lock(&self.0).contains_key(session) {
             // Half of the time for the order of the results, the other half for the list itself.
-            let deadline = Instant::now() + TIME / 2;
+            let deadline = Instant::now() + TIME_LIMIT / 2;
             let listing = evicted_files::oldest_first(backend, &result.path, deadline);
-            let Ok(files) = timeout(TIME, listing).await else {
+            let Ok(files) = timeout(TIME_LIMIT, listing).await else {
                 return Ok(0);
             };
             self.remember(session, SessionResults::listed(files?));
@@ -108,7 +108,7 @@ impl MovedResults {
             }
             Ok(())
         };
-        let outcome = timeout(TIME, removal).await;
+        let outcome = timeout(TIME_LIMIT, removal).await;
         outcome.unwrap_or(Ok(())).map(|()| removed)
     }
 

@@ -1,4 +1,4 @@
-//! The last resort: tool results that no summary can spare are cut until the request fits.
+//! The last resort for a request that is too long even with a summary: its tool results are cut.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::util::text::head_tail;
 use super::super::text::with_text;
 use super::measure::Measure;
 
-/// The shortest a result is cut to, in tokens.
-const SHORTEST: u64 = 64;
-/// The least room left for an answer, in tokens.
-const SHORTEST_ANSWER: u64 = 16;
-/// Counts are not exact, so one part in this many of the request is left free.
-const SLACK: u64 = 64;
+/// The length to which a result is cut at most, in tokens.
+const MIN_RESULT_TOKENS: u64 = 64;
+/// The minimum room for an answer, in tokens.
+const MIN_ANSWER_TOKENS: u64 = 16;
+/// The divisor of the tokens that are left free because counts are not exact: 1/64 of the request.
+const SLACK_DIVISOR: u64 = 64;
 
 /// A request that was made to fit.
 pub(super) struct FittedRequest {
@@ -50,8 +50,10 @@ pub(super) async fn fit(
     }
 
     let tokens = measure.tokens(estimated_tokens);
-    let reserved_tokens = tokens.saturating_add(tokens / SLACK);
-    let room = window.saturating_sub(reserved_tokens).max(SHORTEST_ANSWER);
+    let reserved_tokens = tokens.saturating_add(tokens / SLACK_DIVISOR);
+    let room = window
+        .saturating_sub(reserved_tokens)
+        .max(MIN_ANSWER_TOKENS);
     if room < u64::from(answer) {
         request.max_output_tokens = u32::try_from(room).ok();
     }
@@ -82,11 +84,11 @@ fn shorten_results(
     let mut cap = limit / 2;
     loop {
         let savings = results.iter().map(|(_, tokens)| tokens.saturating_sub(cap));
-        if is_enough(total(savings)) || cap <= SHORTEST {
+        if is_enough(total(savings)) || cap <= MIN_RESULT_TOKENS {
             break;
         }
 
-        cap = (cap / 2).max(SHORTEST);
+        cap = (cap / 2).max(MIN_RESULT_TOKENS);
     }
 
     for (at, tokens) in results.into_iter().filter(|(_, tokens)| *tokens > cap) {

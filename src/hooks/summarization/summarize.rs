@@ -110,8 +110,8 @@ impl Summarizer<'_> {
     }
 
     async fn ask(&self, piece: &str, before: Option<&str>) -> Result<String> {
-        let words = self.words();
-        let prompt = prompt::prompt(piece, before, words);
+        let max_words = self.max_words();
+        let prompt = prompt::prompt(piece, before, max_words);
         let request = ModelRequest::new(prompt).with_max_output_tokens(self.max_output_tokens());
         let response = timeout(self.timeout, self.request.call(&self.model, request))
             .await
@@ -123,7 +123,7 @@ impl Summarizer<'_> {
             return Err(Error::new(ErrorKind::Refused, "the summarizer refused"));
         }
 
-        let summary = prompt::summary(&response.text(), words);
+        let summary = prompt::summary(&response.text(), max_words);
         if summary.is_empty() {
             return Err(empty());
         }
@@ -131,8 +131,9 @@ impl Summarizer<'_> {
         Ok(summary)
     }
 
-    /// Returns a tenth of the smaller window, so that there is room for the next messages.
-    fn words(&self) -> usize {
+    /// Returns the maximum number of words of a summary: a tenth of the tokens of the smaller
+    /// window, so that there is room for the next messages.
+    fn max_words(&self) -> usize {
         let window = self.window.min(self.model.profile().context_window);
         usize::try_from(window / 10)
             .unwrap_or(MAX_WORDS)
@@ -141,7 +142,7 @@ impl Summarizer<'_> {
 
     fn max_output_tokens(&self) -> u32 {
         let profile = self.model.profile();
-        let requested_tokens = self.words() as u64 * TOKENS_A_WORD;
+        let requested_tokens = self.max_words() as u64 * TOKENS_A_WORD;
         let limit = requested_tokens.min(profile.context_window / 4).max(1);
         u32::try_from(limit)
             .unwrap_or(u32::MAX)
@@ -152,9 +153,9 @@ impl Summarizer<'_> {
     /// so not all of the window is used.
     fn room(&self, old_summary: Option<&str>) -> u64 {
         let counter = &*self.request.counter;
-        let frame = counter.count_text(&prompt::prompt("", None, self.words()));
+        let frame = counter.count_text(&prompt::prompt("", None, self.max_words()));
         let old_tokens = old_summary.map_or(0, |text| counter.count_text(text));
-        let summary = old_tokens.max(self.words() as u64 * 2);
+        let summary = old_tokens.max(self.max_words() as u64 * 2);
         let reserved_tokens = frame
             .saturating_add(summary)
             .saturating_add(self.max_output_tokens().into());
