@@ -15,8 +15,8 @@ use crate::util::secret::redacted;
 use crate::util::text::head;
 
 use super::content;
-use super::open::{SpanTable, outside};
-use super::span::{self, Pair};
+use super::span::{self, SpanPair};
+use super::span_table::{SpanTable, parent_of_run};
 
 /// The length of a text passed to a recorder, in characters.
 const PREVIEW: usize = 500;
@@ -99,7 +99,7 @@ impl TracingHook {
         self
     }
 
-    fn note_response(&self, pair: &mut Pair, response: &ModelResponse) {
+    fn note_response(&self, pair: &mut SpanPair, response: &ModelResponse) {
         let text = response.text();
         let names: Vec<&str> = response.tool_calls().map(|call| &*call.name).collect();
         pair.set("content_length", text.chars().count());
@@ -133,7 +133,7 @@ impl TracingHook {
     }
 }
 
-fn note_usage(pair: &mut Pair, usage: &Usage) {
+fn note_usage(pair: &mut SpanPair, usage: &Usage) {
     let mut note = |key: &str, field: &str, count: u64| {
         if count > 0 {
             pair.set(key, count);
@@ -163,11 +163,11 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
     );
 }
 
-fn note_error(pair: &mut Pair, error: &Error) {
+fn note_error(pair: &mut SpanPair, error: &Error) {
     pair.failed(&error.to_string(), &format!("{:?}", error.kind()));
 }
 
-fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
+fn note_result(pair: &mut SpanPair, result: &ToolResult, content: bool) {
     let text = redacted(&result.content.text()).into_owned();
     pair.set("output_length", text.chars().count());
     pair.set("output_preview", head(&text, PREVIEW).0);
@@ -179,7 +179,7 @@ fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
     }
 }
 
-fn note_run(pair: &mut Pair, cx: &RunContext) {
+fn note_run(pair: &mut SpanPair, cx: &RunContext) {
     pair.set("agent", cx.agent());
     pair.set("session_id", &**cx.session_id());
     pair.set("run_id", cx.run_id());
@@ -205,8 +205,8 @@ impl Hook for TracingHook {
     }
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        let place = outside(cx);
-        let mut pair = Pair::start(cx, "agent.run", &place, span::run(cx, &place));
+        let parent = parent_of_run(cx);
+        let mut pair = SpanPair::start(cx, "agent.run", &parent, span::run(cx, &parent));
         note_run(&mut pair, cx);
         SpanTable::of(cx).begin_run(pair);
         Ok(state)
@@ -233,10 +233,10 @@ impl Hook for TracingHook {
     ) -> Result<ModelResponse> {
         let cx = next.context().clone();
         let model = cx.model();
-        let place = SpanTable::of(&cx).place(&cx);
-        let span = span::model_call(&cx, model.id(), &place);
-        let mut pair = Pair::start(&cx, "llm.call", &place, span);
-        if !pair.is_seen() {
+        let parent = SpanTable::of(&cx).parent(&cx);
+        let span = span::model_call(&cx, model.id(), &parent);
+        let mut pair = SpanPair::start(&cx, "llm.call", &parent, span);
+        if !pair.is_recorded() {
             return next.run(request).await;
         }
 
@@ -276,10 +276,10 @@ impl Hook for TracingHook {
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         let cx = next.context().clone();
         let open_spans = SpanTable::of(&cx);
-        let place = open_spans.place(&cx);
-        let span = span::tool_call(&cx, &call, &place);
-        let mut pair = Pair::start(&cx, "tool.call", &place, span);
-        if !pair.is_seen() {
+        let parent = open_spans.parent(&cx);
+        let span = span::tool_call(&cx, &call, &parent);
+        let mut pair = SpanPair::start(&cx, "tool.call", &parent, span);
+        if !pair.is_recorded() {
             return next.run(call).await;
         }
 
@@ -292,7 +292,7 @@ impl Hook for TracingHook {
             pair.record_text("gen_ai.tool.call.arguments", &args);
         }
 
-        let entry = open_spans.enter(call.id.clone(), pair.place());
+        let entry = open_spans.enter(call.id.clone(), pair.as_parent());
         let id = call.id.clone();
         let span = pair.span.clone();
         let result = next.run(call).instrument(span).await;

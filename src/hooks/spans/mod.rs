@@ -1,8 +1,8 @@
-//! Spans of what a run does.
+//! Spans of the model calls and tool calls of a run.
 
 mod content;
 mod hook;
-mod open;
 mod span;
+mod span_table;
 
 pub use hook::TracingHook;

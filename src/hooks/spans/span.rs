@@ -9,26 +9,26 @@ use crate::run::RunContext;
 use crate::trace::{SpanHandle, SpanId};
 use crate::util::secret::redacted;
 
-/// The parent of a span.
+/// The parent of a span, in the recorder and in `tracing`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ParentSpan {
     pub(super) recorded: Option<SpanId>,
     pub(super) span: Option<Span>,
-    /// True for the run's own span, which is nearer than any that is current where the run is
-    /// polled.
-    pub(super) own: bool,
+    /// True for the span of the run itself, which takes precedence over the span that is current
+    /// where the run is polled.
+    pub(super) is_run_span: bool,
 }
 
-/// A span that is going on; its drop ends it.
-pub(super) struct Pair {
+/// A span in progress, in the recorder and in `tracing`. Dropping it ends both.
+pub(super) struct SpanPair {
     recorded: Option<Box<dyn SpanHandle>>,
     pub(super) span: Span,
 }
 
-impl Pair {
-    /// Starts both halves of a span.
-    pub(super) fn start(cx: &RunContext, name: &str, place: &Place, span: Span) -> Self {
-        let recorded_span = cx.trace().map(|recorder| match place.recorded {
+impl SpanPair {
+    /// Starts the recorder's span, next to the `tracing` span `span`.
+    pub(super) fn start(cx: &RunContext, name: &str, parent: &ParentSpan, span: Span) -> Self {
+        let recorded_span = cx.trace().map(|recorder| match parent.recorded {
             Some(parent) => recorder.start_child(name, parent),
             None => recorder.start_span(name),
         });
@@ -38,15 +38,16 @@ impl Pair {
         }
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    /// Returns this span as the parent of others.
+    pub(super) fn as_parent(&self) -> ParentSpan {
+        ParentSpan {
             recorded: self.recorded.as_ref().and_then(|span| span.id()),
             span: (!self.span.is_none()).then(|| self.span.clone()),
-            own: false,
+            is_run_span: false,
         }
     }
 
-    /// Returns `true` if the span is recorded anywhere.
+    /// Returns `true` if the recorder or a `tracing` subscriber receives the span.
     pub(super) fn is_seen(&self) -> bool {
         self.recorded.is_some() || !self.span.is_disabled()
     }
@@ -73,12 +74,12 @@ impl Pair {
     }
 }
 
-/// Returns the parent of a `tracing` span: the span of `place` if `place.own`, else the current
-/// span inside which the run is polled. If that span does not exist, returns the other one.
-fn parent(place: &Place) -> Option<Id> {
-    let own_span_id = || place.span.as_ref().and_then(Span::id);
+/// Returns the id of the parent of a `tracing` span: `parent` if it is the span of the run, else the
+/// current span, inside which the run is polled. If that span does not exist, returns the other one.
+fn parent_id(parent: &ParentSpan) -> Option<Id> {
+    let own_span_id = || parent.span.as_ref().and_then(Span::id);
     let current_id = || Span::current().id();
-    if place.own {
+    if parent.is_run_span {
         own_span_id().or_else(current_id)
     } else {
         current_id().or_else(own_span_id)
@@ -90,10 +91,10 @@ fn split(model: &str) -> (&str, &str) {
     model.split_once(':').unwrap_or(("", model))
 }
 
-pub(super) fn run(cx: &RunContext, place: &Place) -> Span {
+pub(super) fn run(cx: &RunContext, parent: &ParentSpan) -> Span {
     info_span!(
         target: "agentcore::trace",
-        parent: parent(place),
+        parent: parent_id(parent),
         "agent.run",
         "otel.name" = format_args!("invoke_agent {}", cx.agent()),
         "otel.kind" = "internal",
@@ -107,11 +108,11 @@ pub(super) fn run(cx: &RunContext, place: &Place) -> Span {
     )
 }
 
-pub(super) fn model_call(cx: &RunContext, model: &str, place: &Place) -> Span {
+pub(super) fn model_call(cx: &RunContext, model: &str, parent: &ParentSpan) -> Span {
     let (provider, model) = split(model);
     info_span!(
         target: "agentcore::trace",
-        parent: parent(place),
+        parent: parent_id(parent),
         "llm.call",
         "otel.name" = format_args!("chat {model}"),
         "otel.kind" = "client",
@@ -138,10 +139,10 @@ pub(super) fn model_call(cx: &RunContext, model: &str, place: &Place) -> Span {
     )
 }
 
-pub(super) fn tool_call(cx: &RunContext, call: &ToolCall, place: &Place) -> Span {
+pub(super) fn tool_call(cx: &RunContext, call: &ToolCall, parent: &ParentSpan) -> Span {
     info_span!(
         target: "agentcore::trace",
-        parent: parent(place),
+        parent: parent_id(parent),
         "tool.call",
         "otel.name" = format_args!("execute_tool {}", call.name),
         "otel.kind" = "internal",

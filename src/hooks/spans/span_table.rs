@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use crate::run::RunContext;
 use crate::util::sync::lock;
 
-use super::span::{Pair, Place};
+use super::span::{ParentSpan, SpanPair};
 
 /// The open spans of a run, stored in its values: child runs look up their parent span here, even
 /// if they are polled elsewhere.
 #[derive(Default)]
 pub(super) struct SpanTable {
     /// The span of the run itself, where there is one.
-    run: Mutex<Option<Pair>>,
-    calls: Mutex<HashMap<Arc<str>, Place>>,
+    run: Mutex<Option<SpanPair>>,
+    calls: Mutex<HashMap<Arc<str>, ParentSpan>>,
 }
 
 /// Keeps a call's entry while the call is in progress.
@@ -37,36 +37,37 @@ impl SpanTable {
         })
     }
 
-    pub(super) fn begin_run(&self, pair: Pair) {
+    pub(super) fn begin_run(&self, pair: SpanPair) {
         *lock(&self.run) = Some(pair);
     }
 
-    pub(super) fn end_run(&self) -> Option<Pair> {
+    pub(super) fn end_run(&self) -> Option<SpanPair> {
         lock(&self.run).take()
     }
 
-    pub(super) fn enter(self: Arc<Self>, call: Arc<str>, place: Place) -> SpanGuard {
-        lock(&self.calls).insert(call.clone(), place);
+    pub(super) fn enter(self: Arc<Self>, call: Arc<str>, parent: ParentSpan) -> SpanGuard {
+        lock(&self.calls).insert(call.clone(), parent);
         SpanGuard { open: self, call }
     }
 
     /// Returns the parent span of the calls of this run: its own span, or the parent of the run.
-    pub(super) fn place(&self, cx: &RunContext) -> Place {
-        let run_place = lock(&self.run).as_ref().map(|pair| Place {
-            own: true,
-            ..pair.place()
+    pub(super) fn parent(&self, cx: &RunContext) -> ParentSpan {
+        let run_span = lock(&self.run).as_ref().map(|pair| ParentSpan {
+            is_run_span: true,
+            ..pair.as_parent()
         });
-        run_place.unwrap_or_else(|| outside(cx))
+        run_span.unwrap_or_else(|| parent_of_run(cx))
     }
 }
 
-/// Returns the place of a run: the call of the parent run that started it.
-pub(super) fn outside(cx: &RunContext) -> Place {
-    let place = || {
+/// Returns the parent of the spans of a child run: the span of the call that started the run. The
+/// default for other runs.
+pub(super) fn parent_of_run(cx: &RunContext) -> ParentSpan {
+    let call_span = || {
         let parent_spans = cx.parent_run()?.value::<SpanTable>()?;
         lock(&parent_spans.calls)
             .get(&cx.parent()?.tool_use_id)
             .cloned()
     };
-    place().unwrap_or_default()
+    call_span().unwrap_or_default()
 }
