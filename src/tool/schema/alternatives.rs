@@ -12,8 +12,8 @@ impl<'a> Validator<'a> {
     /// Applies `allOf`, `anyOf`, `oneOf` and `not`.
     pub(super) fn combinations(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
         if let Some(Value::Array(schemas)) = schema.get("allOf") {
-            for one in schemas {
-                self.apply(one, value);
+            for all_of_schema in schemas {
+                self.apply(all_of_schema, value);
             }
         }
 
@@ -41,14 +41,16 @@ impl<'a> Validator<'a> {
             }
             misses.push(failures);
         }
-        self.miss(misses);
+        self.report_misses(misses);
     }
 
     fn one_of(&mut self, alternatives: &'a [Value], value: &'a Value) {
-        let attempts = alternatives.iter().map(|one| self.attempt(one, value));
+        let attempts = alternatives
+            .iter()
+            .map(|alternative| self.attempt(alternative, value));
         let (matches, misses): (Vec<_>, Vec<_>) = attempts.partition(Vec::is_empty);
         match matches.len() {
-            0 => self.miss(misses),
+            0 => self.report_misses(misses),
             1 => {}
             many => {
                 let text = format!("matches {many} of the alternatives, but must match one");
@@ -57,9 +59,9 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Reports that no alternative fits: by the failures of the intended one, when the value's type
-    /// or its tag identifies it, else by the first failure of each.
-    fn miss(&mut self, mut misses: Vec<Vec<Failure>>) {
+    /// Reports that no alternative matches: with the failures of the intended alternative if the
+    /// value's type or its tag identifies one, else with the first failure of each.
+    fn report_misses(&mut self, mut misses: Vec<Vec<Failure>>) {
         if misses.is_empty() {
             return;
         }
@@ -99,12 +101,12 @@ impl<'a> Validator<'a> {
         let text = format!("matches none of the alternatives ({})", reasons.join("; "));
 
         // If all alternatives fail by type, this is a wrong type for an enclosing choice as well.
-        let all_types = misses
+        let is_type_failure = misses
             .iter()
             .flatten()
             .all(|f| f.kind == FailureKind::Type && f.depth == depth);
         self.fail(
-            if all_types {
+            if is_type_failure {
                 FailureKind::Type
             } else {
                 FailureKind::Other
@@ -113,7 +115,7 @@ impl<'a> Validator<'a> {
         );
     }
 
-    /// Returns the failures of `value` against `schema`, kept apart.
+    /// Returns the failures of `value` against `schema` without reporting them.
     fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
         let failures = std::mem::take(&mut self.failures);
         let old_omitted = self.omitted;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::message::{MAX_JSON_DEPTH, ToolCall, is_text_too_deep, is_too_deep};
 
-use super::failure::{ArgumentError, clip, follow};
+use super::failure::{ArgumentError, clip, schema_hint};
 use super::validate::Validator;
 use super::value::type_name;
 
@@ -49,7 +49,7 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
     }
 
     let name = &call.name;
-    let follow = follow(schema);
+    let hint = schema_hint(schema);
     let parsed_args = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
     let actual = match (&call.raw_args, &parsed_args) {
         (Some(raw), Some(Err(error))) => {
@@ -60,14 +60,14 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
             };
 
             return format!(
-                "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{suffix}\n{follow}"
+                "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{suffix}\n{hint}"
             );
         }
         (_, Some(Ok(value))) => type_name(value),
         _ => type_name(&call.args),
     };
 
-    format!("invalid arguments for tool {name:?}:\n/: expected object, got {actual}\n{follow}")
+    format!("invalid arguments for tool {name:?}:\n/: expected object, got {actual}\n{hint}")
 }
 
 fn too_deep(call: &ToolCall) -> String {

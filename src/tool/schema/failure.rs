@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use serde_json::Value;
 
 /// The maximum number of reported failures; more are only counted.
-pub(super) const MOST: usize = 10;
+pub(super) const MAX_FAILURES: usize = 10;
 
 /// The maximum number of allowed names or values that are listed.
 pub(super) const MAX_NAMED: usize = 20;
@@ -59,7 +59,7 @@ pub(super) struct Failure {
 pub(super) enum FailureKind {
     /// A value of the wrong type.
     Type,
-    /// A value other than the only ones allowed: the mark that distinguishes alternatives.
+    /// A value that `const` or `enum` does not allow. Such a value often identifies an alternative.
     Tag,
     Other,
 }
@@ -91,13 +91,13 @@ impl ArgumentError {
     pub fn for_model(&self, tool_name: &str, schema: &Value) -> String {
         format!(
             "invalid arguments for tool {tool_name:?}:\n{self}\n{}",
-            follow(schema)
+            schema_hint(schema)
         )
     }
 }
 
-/// Returns the sentence that asks for arguments that fit.
-pub(super) fn follow(schema: &Value) -> String {
+/// Returns the sentence that asks for arguments that match the schema, with the schema.
+pub(super) fn schema_hint(schema: &Value) -> String {
     let mut text = String::from("The arguments must be a JSON object that matches this schema: ");
     let schema = schema.to_string();
     let head = clip(&schema, MAX_SCHEMA);
@@ -108,12 +108,12 @@ pub(super) fn follow(schema: &Value) -> String {
     text
 }
 
-/// Returns the first `most` bytes of `text`, or a little less so as not to cut a character.
-pub(super) fn clip(text: &str, most: usize) -> &str {
-    if text.len() <= most {
+/// Returns the first `max_len` bytes of `text`, or somewhat fewer so that no character is cut.
+pub(super) fn clip(text: &str, max_len: usize) -> &str {
+    if text.len() <= max_len {
         return text;
     }
-    let cut_offset = (0..=most).rev().find(|end| text.is_char_boundary(*end));
+    let cut_offset = (0..=max_len).rev().find(|end| text.is_char_boundary(*end));
     &text[..cut_offset.unwrap_or_default()]
 }
 

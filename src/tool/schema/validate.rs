@@ -5,30 +5,32 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, FailureKind, MAX_NAMED, MOST, list, push_key, quote};
+use super::failure::{
+    ArgumentError, Failure, FailureKind, MAX_FAILURES, MAX_NAMED, list, push_key, quote,
+};
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
 /// The maximum nesting depth of applied schemas: the maximum depth of the JSON parser, with room
 /// for a reference and an alternative at every second level.
-const DEEPEST: usize = 256;
+const MAX_DEPTH: usize = 256;
 
 /// The effort of applying one schema. Comparing two values has an effort of 1, and more for long
 /// texts.
-const SCHEMA: usize = 16;
+const SCHEMA_EFFORT: usize = 16;
 
 /// The effort of a name that is looked up.
-const NAME: usize = 4;
+const NAME_EFFORT: usize = 4;
 
 /// The effort before the size of the arguments is computed: 20,000 schemas.
-const FREE_EFFORT: usize = 20_000 * SCHEMA;
+const FREE_EFFORT: usize = 20_000 * SCHEMA_EFFORT;
 
 /// The additional effort for each value among the arguments: 100 schemas. Alternatives within
 /// alternatives, and long lists under `enum`, would need unlimited effort, and are stopped here.
-const EFFORT_A_VALUE: usize = 100 * SCHEMA;
+const EFFORT_A_VALUE: usize = 100 * SCHEMA_EFFORT;
 
 /// The maximum effort, regardless of the size of the arguments: 2,000,000 schemas.
-const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
+const MAX_EFFORT: usize = 2_000_000 * SCHEMA_EFFORT;
 
 /// A step from a value to one inside it.
 #[derive(Clone, Copy)]
@@ -41,15 +43,17 @@ pub(super) enum PathStep<'a> {
 pub(super) struct Validator<'a> {
     root: &'a Value,
     pub(super) path: Vec<PathStep<'a>>,
-    /// References that are being followed, with the value each is applied to.
+    /// The references that are being followed, each with the value that it is applied to.
     following: Vec<(&'a Value, &'a Value)>,
     pub(super) failures: Vec<Failure>,
     pub(super) omitted: usize,
     depth: usize,
     /// The effort that is left.
     effort: usize,
-    /// The arguments, until their size was counted.
+    /// The arguments, until their size is counted to add effort.
     uncounted: Option<&'a Value>,
+    /// True once the effort is used up or the schemas are nested too deep. The arguments are then
+    /// refused.
     exhausted: bool,
 }
 
@@ -87,11 +91,11 @@ impl<'a> Validator<'a> {
     }
 
     pub(super) fn apply(&mut self, schema: &'a Value, value: &'a Value) {
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             self.exhausted = true;
         }
 
-        if !self.spend(SCHEMA) {
+        if !self.spend(SCHEMA_EFFORT) {
             return;
         }
 
@@ -120,7 +124,7 @@ impl<'a> Validator<'a> {
 
     /// Subtracts the effort of reading a text of `len` bytes.
     fn spend_text(&mut self, len: usize) -> bool {
-        self.spend(NAME + len / 256)
+        self.spend(NAME_EFFORT + len / 256)
     }
 
     /// Adds the effort that the size of the arguments allows, once. Returns `false` later.
@@ -146,12 +150,13 @@ impl<'a> Validator<'a> {
         comparison.unwrap_or(true)
     }
 
+    /// Applies the keywords of a schema.
     fn keywords(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
         if value.is_null() && schema.get("nullable") == Some(&Value::Bool(true)) {
             return;
         }
 
-        if !self.right_type(schema, value) {
+        if !self.check_type(schema, value) {
             return;
         }
 
@@ -178,11 +183,12 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn right_type(&mut self, schema: &'a Map<String, Value>, value: &'a Value) -> bool {
+    /// Checks the keyword `type`. Returns `false` if the value is of another type or no effort is left.
+    fn check_type(&mut self, schema: &'a Map<String, Value>, value: &'a Value) -> bool {
         let expected: Cow<'_, str> = match schema.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => name.into(),
             Some(Value::Array(names)) => {
-                if !self.spend(names.len().saturating_mul(NAME)) {
+                if !self.spend(names.len().saturating_mul(NAME_EFFORT)) {
                     return false;
                 }
 
@@ -208,6 +214,7 @@ impl<'a> Validator<'a> {
         false
     }
 
+    /// Applies `const` and `enum`.
     fn fixed_values(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
         if let Some(constant) = schema.get("const")
             && !self.is_same(constant, value)
@@ -277,7 +284,7 @@ impl<'a> Validator<'a> {
             match (property_schema, additional) {
                 (Some(schema), _) => self.inside(PathStep::Key(key), |v| v.apply(schema, member)),
                 (None, Some(Value::Bool(false))) => {
-                    let is_reported = self.failures.len() < MOST;
+                    let is_reported = self.failures.len() < MAX_FAILURES;
                     let text = is_reported.then(|| unexpected(properties));
                     let text = text.unwrap_or_default();
                     self.inside(PathStep::Key(key), |v| v.fail(FailureKind::Other, text));
@@ -307,14 +314,16 @@ impl<'a> Validator<'a> {
             }
         }
 
-        if schema.get("uniqueItems") == Some(&Value::Bool(true))
-            && self.spend(items.iter().map(size).sum::<usize>().saturating_mul(SCHEMA))
-            && let Some((first, repeat)) = first_repeat(items)
-        {
-            let text = format!("the same as item {first}, but items must differ");
-            self.inside(PathStep::Index(repeat), |v| {
-                v.fail(FailureKind::Other, text);
-            });
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            let value_count: usize = items.iter().map(size).sum();
+            if self.spend(value_count.saturating_mul(SCHEMA_EFFORT))
+                && let Some((first, repeat)) = first_repeat(items)
+            {
+                let text = format!("the same as item {first}, but items must differ");
+                self.inside(PathStep::Index(repeat), |v| {
+                    v.fail(FailureKind::Other, text);
+                });
+            }
         }
     }
 
@@ -326,6 +335,7 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Applies the two keywords that limit a count.
     fn count(
         &mut self,
         schema: &Map<String, Value>,
@@ -385,7 +395,7 @@ impl<'a> Validator<'a> {
 
     fn reference(&mut self, reference: &str, value: &'a Value) {
         // A text that is decoded and split, and a list that is searched.
-        if !self.spend(NAME + reference.len() / 16 + self.following.len() / 4) {
+        if !self.spend(NAME_EFFORT + reference.len() / 16 + self.following.len() / 4) {
             return;
         }
 
@@ -407,14 +417,16 @@ impl<'a> Validator<'a> {
         self.following.pop();
     }
 
+    /// Runs `check` with the path extended by `step`.
     fn inside(&mut self, step: PathStep<'a>, check: impl FnOnce(&mut Self)) {
         self.path.push(step);
         check(self);
         self.path.pop();
     }
 
+    /// Adds a failure at the current path, or counts it if there are too many.
     pub(super) fn fail(&mut self, kind: FailureKind, text: impl Into<String>) {
-        if self.failures.len() >= MOST {
+        if self.failures.len() >= MAX_FAILURES {
             self.omitted += 1;
             return;
         }
@@ -427,14 +439,16 @@ impl<'a> Validator<'a> {
         self.failures.push(failure);
     }
 
+    /// Adds a failure of an alternative, or counts it if there are too many.
     pub(super) fn record(&mut self, failure: Failure) {
-        if self.failures.len() < MOST {
+        if self.failures.len() < MAX_FAILURES {
             self.failures.push(failure);
         } else {
             self.omitted += 1;
         }
     }
 
+    /// Returns the current path as a JSON pointer.
     pub(super) fn pointer(&self) -> String {
         if self.path.is_empty() {
             return String::from("/");
