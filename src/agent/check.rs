@@ -10,7 +10,7 @@ use crate::tool::{PermissionGate, check_tool};
 use super::builder::AgentBuilder;
 
 impl AgentBuilder {
-    /// Checks what no setter can: the parts together.
+    /// Checks the parts of the agent together, which no setter can.
     pub(super) fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for tool in &self.tools {

@@ -145,7 +145,11 @@ impl Catalog {
             return Some(*profile);
         }
 
-        let mut profile = self.tables.iter().rev().find_map(|one| one.lookup(&name))?;
+        let mut profile = self
+            .tables
+            .iter()
+            .rev()
+            .find_map(|table| table.lookup(&name))?;
         profile.lifecycle = self.ending(&model).map(|ending| ending.lifecycle);
         Some(profile)
     }
@@ -154,7 +158,10 @@ impl Catalog {
     pub(crate) fn ending(&self, model: &str) -> Option<&Ending> {
         let model = model.to_lowercase();
         let name = ModelName::new(&model);
-        self.tables.iter().rev().find_map(|one| one.ending(&name))
+        self.tables
+            .iter()
+            .rev()
+            .find_map(|table| table.ending(&name))
     }
 }
 

@@ -22,7 +22,8 @@ pub(super) struct Table {
 struct Provider {
     /// The first one is its id, the others are its aliases.
     names: Vec<String>,
-    /// Serves other makers' models: their ids mean it only where it is named.
+    /// True if it serves the models of others. It is searched only for names that begin with its
+    /// own.
     host: bool,
     models: Vec<Row>,
     /// By the ids of the models, in lower case.
@@ -82,8 +83,11 @@ impl Table {
         let (providers, id) = self.candidates(name);
         let undated = undated(id);
         let mut best_match: Option<((u8, usize), ModelProfile)> = None;
-        for row in providers.iter().flat_map(|one| &one.models) {
-            let scores = row.patterns.iter().filter_map(|one| one.fit(id, undated));
+        for row in providers.iter().flat_map(|provider| &provider.models) {
+            let scores = row
+                .patterns
+                .iter()
+                .filter_map(|pattern| pattern.fit(id, undated));
             if let Some(score) = scores.max()
                 && best_match.is_none_or(|(other, _)| score > other)
             {
@@ -97,12 +101,14 @@ impl Table {
     pub(super) fn ending(&self, name: &ModelName<'_>) -> Option<&Ending> {
         let (providers, id) = self.candidates(name);
         [id, undated(id)].into_iter().find_map(|id| {
-            let mut endings = providers.iter().filter_map(|one| one.endings.get(id));
+            let mut endings = providers
+                .iter()
+                .filter_map(|provider| provider.endings.get(id));
             endings.next()
         })
     }
 
-    /// The providers that may serve a model, and its id there.
+    /// Returns the providers that may serve a model, and its id there.
     fn candidates<'a>(&self, name: &ModelName<'a>) -> (Vec<&Provider>, &'a str) {
         let named = name.provider_and_id().and_then(|(provider, id)| {
             let is_named = |one: &&Provider| one.names.iter().any(|own| own == provider);
@@ -114,7 +120,7 @@ impl Table {
             // local server that runs an open model under its usual name.
             None if name.0.contains(':') => (Vec::new(), name.0),
             None => {
-                let makers = self.providers.iter().filter(|one| !one.host);
+                let makers = self.providers.iter().filter(|provider| !provider.host);
                 (makers.collect(), name.0)
             }
         }

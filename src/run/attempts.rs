@@ -14,7 +14,7 @@ use super::context::RunContext;
 #[derive(Default)]
 pub(super) struct Attempts {
     count: AtomicU32,
-    /// The first message of the attempt that the reader saw last.
+    /// The id of the first message of the last attempt that emitted any.
     first_shown: Mutex<Option<Uuid>>,
     /// The partial answer of an attempt that failed or was dropped. Kept by the attempt's `Drop`,
     /// discarded when another attempt begins or the call succeeds, and stored by the turn that was
@@ -29,31 +29,36 @@ impl RunContext {
     }
 
     /// Marks the emitted part of the answer as superseded. Returns the number of the next attempt
-    /// and the first message of the superseded part; `None` if nothing was emitted.
+    /// and the id of the first message of the superseded part; `None` if nothing was emitted.
     pub(crate) fn supersede_attempt(&self) -> Option<(u32, Uuid)> {
         let first = lock(&self.0.attempts.first_shown).take()?;
         Some((self.0.attempts.count.load(Ordering::Relaxed), first))
     }
 
+    /// Forgets the attempts of the previous turn.
     pub(crate) fn reset_attempts(&self) {
         self.0.attempts.count.store(0, Ordering::Relaxed);
         *lock(&self.0.attempts.first_shown) = None;
         *lock(&self.0.attempts.partial) = None;
     }
 
-    /// Returns the first message of the attempt of this turn that the reader saw last.
+    /// Returns the id of the first message of the last attempt of this turn that emitted any.
     pub(crate) fn shown_attempt(&self) -> Option<Uuid> {
         *lock(&self.0.attempts.first_shown)
     }
 
+    /// Sets the id that [`shown_attempt`](Self::shown_attempt) returns.
     pub(crate) fn set_shown_attempt(&self, first: Uuid) {
         *lock(&self.0.attempts.first_shown) = Some(first);
     }
 
+    /// Keeps the partial answer of an attempt that failed or was dropped, for
+    /// [`take_partial`](Self::take_partial).
     pub(crate) fn keep_partial(&self, partial: ModelResponse) {
         *lock(&self.0.attempts.partial) = Some(Box::new(partial));
     }
 
+    /// Takes the partial answer that was kept, if there is one.
     pub(crate) fn take_partial(&self) -> Option<ModelResponse> {
         lock(&self.0.attempts.partial)
             .take()

@@ -7,12 +7,12 @@ use crate::model::{ModelCard, Prices};
 pub(crate) struct Estimate {
     pub(crate) input_tokens: u64,
     pub(crate) max_output_tokens: u32,
-    /// `None` when it counts as free.
+    /// `None` if the call counts as free.
     pub(crate) price: Option<HighestPrice>,
 }
 
-/// The highest price of a million tokens: fresh or written to the cache for any time, in prompts of
-/// any length.
+/// The highest prices in USD of a million tokens of input, including input that is written to a
+/// cache, and of output, for prompts of any length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HighestPrice {
     input: f64,
@@ -20,7 +20,7 @@ pub(crate) struct HighestPrice {
 }
 
 impl HighestPrice {
-    /// Returns the highest price of the models; `None` if no price is known. A price that is
+    /// Returns the highest prices of the models; `None` if no price is known. A price that is
     /// negative or not a number counts as unknown.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
         cards

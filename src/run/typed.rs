@@ -43,8 +43,9 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::StructuredOutput`] if no answer matched within the allowed retries, or
-    /// if the run ends without an answer; [`Error::partial`] has its partial output.
+    /// Returns the errors of [`finish`](Self::finish), and [`ErrorKind::StructuredOutput`] if no
+    /// answer matched within the allowed retries, or if the run ends without an answer.
+    /// [`Error::partial`] has the run's partial output.
     pub fn output<T>(self) -> TypedRun<T>
     where
         T: DeserializeOwned + schemars::JsonSchema,

@@ -204,7 +204,7 @@ impl ToolContext {
         self.host.ask(question, form).await
     }
 
-    /// Returns the origin of the call's questions, for an interactor.
+    /// Returns the origin of the call's questions, for a `tools::Interactor`.
     pub fn asking(&self) -> Asking {
         self.host.asking()
     }

@@ -50,13 +50,13 @@ impl IndexEntry {
         !self.record.path.is_empty()
     }
 
-    fn file(&self) -> File<'_> {
+    fn file(&self) -> FileKey<'_> {
         (self.record.root.as_deref(), &self.record.path)
     }
 }
 
-/// The root of another workspace, or none for this one, and the path below it.
-type File<'a> = (Option<&'a str>, &'a str);
+/// A file: the root of its workspace, or `None` for this one, and the path below the root.
+type FileKey<'a> = (Option<&'a str>, &'a str);
 
 /// The changes made after a message.
 #[derive(Default)]
@@ -242,11 +242,7 @@ impl SessionIndex {
             .map_while(move |entry| {
                 let changes = &self.unchanged_prefixes[entry.replacements..replacements];
                 replacements = entry.replacements;
-                unchanged_count = changes
-                    .iter()
-                    .fold(unchanged_count, |unchanged_count, one| {
-                        unchanged_count.min(*one)
-                    });
+                unchanged_count = changes.iter().copied().fold(unchanged_count, usize::min);
                 Some((entry, unchanged_count.checked_sub(1)?))
             })
             .map(move |(entry, last)| {
@@ -340,10 +336,10 @@ impl SessionIndex {
 /// The targets of a rewind, collected from the changes of all files, oldest first.
 #[derive(Default)]
 struct TargetFold<'a> {
-    targets: BTreeMap<File<'a>, RewindTarget>,
+    targets: BTreeMap<FileKey<'a>, RewindTarget>,
     /// The contents that each file had, or got from this session, up to the last change; other
     /// contents are foreign.
-    own_contents: HashMap<File<'a>, HashSet<FileContent>>,
+    own_contents: HashMap<FileKey<'a>, HashSet<FileContent>>,
 }
 
 impl<'a> TargetFold<'a> {

@@ -74,8 +74,9 @@ impl SpanPair {
     }
 }
 
-/// Returns the id of the parent of a `tracing` span: `parent` if it is the span of the run, else the
-/// current span, inside which the run is polled. If that span does not exist, returns the other one.
+/// Returns the id of the parent of a `tracing` span: `parent` if it is the span of the run, else
+/// the current span, inside which the run is polled. If that span does not exist, returns the other
+/// one.
 fn parent_id(parent: &ParentSpan) -> Option<Id> {
     let own_span_id = || parent.span.as_ref().and_then(Span::id);
     let current_id = || Span::current().id();
