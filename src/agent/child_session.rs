@@ -1,4 +1,4 @@
-//! The names of the sessions of subagents.
+//! The ids of the sessions of subagents.
 
 use crate::engine::RunningCall;
 use crate::tool::ToolContext;

@@ -10,13 +10,15 @@ use super::session::Session;
 impl Session {
     /// Sets the session's title; with an empty one, lists show the user's first input instead.
     ///
-    /// Dropping the future leaves the title as it was or gives the session the new one.
-    ///
     /// # Errors
     ///
     /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not
     /// exist, [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased it, or the
     /// store's error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the session with the old title or with the new one.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
         self.stored().set_title(title.into()).await
     }
