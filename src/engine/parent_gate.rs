@@ -14,25 +14,25 @@ use super::tool_permission::{not_asked, refusal_by_mode};
 pub(super) struct ParentGate(pub(super) RunContext);
 
 impl ParentGate {
-    /// Returns the request as the parent run would make it, with only the memory that both runs
-    /// have: neither may write the memory of the other alone without a question.
-    fn lift(&self, request: &GateRequest) -> GateRequest {
-        let mut lifted = self.0.gate_request(&request.tool, &request.call);
+    /// Returns the request as the parent run would make it. It has only the memory paths that both
+    /// runs have: neither run may write memory that only the other one has without a question.
+    fn parent_request(&self, request: &GateRequest) -> GateRequest {
+        let mut parent_request = self.0.gate_request(&request.tool, &request.call);
         let is_shared = |path: &&String| request.memory_paths.contains(*path);
-        lifted.memory_paths = lifted
+        parent_request.memory_paths = parent_request
             .memory_paths
             .iter()
             .filter(is_shared)
             .cloned()
             .collect();
-        lifted
+        parent_request
     }
 }
 
 #[async_trait]
 impl PermissionGate for ParentGate {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        let request = self.lift(request);
+        let request = self.parent_request(request);
         if let Some(reason) = refusal_by_mode(request.mode, &request.tool) {
             return Ok(ToolDecision::deny(reason));
         }
@@ -58,18 +58,18 @@ impl PermissionGate for ParentGate {
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        self.0.gates().readable(&self.lift(request))
+        self.0.gates().readable(&self.parent_request(request))
     }
 
     fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
-        self.0.gates().denied_paths(&self.lift(request))
+        self.0.gates().denied_paths(&self.parent_request(request))
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
-        self.0.gates().explain(&self.lift(request))
+        self.0.gates().explain(&self.parent_request(request))
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
-        self.0.gates().grant(&self.lift(request)).await
+        self.0.gates().grant(&self.parent_request(request)).await
     }
 }

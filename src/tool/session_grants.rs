@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// The number of grants of one session. Further ones have no effect.
-const PER_SESSION: usize = 256;
+/// The maximum number of grants of one session. Further ones have no effect.
+const MAX_GRANTS: usize = 256;
 /// The maximum number of sessions with grants. A further session replaces the oldest.
-const SESSIONS: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 
 /// The grants of all sessions, in memory.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl<T: Eq + Hash> SessionGrants<T> {
     /// Adds grants to a session.
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
         if !self.sessions.contains_key(session) {
-            if self.order.len() >= SESSIONS
+            if self.order.len() >= MAX_SESSIONS
                 && let Some(oldest_session) = self.order.pop_front()
             {
                 self.sessions.remove(&oldest_session);
@@ -40,7 +40,7 @@ impl<T: Eq + Hash> SessionGrants<T> {
 
         let session_grants = self.sessions.entry(session.clone()).or_default();
         for grant in grants {
-            if session_grants.len() < PER_SESSION {
+            if session_grants.len() < MAX_GRANTS {
                 session_grants.insert(grant);
             }
         }
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn grants_beyond_the_limits_are_dropped() {
         let mut grants = SessionGrants::default();
-        for session in 0..=SESSIONS {
+        for session in 0..=MAX_SESSIONS {
             grants.add(&session.to_string().into(), [0]);
         }
         assert!(!grants.contains("0", &0), "the oldest session");
-        grants.add(&"1".into(), 1..=PER_SESSION);
-        assert!(grants.contains("1", &(PER_SESSION - 1)));
-        assert!(!grants.contains("1", &PER_SESSION));
+        grants.add(&"1".into(), 1..=MAX_GRANTS);
+        assert!(grants.contains("1", &(MAX_GRANTS - 1)));
+        assert!(!grants.contains("1", &MAX_GRANTS));
     }
 }

@@ -287,8 +287,9 @@ impl FileCheckpoints {
             let messages = index.messages().into_iter();
             let checkpoint = |(message, changes): (usize, MessageChanges)| {
                 let files = changes.files.iter();
-                let paths =
-                    files.map(|(away, name)| join_root(away.as_deref().unwrap_or(&root), name));
+                let paths = files.map(|(other_root, path)| {
+                    join_root(other_root.as_deref().unwrap_or(&root), path)
+                });
                 Checkpoint {
                     message,
                     title: changes.title,

@@ -18,11 +18,12 @@ use super::index::SessionIndex;
 use super::record::{Fault, Torn, scan};
 use super::storage::{already_exists, unreadable};
 
-const ENDING: &str = "files";
+/// The extension of the file with the records of a session.
+const FILE_EXTENSION: &str = "files";
 /// The extension of a damaged file: `damaged`, `2.damaged` and so on.
-const ASIDE: &str = "damaged";
+const DAMAGED_EXTENSION: &str = "damaged";
 /// The extension of a file that is being copied from another session.
-const COPY: &str = "copy";
+const COPY_EXTENSION: &str = "copy";
 /// The maximum length of a name without its extension, in bytes.
 const MAX_NAME: usize = 240;
 
@@ -179,7 +180,7 @@ impl Folder {
         mut write_content: impl FnMut(&File) -> io::Result<()>,
     ) -> Result<()> {
         let path = self.file(session)?;
-        let copy = path.with_extension(COPY);
+        let copy = path.with_extension(COPY_EXTENSION);
         let mut fill = |file: &File| {
             // After an interrupted creation, the copy may be a hard link of the file, which must
             // not be truncated.
@@ -247,7 +248,7 @@ impl Folder {
                 let entry = entry?;
                 let name = entry.file_name();
                 if let Some(id) = name.to_str().and_then(id_of) {
-                    let modified_time = entry.metadata().and_then(|found| found.modified());
+                    let modified_time = entry.metadata().and_then(|metadata| metadata.modified());
                     let age = modified_time.ok().and_then(|time| time.elapsed().ok());
 
                     // A session is as old as its newest file.
@@ -264,13 +265,17 @@ impl Folder {
 
     /// Returns the error about records that cannot be read.
     pub(super) fn unreadable(&self, session: &str, fault: &Fault) -> Error {
-        let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
+        let path = self
+            .0
+            .join(format!("{}.{FILE_EXTENSION}", encoded(session)));
         unreadable(session, &path, fault)
     }
 
     /// Returns the text about a record whose end is missing.
     pub(super) fn describe_torn(&self, session: &str, torn: &Torn) -> String {
-        let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
+        let path = self
+            .0
+            .join(format!("{}.{FILE_EXTENSION}", encoded(session)));
         let file = match &torn.path {
             Some(path) => format!("what {path:?} was before its last change"),
             None => "the state of a file before its last change".to_owned(),
@@ -290,7 +295,7 @@ impl Folder {
             let text = "a session id that is empty or too long for a file name has no checkpoints";
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
-        Ok(self.0.join(format!("{name}.{ENDING}")))
+        Ok(self.0.join(format!("{name}.{FILE_EXTENSION}")))
     }
 }
 
@@ -387,10 +392,10 @@ fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
 /// Returns the first name for a damaged file that is not taken.
 fn aside_path(path: &Path) -> PathBuf {
     let mut number = 1;
-    let mut aside_path = path.with_extension(ASIDE);
+    let mut aside_path = path.with_extension(DAMAGED_EXTENSION);
     while fs::symlink_metadata(&aside_path).is_ok() {
         number += 1;
-        aside_path = path.with_extension(format!("{number}.{ASIDE}"));
+        aside_path = path.with_extension(format!("{number}.{DAMAGED_EXTENSION}"));
     }
     aside_path
 }
@@ -416,13 +421,13 @@ fn encoded(id: &str) -> String {
 fn id_of(name: &str) -> Option<String> {
     let (name, ending) = name.split_once('.').filter(|(name, _)| !name.is_empty())?;
     let is_own = match ending.split_once('.') {
-        None => [ENDING, ASIDE, COPY].contains(&ending),
+        None => [FILE_EXTENSION, DAMAGED_EXTENSION, COPY_EXTENSION].contains(&ending),
         Some((number, ending)) => {
             let parsed_number = number
                 .parse::<u64>()
                 .ok()
                 .filter(|parsed_number| *parsed_number > 1);
-            ending == ASIDE
+            ending == DAMAGED_EXTENSION
                 && parsed_number.is_some_and(|parsed_number| parsed_number.to_string() == number)
         }
     };

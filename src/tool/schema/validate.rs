@@ -183,7 +183,8 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Checks the keyword `type`. Returns `false` if the value is of another type or no effort is left.
+    /// Checks the keyword `type`. Returns `false` if the value is of another type, or no effort is
+    /// left.
     fn check_type(&mut self, schema: &'a Map<String, Value>, value: &'a Value) -> bool {
         let expected: Cow<'_, str> = match schema.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => name.into(),
