@@ -21,15 +21,15 @@ use super::answer_redactor::redact_stream;
 use super::attempt_view::AttemptView;
 use super::history_size::check_pool;
 use super::sanitize;
-use super::usage::ModelCall;
+use super::usage::ModelAttempt;
 
 /// Streams one answer: events are folded, passed through the hooks' taps and shown.
-pub(super) async fn attempt(call: ModelCall<'_>) -> Result<ModelResponse> {
-    let ModelCall { cx, request, .. } = call;
+pub(super) async fn stream_answer(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
+    let ModelAttempt { cx, request, .. } = attempt;
     let is_shown = cx.settings().partial_messages && request.is_visible();
     let mut view = AttemptView::new(cx, request, is_shown);
     let mut record = AttemptRecord {
-        call,
+        attempt,
         fold: ResponseFold::new(),
         meter: ResponseMeter::new(request.response_limits()),
         share: cx.shared().tree.histories.share(),
@@ -52,11 +52,11 @@ async fn stream(
     view: &mut AttemptView<'_>,
 ) -> Result<ModelResponse> {
     // An interrupt of this attempt must not keep the answer of an earlier one.
-    record.call.cx.discard_partial();
-    let mut taps = record.call.request.start_taps();
-    let buffers = record.call.cx.shared().tree.event_buffers.clone();
-    let request = record.call.request.clone().with_event_buffers(buffers);
-    let events = record.call.model.stream(request).await?;
+    record.attempt.cx.discard_partial();
+    let mut taps = record.attempt.request.start_taps();
+    let buffers = record.attempt.cx.shared().tree.event_buffers.clone();
+    let request = record.attempt.request.clone().with_event_buffers(buffers);
+    let events = record.attempt.model.stream(request).await?;
     let mut events = DropContained::new(redact_stream(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
@@ -65,13 +65,13 @@ async fn stream(
     while record.handle(events.next().await, &mut taps, view)? {
         let previous = std::mem::replace(&mut bytes, record.meter.bytes());
         pace.step(bytes.saturating_sub(previous)).await;
-        if record.call.cx.shared().is_stopped() {
+        if record.attempt.cx.shared().is_stopped() {
             // The caller (`unless_stopped`) drops this future when it is polled next.
             yield_now().await;
         }
 
-        if view.is_shown() && record.call.cx.shared().is_backed_up() {
-            record.call.cx.shared().drained().await;
+        if view.is_shown() && record.attempt.cx.shared().is_backed_up() {
+            record.attempt.cx.shared().drained().await;
         }
     }
 
@@ -91,7 +91,7 @@ async fn stream(
 /// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial answer, which
 /// the user may have read already, and records the usage, which has to be paid for.
 struct AttemptRecord<'a> {
-    call: ModelCall<'a>,
+    attempt: ModelAttempt<'a>,
     fold: ResponseFold,
     meter: ResponseMeter,
     /// The memory of the answer so far.
@@ -116,7 +116,7 @@ impl AttemptRecord<'_> {
     ) -> Result<bool> {
         let mut event = match event {
             Some(Ok(ModelEvent::Warning(text))) => {
-                self.call.cx.warn_once(&text);
+                self.attempt.cx.warn_once(&text);
                 return Ok(true);
             }
             Some(Ok(event)) => event,
@@ -136,7 +136,7 @@ impl AttemptRecord<'_> {
         }
 
         if !sanitize::event(&mut event) {
-            self.call.cx.warn(
+            self.attempt.cx.warn(
                 "a block of the answer was dropped because it is nested too deeply to be stored",
             );
             return Ok(true);
@@ -171,7 +171,7 @@ impl AttemptRecord<'_> {
     fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         self.meter.count(event)?;
         self.share.set(self.meter.memory());
-        if !self.call.request.is_visible() {
+        if !self.attempt.request.is_visible() {
             return Ok(());
         }
 
@@ -201,9 +201,9 @@ impl AttemptRecord<'_> {
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
         self.has_begun = true;
         // The partial answer of an earlier attempt is superseded.
-        self.call.cx.discard_partial();
-        if self.call.request.is_visible() {
-            note_first_event(self.call.cx);
+        self.attempt.cx.discard_partial();
+        if self.attempt.request.is_visible() {
+            note_first_event(self.attempt.cx);
         }
         view.begin();
         if !matches!(first, ModelEvent::Start(_)) {
@@ -217,9 +217,9 @@ impl AttemptRecord<'_> {
         let is_used = self.record_usage();
         self.fold = ResponseFold::new();
         (self.has_events, self.unfinished_bytes) = (false, 0);
-        *taps = self.call.request.start_taps();
+        *taps = self.attempt.request.start_taps();
         view.restart();
-        if is_used && !self.call.reservation.fits() {
+        if is_used && !self.attempt.reservation.fits() {
             let text = "the remaining budget does not cover a call of the fallback model; the \
                         interrupted answer of the model before it has used a part";
             // Attributed to the run, also when a hook makes the model call.
@@ -232,7 +232,7 @@ impl AttemptRecord<'_> {
     fn record_usage(&mut self) -> bool {
         self.has_events
             && self
-                .call
+                .attempt
                 .record_partial_usage(self.fold.partial_mut(), self.unfinished_bytes)
     }
 }
@@ -250,9 +250,9 @@ impl Drop for AttemptRecord<'_> {
             );
         }
 
-        if self.call.request.is_visible() && !self.fold.partial().content.is_empty() {
+        if self.attempt.request.is_visible() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);
-            self.call.cx.keep_partial(fold.into_partial());
+            self.attempt.cx.keep_partial(fold.into_partial());
         }
     }
 }

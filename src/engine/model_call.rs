@@ -14,8 +14,8 @@ use crate::run::{Estimate, HighestPrice, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
-use super::attempt::attempt;
-use super::usage::ModelCall;
+use super::attempt::stream_answer;
+use super::usage::ModelAttempt;
 
 /// Returns the innermost step of the `wrap_model_call` hooks.
 pub(crate) fn model_core() -> Core<ModelRequest> {
@@ -64,13 +64,13 @@ fn call_model(
         loop {
             // Reserved for each attempt, because a failed attempt has used a part of the budget.
             let reservation = reserve(&cx, &*model, &mut request, requested_tokens).await?;
-            let call = ModelCall {
+            let attempt = ModelAttempt {
                 cx: &cx,
                 model: &*model,
                 request: &request,
                 reservation: &reservation,
             };
-            let error = match call_once(call).await {
+            let error = match call_once(attempt).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
@@ -116,14 +116,14 @@ async fn reserve(
 }
 
 /// Makes one attempt. Its permit is released when this returns, and so before the wait for a retry.
-async fn call_once(call: ModelCall<'_>) -> Result<ModelResponse> {
-    let cx = call.cx;
+async fn call_once(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
+    let cx = attempt.cx;
     let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
     let start_time = Instant::now();
-    let result = attempt(call).await;
+    let result = stream_answer(attempt).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();
     let mut response = result?;
-    call.record_answer_usage(&mut response);
+    attempt.record_answer_usage(&mut response);
     Ok(response)
 }
 

@@ -36,7 +36,7 @@ fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
 
 /// One attempt of a model call.
 #[derive(Clone, Copy)]
-pub(super) struct ModelCall<'a> {
+pub(super) struct ModelAttempt<'a> {
     pub(super) cx: &'a RunContext,
     /// The requested model, which may not be the one that answers.
     pub(super) model: &'a dyn Model,
@@ -44,7 +44,7 @@ pub(super) struct ModelCall<'a> {
     pub(super) reservation: &'a Reservation,
 }
 
-impl ModelCall<'_> {
+impl ModelAttempt<'_> {
     /// Records the usage of an answer for the model that answered. If the provider reported no
     /// usage and there is a limit, the usage is estimated, so that the limit stays effective.
     pub(super) fn record_answer_usage(self, answer: &mut ModelResponse) {
