@@ -48,7 +48,7 @@ impl SpanPair {
     }
 
     /// Returns `true` if the recorder or a `tracing` subscriber receives the span.
-    pub(super) fn is_seen(&self) -> bool {
+    pub(super) fn is_recorded(&self) -> bool {
         self.recorded.is_some() || !self.span.is_disabled()
     }
 
