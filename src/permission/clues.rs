@@ -3,7 +3,7 @@
 use super::glob::{GlobToken, matches, tokens};
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::{is_console, is_program};
+use super::programs::{is_console, is_group, is_program, known};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -70,6 +70,43 @@ impl CommandPattern {
         };
         let own_name = command.program().unwrap_or_default();
         matches(program, &folded(&own_name)) || command.argv.iter().skip(1).any(may_name_program)
+    }
+
+    /// Returns `true` if another subcommand of the pattern's program may do what the subcommand of
+    /// the pattern does.
+    pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> bool {
+        let others = self.other_names();
+        std::iter::once(self)
+            .chain(&others)
+            .any(|pattern| pattern.is_like(command))
+    }
+
+    /// Returns `true` if the command is another subcommand of the same program, and is not known to
+    /// do nothing that the subcommand of the pattern does.
+    fn is_like(&self, command: &SimpleCommand) -> bool {
+        let text = |word: &PatternWord| match word {
+            PatternWord::Word(tokens) => text_of(&Segment::Name(tokens.clone())),
+            PatternWord::Any => None,
+        };
+        let texts = self
+            .words()
+            .iter()
+            .map(|word| text(word).unwrap_or_default());
+        let (options, texts): (Vec<_>, Vec<_>) = texts.partition(|text| text.starts_with('-'));
+        let (Some(own), [program, words @ ..]) = (&command.subcommand, &texts[..]) else {
+            return false;
+        };
+        let name = command.program().unwrap_or_default();
+        let mut pairs = words.iter().zip(&own.words);
+        let Some(depth) = pairs.position(|(word, own)| word != own) else {
+            return false;
+        };
+
+        // What follows other subcommands is what they are about.
+        let is_subcommand = depth == 0 || is_group(&own.words[0]);
+        let is_known = known(&name, &own.words, &own.options, depth)
+            .is_some_and(|known| !known.may_do(if options.is_empty() { words } else { &[] }));
+        *program == name.to_lowercase() && is_subcommand && !is_known
     }
 
     /// The number of its first words that a rule to allow spells out.

@@ -38,33 +38,44 @@ impl Policy<'_> {
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
-    /// The first command that is not modeled and that no rule names, with the rule that it may
-    /// bypass: what such a program starts, reads and writes is not known.
+    /// The first command that may do what one of the rules is about without naming it, unless a
+    /// rule to allow names the command: what a program that is not modeled starts, reads and
+    /// writes, what a builder reads and writes, and what other subcommands do is not known.
     fn unmodeled<'s>(
         &'s self,
         call: &CallAccesses<'_>,
         analysis: &Analysis,
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
-        analysis.commands.iter().find_map(|command| {
+        let mut commands = analysis.commands.iter();
+        commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
-            if !command.is_unmodeled() || self.is_named(call, runner.unwrap_or(command)) {
-                return None;
-            }
-
-            let rule = rules.iter().find(|rule| match &rule.kind {
-                RuleKind::Command(pattern) => pattern.may_be_started_by(command),
-                _ => true,
-            })?;
-            Some((*rule, format!("`{command}` is not modeled")))
+            let named = runner.unwrap_or(command);
+            let is_open = |rule: &&&Rule| match &rule.kind {
+                RuleKind::Command(pattern) if command.is_unmodeled() => {
+                    pattern.may_be_started_by(command) && !self.is_named(call, named, 1)
+                }
+                RuleKind::Command(pattern) => {
+                    pattern.may_be_done_by(command) && !self.is_named(call, named, 2)
+                }
+                _ => command.has_other_files() && !self.is_named(call, named, 1),
+            };
+            let rule = rules.iter().find(is_open)?;
+            let reason = if command.is_unmodeled() {
+                "is not modeled"
+            } else {
+                "may do more than its words say"
+            };
+            Some((*rule, format!("`{command}` {reason}")))
         })
     }
 
-    /// Returns `true` if a rule to allow that is about some commands covers this one.
-    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> bool {
+    /// Returns `true` if a rule to allow that is about some commands, and names them by at least
+    /// `count` words, covers this one.
+    fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand, count: usize) -> bool {
         self.allowing(call).any(|rule| {
             let matcher = self.matcher(rule, call);
-            !matcher.allows_commands() && matcher.allows_command(command)
+            matcher.names_commands(count) && matcher.allows_command(command)
         })
     }
 
@@ -74,7 +85,7 @@ impl Policy<'_> {
         analysis.weight() <= Some(Weight::Script)
             && analysis
                 .covered()
-                .all(|command| self.is_named(call, command))
+                .all(|command| self.is_named(call, command, 1))
     }
 
     /// The reason why git may work in another repository than the workspace's own.

@@ -222,7 +222,9 @@ impl<'a> Matcher<'a> {
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
         let words = paths.words.iter().filter(|word| word.is_changed);
         let targets = paths.targets(self.context, self.disk);
-        let written_paths = paths.used(&[Use::Write, Use::Linked]).chain(targets);
+        let written_paths = paths
+            .used(&[Use::Write, Use::Linked, Use::Made])
+            .chain(targets);
         let word_match = self.words_match(paths, written_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
@@ -249,6 +251,14 @@ impl<'a> Matcher<'a> {
         cuts: bool,
         word_match: Match,
     ) -> Match {
+        let is_made = |path_word: &PathWord| {
+            let path = paths.path_of(path_word, self.context);
+            pattern.beneath(&path, self.context, false) == Beneath::Possible
+        };
+        if cuts && paths.used(&[Use::Made]).any(is_made) {
+            return Match::Maybe;
+        }
+
         let may_find = word_match == Match::No
             && paths.trees(cuts).any(|(tree, path_word)| {
                 let walk = Walk {
@@ -377,6 +387,11 @@ impl<'a> Matcher<'a> {
             RuleKind::Command(pattern) => self.governs_commands() && pattern.allows(command),
             _ => false,
         }
+    }
+
+    /// Returns `true` if the rule names commands by at least this many words.
+    pub(super) fn names_commands(self, count: usize) -> bool {
+        matches!(&self.rule.kind, RuleKind::Command(pattern) if pattern.words().len() >= count)
     }
 
     /// Returns `true` if an allow rule covers every command of this command's program.

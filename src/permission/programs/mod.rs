@@ -7,6 +7,7 @@ mod aliases;
 mod arguments;
 mod builders;
 mod git;
+mod known;
 mod launchers;
 mod model;
 mod readers;
@@ -15,6 +16,7 @@ mod writers;
 
 pub(crate) use aliases::aliases;
 pub(crate) use arguments::{Arguments, is_uncertain};
+pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::permission::programs::known;
+
 use super::word::{Word, printable};
 
 /// The maximum number of parts, and of bytes, of a folder that a command changes to.
@@ -96,6 +98,8 @@ pub(crate) enum Use {
     Tree(Tree),
     /// A program makes a link to it: other words may lead to it, and to all that is in it.
     Linked,
+    /// A program makes it, or changes it with all that is in it.
+    Made,
     /// A program works on it as on its project.
     Project,
     /// Git works on it as on its repository.
@@ -141,6 +145,16 @@ pub(crate) enum Files {
     Unopened,
 }
 
+/// The subcommand of a program that builds or deploys, or that has many subcommands.
+#[derive(Clone, Debug)]
+pub(crate) struct Subcommand {
+    /// Its words without options.
+    pub(crate) words: Vec<String>,
+    pub(crate) options: Vec<String>,
+    /// True if it may work with files that its words do not name.
+    pub(crate) builds: bool,
+}
+
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimpleCommand {
@@ -173,6 +187,7 @@ pub(crate) struct SimpleCommand {
     /// those of that program.
     pub(crate) package: Option<usize>,
     pub(crate) files: Files,
+    pub(crate) subcommand: Option<Subcommand>,
     /// Values of options that stand in a word with others.
     pub(crate) values: Vec<Word>,
     /// The indices of words that name no files.
@@ -200,6 +215,15 @@ impl SimpleCommand {
     /// Returns `true` if nothing is known of what the command does with its words.
     pub(crate) fn is_unmodeled(&self) -> bool {
         self.unlisted.is_some() && !self.guessed && !self.is_call
+    }
+
+    /// Returns `true` if the command may work with files that its words do not name.
+    pub(crate) fn has_other_files(&self) -> bool {
+        let is_known = |own: &Subcommand| {
+            let name = self.program().unwrap_or_default();
+            !own.builds || known(&name, &own.words, &own.options, 0).is_some()
+        };
+        self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
     }
 
     /// Returns `true` if the first word is `name`, without a folder.

@@ -128,8 +128,9 @@ impl Context {
         self.is_chain =
             self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
         let functions = &self.found.certain_functions;
-        let is_function = |name: String| functions.contains(&name);
-        command.is_call = command.via.is_empty() && command.program().is_some_and(is_function);
+        let name = command.argv.first().and_then(Word::literal);
+        let is_function = name.is_some_and(|name| functions.contains(&name));
+        command.is_call = command.via.is_empty() && is_function;
         if command.input.is_none() {
             command.input.clone_from(&self.input);
         }
@@ -148,6 +149,17 @@ impl Context {
     pub(super) fn has_changed(&self) -> bool {
         let mut commands = self.found.commands.iter();
         commands.any(|command| !command.is("mkdir"))
+    }
+
+    /// Returns `true` if the script being parsed runs for another user.
+    pub(super) fn has_other_home(&self) -> bool {
+        let mut names = self.via.iter();
+        names.any(|name| {
+            matches!(
+                name.as_str(),
+                "sudo" | "doas" | "pkexec" | "gosu" | "su-exec"
+            )
+        })
     }
 
     /// Notes that the shell variable `name` may get `value`. `exported` is `true` if programs see

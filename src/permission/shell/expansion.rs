@@ -283,12 +283,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Returns `true` if a single quote stands before the next brace, or if the brace is far away.
+    /// Returns `true` if a quote stands before the next brace, or if the brace is far away.
     fn has_quote_before_brace(&self) -> bool {
         let ahead = &self.src[self.pos..];
         let near = &ahead[..ahead.len().min(256)];
-        let end = near.iter().position(|byte| matches!(byte, b'}' | b'\''));
-        end.is_none_or(|end| near[end] == b'\'')
+        let end = near.iter().position(|byte| b"}'\"".contains(byte));
+        end.is_none_or(|end| near[end] != b'}')
     }
 
     /// The word of `${x:-word}` and its like, up to the brace that ends the expansion.

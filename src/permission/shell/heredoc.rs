@@ -174,10 +174,9 @@ impl Parser<'_> {
         if operator.starts_with('<') {
             self.cx.add_path(Use::Read, target.clone());
             command.input_file = Some(target.clone());
+            command.input = Some(Word::unknown());
             if operator == "<>" {
                 self.cx.add_path(Use::Write, target);
-            } else {
-                command.input = Some(Word::unknown());
             }
         } else {
             self.cx.add_path(Use::Write, target);

@@ -235,51 +235,27 @@ impl Parser<'_> {
 
         self.bump()?;
         let byte = match c {
-            b'a' => 7,
-            b'b' => 8,
-            b'e' | b'E' => 27,
-            b'f' => 12,
             b'n' => b'\n',
             b'r' => b'\r',
             b't' => b'\t',
-            b'v' => 11,
-            b'\\' | b'\'' | b'"' | b'?' => c,
+            b'\\' | b'\'' | b'"' => c,
             b'0'..=b'7' => {
                 self.pos -= 1;
                 (self.digits(8, 3)?.unwrap_or(0) & 0xff) as u8
             }
-            b'x' if self.src.get(self.pos) == Some(&b'{') => return self.cx.stop("`\\x{`"),
-            b'x' => match self.digits(16, 2)? {
-                Some(value) => value as u8,
-                None => {
-                    bytes.extend_from_slice(b"\\x");
-                    return Ok(());
-                }
-            },
+            b'x' if self.src.get(self.pos).is_some_and(u8::is_ascii_hexdigit) => {
+                self.digits(16, 2)?.unwrap_or(0) as u8
+            }
             b'u' | b'U' => {
                 let most = if c == b'u' { 4 } else { 8 };
-                match self.digits(16, most)?.map(char::from_u32) {
-                    Some(Some(decoded)) => {
-                        bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
-                    }
-                    _ => bytes.push(0xff),
-                }
-
+                let decoded = self.digits(16, most)?.and_then(char::from_u32);
+                let Some(decoded) = decoded else {
+                    return self.cx.stop("an escape in `$'..'`");
+                };
+                bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            // A shell finds the end of the quote before it reads the control character.
-            b'c' => match self.src.get(self.pos) {
-                Some(b'\'' | b'\\') => return self.cx.stop("`\\c` before a quote or backslash"),
-                Some(&control) => {
-                    self.bump()?;
-                    control & 0x1f
-                }
-                None => return self.cx.stop("a quote without its end"),
-            },
-            _ => {
-                bytes.push(b'\\');
-                c
-            }
+            _ => return self.cx.stop("an escape in `$'..'`"),
         };
 
         bytes.push(byte);
@@ -314,7 +290,11 @@ impl Parser<'_> {
             self.cx.bash_only("`~+`");
         }
 
-        word.parts.push(Part::Home(user));
+        if self.cx.has_other_home() {
+            word.push_value(None, true);
+        } else {
+            word.parts.push(Part::Home(user));
+        }
         Ok(())
     }
 }

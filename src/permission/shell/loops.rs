@@ -60,6 +60,10 @@ fn is_one_word(value: &str) -> bool {
 impl Parser<'_> {
     /// Appends a variable to a word: its value, if that is known.
     pub(super) fn variable(&mut self, word: &mut Word, name: String, quoted: bool) {
+        if name == "HOME" && self.cx.has_other_home() {
+            return word.push_value(None, quoted);
+        }
+
         let value = match self.cx.loops.value(&name) {
             Some(value) if quoted => value.clone(),
             Some(value) if value.literal().is_some_and(|text| is_one_word(&text)) => value.clone(),

@@ -1,10 +1,10 @@
 //! The use that programs make of their operands, by their rows.
 
 use crate::permission::programs::{
-    Arguments, Dash, Model, Program, model, runs_elsewhere, runs_here, works_inside,
+    Arguments, Dash, Model, Program, known, model, runs_elsewhere, runs_here, works_inside,
 };
 
-use super::analysis::{Reason, SimpleCommand, Tree, Use};
+use super::analysis::{Reason, SimpleCommand, Subcommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
 use super::files::{Place, describe, describe_words, moves, places};
@@ -137,6 +137,10 @@ fn by_row(
     let words = bundled(cx, command, program);
     let argv = words.as_deref().unwrap_or(argv);
     let mut arguments = Arguments::read(program, argv, start);
+    if !command.guessed && (program.builds || start > 1) && !program.takes_any(&["host", "command"])
+    {
+        subcommand(cx, index, name, program, argv, start, &arguments);
+    }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
     options(cx, name, command, program, &arguments);
@@ -170,6 +174,33 @@ fn by_row(
     if name == "git" {
         git::git(cx, command, start, program, &arguments);
     }
+}
+
+/// Notes the subcommand, and what a known one makes.
+fn subcommand(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    program: &Program,
+    argv: &[Word],
+    start: usize,
+    arguments: &Arguments<'_>,
+) {
+    let verbs = argv[1..start].iter().skip(start.saturating_sub(2));
+    let words = verbs.chain(arguments.operands.iter().copied());
+    let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
+    let options = argv.iter().filter(|word| word.starts_with_dash());
+    let option = |word: &Word| word.literal_prefix().split('=').next().map(str::to_owned);
+    let options: Vec<String> = options.filter_map(option).collect();
+    if let Some(known) = known(name, &words, &options, 0) {
+        let files = known.made.split(',').filter(|file| !file.is_empty());
+        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file)));
+    }
+    cx.found.commands[index].subcommand = Some(Subcommand {
+        words,
+        options,
+        builds: program.builds,
+    });
 }
 
 /// Returns `true` if the program only prints its help or version.

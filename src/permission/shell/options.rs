@@ -111,6 +111,10 @@ fn option_value(
 
     match kind {
         "names" => any_files(cx, program),
+        "unset" => cx.assign(&value.to_string(), None, true),
+        "url" if value.starts_with_text("@") => {
+            cx.note(Reason::Option(name.to_owned(), value.to_string()));
+        }
         "suffix" if !is_backup(value) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }

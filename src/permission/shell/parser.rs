@@ -4,7 +4,10 @@
 //! (`\` newline) vanish in [`Parser::peek`], so that `cu\⏎rl` is one word everywhere but in single
 //! quotes.
 
+use crate::permission::programs::is_program;
+
 use super::analysis::Reason;
+use super::builtins::is_builtin;
 use super::compound::is_name;
 use super::context::{Context, MAX_WORK, Parse};
 use super::heredoc::Pending;
@@ -345,6 +348,11 @@ impl<'a> Parser<'a> {
     pub(super) fn function(&mut self, name: String) -> Parse<()> {
         if !is_name(&name) {
             self.cx.bash_only("a function's name");
+        }
+
+        if is_builtin(&name) || is_program(&name) {
+            // Commands of this name do something else than what is known of them.
+            self.opaque(Reason::Builtin(name.clone()));
         }
 
         if self.cx.depth == 0 && self.cx.piped == 0 {

@@ -128,27 +128,48 @@ fn after_substitution(rest: &str) -> Option<&str> {
     after_delimiter(after_delimiter(rest, delimiter)?, delimiter)
 }
 
-/// The part after the next `delimiter`; `None` if it stands between brackets, where it is text.
+/// The part after the next `delimiter`; `None` if a bracket is not closed before it, where it is
+/// text, or if the end of a bracket is not clear.
 fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
-    let mut escaped = false;
-    let mut in_brackets = false;
-    for (at, c) in text.char_indices() {
-        if escaped {
-            escaped = false;
-        } else if c == '\\' {
-            escaped = true;
-        } else if c == '[' {
-            in_brackets = true;
-        } else if c == ']' {
-            in_brackets = false;
-        } else if c == delimiter {
-            if in_brackets {
-                return None;
-            }
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = match c {
+            '\\' => after.get(after.chars().next()?.len_utf8()..)?,
+            c if c == delimiter => return Some(after),
+            '[' => after_bracket(after, delimiter)?,
+            _ => after,
+        };
+    }
+    None
+}
 
-            return Some(&text[at + c.len_utf8()..]);
-        }
+/// The part after a bracket. Its end is clear if neither `]` nor `^]` begins it, and if it contains
+/// no brackets but names of classes.
+fn after_bracket(text: &str, delimiter: char) -> Option<&str> {
+    let mut rest = text.strip_prefix('^').unwrap_or(text);
+    if rest.starts_with(']') {
+        return None;
     }
 
-    None
+    loop {
+        let end = rest.find(['[', ']', '\\', delimiter])?;
+        let (_, at) = rest.split_at(end);
+        if let Some(after) = at.strip_prefix(']') {
+            return Some(after);
+        }
+
+        if let Some(escaped) = at.strip_prefix('\\') {
+            let c = escaped.chars().next().filter(|c| !"[]".contains(*c))?;
+            rest = &escaped[c.len_utf8()..];
+            continue;
+        }
+
+        let class = at.strip_prefix("[:")?;
+        let (name, after) = class.split_once(":]")?;
+        if !name.bytes().all(|b| b.is_ascii_lowercase()) {
+            return None;
+        }
+        rest = after;
+    }
 }

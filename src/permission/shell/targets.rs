@@ -78,7 +78,8 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
                 .iter()
                 .any(|verb| arguments.begins_with(verb));
     for word in words.iter().filter(|_| is_named) {
-        let Some(text) = word.last_name().literal() else {
+        let is_known = |name: &String| !name.contains('%');
+        let Some(text) = word.last_name().literal().filter(is_known) else {
             cx.add_path(Use::Target, Word::unknown());
             continue;
         };

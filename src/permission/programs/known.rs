@@ -1,0 +1,139 @@
+//! Subcommands that work on the project by purpose, and do nothing else.
+
+/// Subcommands of any program that only show something.
+const READERS: &str = "status log diff show list ls ps get describe logs version help inspect info \
+ search view whoami outdated policy history";
+
+/// First words of subcommands of two words.
+const GROUPS: &str = "compose container image volume network system builder buildx manifest context \
+ pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project \
+ stash remote worktree submodule bisect notes lfs rollout config dependency workspace state \
+ toolchain target component pip";
+
+/// Rows of programs, with their subcommands that are known. `+` stands between two words, `-x` is
+/// an option that has to be given, `*` is any subcommand.
+///
+/// What stands behind `!` is what other subcommands of the program do and these do as well; behind
+/// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`.
+const KNOWN: &str = "\
+cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt,tree,metadata,locate-project
+rustup|show
+npm|ci!install!i>node_modules,package-lock.json install,i!ci!add>node_modules,package-lock.json
+yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn
+pnpm|install,i!add>node_modules,pnpm-lock.yaml
+bun|install,i!add>node_modules,bun.lock,bun.lockb
+npm pnpm yarn bun|test,t,tst,start,stop,restart,run,run-script,audit,why,ping,workspace
+pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
+go|build,test,vet,run!get,install,generate fmt,env,doc,generate mod+tidy,mod+download,mod+verify,mod+graph,mod+why,mod+vendor!*>vendor
+pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv
+bundle|install!*>Gemfile.lock,vendor,.bundle check
+composer|install!*>vendor,composer.lock validate,run,run-script,test!*
+mvn mvnw|compile,test-compile,test,package,verify,validate,clean,dependency:tree,help:evaluate
+gradle gradlew|build,test,check,assemble,clean,run,tasks,bootRun,classes,jar,dependencies
+dotnet|build,test,run,restore,clean,watch
+docker podman nerdctl|images,top,port,search,stats,events compose+images,compose+top stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull!push compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune
+docker-compose|images,top up,down,stop,start,restart!*
+kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,rollout+restart,rollout+undo,scale!*
+gh glab|pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+terraform tofu|plan,validate,fmt,providers,graph
+apt apt-get|update
+systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
+aws|s3+ls,sts+get-caller-identity s3+cp,logs+tail!*
+deno|fmt,test,lint,check,bench,run,task
+ruff|check,format,rule
+golangci-lint|run,linters,fmt
+biome|check,lint,format,ci
+turbo nx|run,build,test,lint,affected
+sbt|compile,test,run,clean,package
+stack cabal dune zig mix swift bazel bazelisk meson|build,test,compile,run,query,format,clean,runtest,setup
+playwright|test
+cypress|run
+tsc|--noEmit,--version,-v
+gcc g++ cc c++ clang clang++|-o
+make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.venv module.doctest apt-cache|*
+git|add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect branch!tag commit,rm,mv!add merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
+";
+
+/// Programs of which each word is a subcommand.
+const EACH: &str = "mvn mvnw gradle gradlew sbt";
+
+/// A subcommand that is known.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Other subcommands that it may do the work of.
+    others: &'static str,
+    /// The files and folders that it makes.
+    pub(crate) made: &'static str,
+}
+
+impl Known {
+    /// Returns `true` if it may do what another subcommand does, of which these are the words.
+    pub(crate) fn may_do(&self, words: &[String]) -> bool {
+        let mut others = self.others.split('!');
+        others.any(|other| other == "*" || words.iter().any(|word| word == other))
+    }
+}
+
+/// Returns `true` if the word behind this one is the subcommand.
+pub(crate) fn is_group(word: &str) -> bool {
+    is(GROUPS, word)
+}
+
+fn is(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// The entry of a command of the program `name`, of which these are the words without options, and
+/// these the options. The entry decides on more than `depth` words.
+pub(crate) fn known(
+    name: &str,
+    words: &[String],
+    options: &[String],
+    depth: usize,
+) -> Option<Known> {
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
+    let is_each = is(EACH, name);
+    if !is_each && verb.is_some_and(|verb| is(READERS, verb)) {
+        return Some(Known::default());
+    }
+
+    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let has_name = |names: &str| is(names, name) || is(names, plain_name);
+    let rows = KNOWN.lines().filter_map(|row| row.split_once('|'));
+    let mut entries = rows
+        .filter(|(names, _)| has_name(names))
+        .flat_map(|(_, entries)| entries.split(' '));
+    let entry = entries.find(|entry| {
+        let subcommands = entry.split(['!', '>']).next().unwrap_or_default();
+        let matches = |words: &[String]| {
+            let mut subcommands = subcommands.split(',');
+            subcommands.any(|subcommand| fits(subcommand, words, options, depth))
+        };
+        match words {
+            [_, _, ..] if is_each => words.iter().all(|word| matches(&[word.clone()])),
+            _ => matches(words),
+        }
+    })?;
+    let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
+    let (_, others) = entry.split_once('!').unwrap_or((entry, ""));
+    Some(Known { others, made })
+}
+
+/// Returns `true` if the words and options of a command are those of a subcommand in the list.
+fn fits(subcommand: &str, words: &[String], options: &[String], depth: usize) -> bool {
+    let count = subcommand.split('+').count();
+    match subcommand {
+        "" => words.is_empty(),
+        "*" => depth == 0,
+        _ if subcommand.starts_with('-') => options.iter().any(|option| option == subcommand),
+        _ => {
+            count > depth
+                && words.len() >= count
+                && subcommand
+                    .split('+')
+                    .zip(words)
+                    .all(|(known, word)| known == word)
+        }
+    }
+}
