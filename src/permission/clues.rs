@@ -54,22 +54,42 @@ impl CommandPattern {
     }
 
     /// Returns `true` if a program that is not modeled may start the pattern's program, or be that
-    /// program. Plain words that do not contain the program's name start nothing.
-    pub(super) fn may_be_started_by(&self, command: &SimpleCommand) -> bool {
+    /// program. Plain words that do not contain the program's name start nothing. If a rule to
+    /// allow names the program, all words do that are not the name itself.
+    pub(super) fn may_be_started_by(&self, command: &SimpleCommand, is_named: bool) -> bool {
+        let others = self.other_names();
+        let mut patterns = std::iter::once(self).chain(&others);
+        patterns.any(|pattern| pattern.may_be_in(command, is_named))
+    }
+
+    fn may_be_in(&self, command: &SimpleCommand, is_named: bool) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
-            return true;
+            return !is_named;
         };
 
+        let slash = GlobToken::Char('/');
+        let start = program.iter().rposition(|token| *token == slash);
+        let program = &program[start.map_or(0, |at| at + 1)..];
+        let program: Vec<_> = program.iter().flat_map(folded_token).collect();
         let many = [GlobToken::Many];
-        let program = &program.iter().flat_map(folded_token).collect::<Vec<_>>()[..];
-        let name = [&many[..], program, &many[..]].concat();
+        let part = [&many[..], &program, &many[..]].concat();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let is_option = |text: &str| text.starts_with('-') && !is_flag(text);
         let may_name_program = |word: &Word| {
-            let text = word.literal().unwrap_or_default();
-            text.is_empty() || !text.chars().all(is_plain) || matches(&name, &folded(&text))
+            let text = folded(&word.literal().unwrap_or_default());
+            let name = text.rsplit(|c| *c == '/').next().unwrap_or_default();
+            let text: String = text.iter().collect();
+            if is_named {
+                return matches(&program, name);
+            }
+            text.is_empty()
+                || !text.chars().all(is_plain)
+                || is_option(&text)
+                || matches(&part, name)
         };
         let own_name = command.program().unwrap_or_default();
-        matches(program, &folded(&own_name)) || command.argv.iter().skip(1).any(may_name_program)
+        !is_named && matches(&program, &folded(&own_name))
+            || command.argv.iter().skip(1).any(may_name_program)
     }
 
     /// Returns `true` if another subcommand of the pattern's program may do what the subcommand of

@@ -257,7 +257,7 @@ impl Policy<'_> {
 
     /// The first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
-        let written_path = paths.used(&[Use::Write]).find(|word| {
+        let written_path = paths.used(&[Use::Write, Use::Made]).find(|word| {
             let path = paths.path_of(word, self.context);
             self.protected_paths.contain_or_are(&path)
         });

@@ -53,7 +53,7 @@ impl Policy<'_> {
             let named = runner.unwrap_or(command);
             let is_open = |rule: &&&Rule| match &rule.kind {
                 RuleKind::Command(pattern) if command.is_unmodeled() => {
-                    pattern.may_be_started_by(command) && !self.is_named(call, named, 1)
+                    pattern.may_be_started_by(command, self.is_named(call, named, 1))
                 }
                 RuleKind::Command(pattern) => {
                     pattern.may_be_done_by(command) && !self.is_named(call, named, 2)

@@ -61,7 +61,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         if let Some((key, _)) = prefix.split_once(mark)
             && let Some(suffix) = word.without_prefix(&format!("{key}{mark}"))
         {
-            words.push(with_home(suffix));
+            words.push(suffix.with_home());
         }
     }
 
@@ -74,7 +74,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
         && let Some(suffix) = word.without_prefix(&format!("-{letter}"))
     {
-        words.push(with_home(suffix));
+        words.push(suffix.with_home());
         // `-Cf.env`
         let ends = prefix.char_indices().skip(3).take(4);
         words.extend(ends.map(|(at, _)| Word::from_text(&prefix[at..])));
@@ -104,7 +104,7 @@ fn pieces(word: &Word) -> Vec<Word> {
         .filter(|piece| piece.len() < text.len())
         .filter(|piece| !piece.is_empty())
         .map(Word::from_text)
-        .map(with_home)
+        .map(Word::with_home)
         .collect::<Vec<_>>();
     if pieces.len() > MAX_PIECES {
         return vec![Word::unknown()];
@@ -194,18 +194,4 @@ fn decoded(word: &Word) -> Word {
 fn hex_digit(byte: Option<u8>) -> Option<u8> {
     let digit = char::from(byte?).to_digit(16)?;
     u8::try_from(digit).ok()
-}
-
-/// The word with `~` expanded, which some programs do where the shell does not.
-fn with_home(word: Word) -> Word {
-    match word.without_prefix("~/") {
-        Some(rest) => {
-            let mut home = Word::default();
-            home.parts.push(Part::Home(String::new()));
-            home.push_text("/", true);
-            home.parts.extend(rest.parts);
-            home
-        }
-        None => word,
-    }
 }

@@ -34,7 +34,7 @@ dotnet|build,test,run,restore,clean,watch
 docker podman nerdctl|images,top,port,search,stats,events compose+images,compose+top stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull!push compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune
 docker-compose|images,top up,down,stop,start,restart!*
 kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,rollout+restart,rollout+undo,scale!*
-gh glab|pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
 terraform tofu|plan,validate,fmt,providers,graph
 apt apt-get|update
 systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
@@ -45,13 +45,13 @@ golangci-lint|run,linters,fmt
 biome|check,lint,format,ci
 turbo nx|run,build,test,lint,affected
 sbt|compile,test,run,clean,package
-stack cabal dune zig mix swift bazel bazelisk meson|build,test,compile,run,query,format,clean,runtest,setup
+stack cabal dune zig mix bazel bazelisk meson|build,test,compile,run,query,format,clean,runtest,setup
 playwright|test
 cypress|run
 tsc|--noEmit,--version,-v
 gcc g++ cc c++ clang clang++|-o
 make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.venv module.doctest apt-cache|*
-git|add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect branch!tag commit,rm,mv!add merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
+git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect branch!tag commit,rm,mv!add merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
 ";
 
 /// Programs of which each word is a subcommand.

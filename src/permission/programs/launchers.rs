@@ -18,7 +18,7 @@ const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot sys
 const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
  podman:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
  nerdctl:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create docker-compose:run,exec vagrant:ssh lxc:exec incus:exec \
- kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh autossh pdsh salt npx uvx uv:tool bunx \
+ kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh pdsh salt npx uvx uv:tool bunx \
  nix:run,shell,develop nix-shell snap:run flatpak:run gcloud:compute+ssh";
 
 /// They run any program here: a rule has to name the subcommand, unless the program works on the

@@ -9,7 +9,7 @@ link touch mkdir rmdir truncate tee unlink shred | H | write | -dtsmn:text -r:re
 rm | H | write | -rR!cut --recursive!cut
 chmod chown chgrp | H | text write | -rwxXstugoa!first -L!follow -R!cut --recursive!cut --reference:read!first
 dd | H | dd |
-tar gtar bsdtar | X | tar no:@ | -t!list -dvzjJpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
+tar gtar | X | tar no:@ | -t!list -dvzjJpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
 zip | X | write read/links | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
 unzip | X | read unpack | -qnaoCjL -lvtzpZ!list -P:text -d:unpack -x:text
 gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write/stem | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
@@ -22,7 +22,7 @@ nano pico | X | write no:+ | -wlmSiE -Y:text
 vim vi nvim view | X | write/stdin plain | -nRdOopmM
 emacs | X | write/stdin plain | -nw
 gpg gpg2 | X | read/stem | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
-ssh autossh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
+ssh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read
 curl | X | text inside remote globs parts | -sSLfiIkvgGNaq#46Z -XAuemxrYyUE:text -Hd:sent -b:file -w:write-out -F:sent -T:file --data:sent --data-raw:text --data-binary:sent --data-urlencode:sent --json:sent --header:sent --request:text --user:text --user-agent:text --url:url --form:sent \
  --max-time:text --connect-timeout:text --retry:text --retry-delay:text --location --silent --show-error --fail --fail-with-body --include --head --compressed --insecure --verbose --globoff --get --no-progress-meter --http1.1 --http2 --referer:text --cookie:file --range:text \

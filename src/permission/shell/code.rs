@@ -19,10 +19,7 @@ pub(super) fn packaged(
     command: &SimpleCommand,
     words: &[&Word],
 ) {
-    let Some(first) = words
-        .first()
-        .filter(|_| !matches!(name, "ssh" | "mosh" | "autossh"))
-    else {
+    let Some(first) = words.first().filter(|_| !matches!(name, "ssh" | "mosh")) else {
         return;
     };
 
@@ -102,7 +99,10 @@ pub(super) fn interpreted(
     // `manage.py shell -c ..`, `artisan tinker`
     let is_fed = command.input.is_some() || command.piped.is_some();
     let subcommand = arguments.operands.get(1).and_then(|word| word.literal());
-    if subcommand.is_some_and(|word| is_console(&word)) && (is_fed || arguments.operands.len() > 2)
+    let is_fed = is_fed || arguments.operands.len() > 2;
+    let mut words = command.argv.iter().map(Word::literal_prefix);
+    if subcommand.is_some_and(|word| is_console(&word)) && is_fed
+        || words.any(|word| word.contains('('))
     {
         cx.note(Reason::InlineCode(name.to_owned()));
     }

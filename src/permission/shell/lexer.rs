@@ -1,5 +1,6 @@
 //! Words: quotes, escapes and where expansions begin.
 
+use super::analysis::Use;
 use super::brace;
 use super::context::Parse;
 use super::parser::Parser;
@@ -255,7 +256,11 @@ impl Parser<'_> {
                 bytes.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return self.cx.stop("an escape in `$'..'`"),
+            _ => {
+                // The file that it names may be any.
+                self.cx.add_path(Use::Write, Word::unknown());
+                return self.cx.stop("an escape in `$'..'`");
+            }
         };
 
         bytes.push(byte);

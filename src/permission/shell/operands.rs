@@ -194,7 +194,7 @@ fn subcommand(
     let options: Vec<String> = options.filter_map(option).collect();
     if let Some(known) = known(name, &words, &options, 0) {
         let files = known.made.split(',').filter(|file| !file.is_empty());
-        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file)));
+        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
     }
     cx.found.commands[index].subcommand = Some(Subcommand {
         words,

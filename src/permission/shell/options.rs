@@ -79,9 +79,18 @@ fn is_list_of_files(option: &str) -> bool {
     option.contains("-from") || option.len() > 2 && names.any(|name| name.starts_with(option))
 }
 
+/// Returns `true` for a file in a folder of this name that is for the results of builders.
+fn is_output(file: &Word) -> bool {
+    let path = file.literal().unwrap_or_default();
+    let mut names = path.split('/');
+    let folder = names.next().unwrap_or_default();
+    matches!(folder, "bin" | "build" | "dist" | "out" | "target") && names.all(|name| name != "..")
+}
+
 /// Returns the uses of the path in a value of this kind.
-fn uses_of_value(program: &Program, kind: &str) -> &'static [Use] {
+fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] {
     match kind {
+        "write" if program.builds && is_output(value) => &[Use::Target, Use::Project],
         "write" | "pipe" => &[Use::Write],
         "into" => &[Use::Target],
         "cd" if program.takes("cut") => &[Use::Directory, Use::Project, Use::Target],
@@ -105,7 +114,7 @@ fn option_value(
     kind: &str,
     value: &Word,
 ) {
-    for path_use in uses_of_value(program, kind) {
+    for path_use in uses_of_value(program, kind, value) {
         cx.add_path(*path_use, value.clone());
     }
 
@@ -172,6 +181,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
             let name = name.trim_start_matches(['-', 'f', 'W']);
             let is_known = NAMES.split(' ').any(|known| known == name);
             name.chars().all(is_plain)
+                && name != "llvm"
                 && !["dump", "record"].iter().any(|part| name.contains(part))
                 && value
                     .chars()

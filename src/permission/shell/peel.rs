@@ -8,6 +8,9 @@ use super::context::Context;
 use super::options::options;
 use super::word::Word;
 
+/// The maximum number of words of a command of which each may be a program.
+const MAX_TAILS: usize = 40;
+
 /// Adds the commands behind the wrapper `command`, if it is one.
 pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) -> bool {
     let argv = &command.argv;
@@ -140,7 +143,11 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand)
 /// Adds what begins at any word from this index on, for deny and ask rules.
 pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCommand, from: usize) {
     let outer = std::mem::replace(&mut cx.guessing, true);
-    for at in from..command.argv.len().min(40) {
+    if command.argv.len() > MAX_TAILS {
+        cx.note(Reason::Limit("number of words"));
+    }
+
+    for at in from..command.argv.len().min(MAX_TAILS) {
         let word = &command.argv[at];
         if word.starts_with_dash() {
             continue;

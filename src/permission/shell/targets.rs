@@ -8,6 +8,10 @@ use super::word::{Part, Word};
 
 /// Notes files that are written under names that the operands begin or end with.
 pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
+    if program.takes("prefix") && words.len() < 2 {
+        cx.add_path(Use::Target, Word::default().followed_by("x*"));
+    }
+
     if program.operands.starts_with("read write")
         && let Some(file) = words.get(1)
     {

@@ -231,6 +231,18 @@ impl Word {
         word
     }
 
+    /// The word with `~` expanded, which some programs do where the shell does not.
+    pub(crate) fn with_home(self) -> Self {
+        let Some(rest) = self.without_prefix("~/") else {
+            return self;
+        };
+        let mut home = Self::default();
+        home.parts.push(Part::Home(String::new()));
+        home.push_text("/", true);
+        home.parts.extend(rest.parts);
+        home
+    }
+
     pub(crate) fn push_value(&mut self, name: Option<String>, quoted: bool) {
         self.parts.push(Part::Value { name, quoted });
     }
