@@ -87,46 +87,41 @@ impl CommandPattern {
                 || is_option(&text)
                 || matches(&part, name)
         };
+        // `git-lfs` is a part of git.
         let own_name = command.program().unwrap_or_default();
-        !is_named && matches(&program, &folded(&own_name))
+        let own_name = own_name.split('-').next().unwrap_or_default();
+        !is_named && matches(&program, &folded(own_name))
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
-    /// Returns `true` if another subcommand of the pattern's program may do what the subcommand of
-    /// the pattern does.
-    pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> bool {
+    /// Returns the number of words that a rule has to spell out to allow the command, if it is
+    /// another subcommand of the pattern's program and may do what the pattern's subcommand does.
+    pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> Option<usize> {
         let others = self.other_names();
-        std::iter::once(self)
-            .chain(&others)
-            .any(|pattern| pattern.is_like(command))
+        let mut patterns = std::iter::once(self).chain(&others);
+        patterns.find_map(|pattern| pattern.done_by(command))
     }
 
-    /// Returns `true` if the command is another subcommand of the same program, and is not known to
-    /// do nothing that the subcommand of the pattern does.
-    fn is_like(&self, command: &SimpleCommand) -> bool {
+    fn done_by(&self, command: &SimpleCommand) -> Option<usize> {
         let text = |word: &PatternWord| match word {
             PatternWord::Word(tokens) => text_of(&Segment::Name(tokens.clone())),
             PatternWord::Any => None,
         };
-        let texts = self
-            .words()
-            .iter()
-            .map(|word| text(word).unwrap_or_default());
+        let texts = self.words().iter().map(text);
+        let texts = texts.map(Option::unwrap_or_default);
         let (options, texts): (Vec<_>, Vec<_>) = texts.partition(|text| text.starts_with('-'));
-        let (Some(own), [program, words @ ..]) = (&command.subcommand, &texts[..]) else {
-            return false;
-        };
-        let name = command.program().unwrap_or_default();
+        let own = command.subcommand.as_ref()?;
+        let (program, words) = texts.split_first()?;
+        let name = command.program()?;
         let mut pairs = words.iter().zip(&own.words);
-        let Some(depth) = pairs.position(|(word, own)| word != own) else {
-            return false;
-        };
+        let shared = pairs.position(|(word, own)| word != own)?;
 
-        // What follows other subcommands is what they are about.
-        let is_subcommand = depth == 0 || is_group(&own.words[0]);
-        let is_known = known(&name, &own.words, &own.options, depth)
-            .is_some_and(|known| !known.may_do(if options.is_empty() { words } else { &[] }));
-        *program == name.to_lowercase() && is_subcommand && !is_known
+        // The words behind other subcommands are what they are about.
+        let is_subcommand = shared == 0 || is_group(&own.words[0]);
+        let is_known = known(&name, &own.words, &own.options, shared)
+            .is_some_and(|known| !options.is_empty() || !known.may_do(words));
+        let is_open = *program == name.to_lowercase() && is_subcommand && !is_known;
+        is_open.then_some(shared + 2)
     }
 
     /// The number of its first words that a rule to allow spells out.

@@ -56,7 +56,8 @@ impl Policy<'_> {
                     pattern.may_be_started_by(command, self.is_named(call, named, 1))
                 }
                 RuleKind::Command(pattern) => {
-                    pattern.may_be_done_by(command) && !self.is_named(call, named, 2)
+                    let count = pattern.may_be_done_by(command);
+                    count.is_some_and(|count| !self.is_named(call, named, count))
                 }
                 _ => command.has_other_files() && !self.is_named(call, named, 1),
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::paths::lexical;
-use super::programs::{aliases, first_operand, is_uncertain};
+use super::programs::{first_operand, is_uncertain};
 use super::shell::{Part, Word};
 
 /// Short options and the long options with the same meaning, per program. These are the options
@@ -145,16 +145,19 @@ fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
         if index > 1 && index < plain_argv.len() {
             let mut short_argv = vec![plain_argv[0].clone()];
             short_argv.extend_from_slice(&plain_argv[index..]);
-            let renamed_argvs = renamed(&name, &short_argv);
+            let script_argv = script(&name, &short_argv);
             return [plain_argv, short_argv]
                 .into_iter()
-                .chain(renamed_argvs)
+                .chain(script_argv)
                 .collect();
         }
 
-        let mut renamed_argvs = renamed(&name, &plain_argv);
-        renamed_argvs.extend(unversioned(&plain_argv));
-        return std::iter::once(plain_argv).chain(renamed_argvs).collect();
+        let script_argv = script(&name, &plain_argv);
+        let other_argvs = script_argv.into_iter().chain(unversioned(&plain_argv));
+        return [plain_argv.clone()]
+            .into_iter()
+            .chain(other_argvs)
+            .collect();
     }
 
     vec![plain_argv]
@@ -175,29 +178,11 @@ fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
     names.map(rename).collect()
 }
 
-/// The words with each other name of the subcommand, which may be two words.
-fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut renamed_argvs = Vec::new();
-    let is_run = |word: &Word| word.literal().is_some_and(|text| text.starts_with("run"));
-    if matches!(name, "npm" | "pnpm" | "yarn" | "bun") && argv.get(1).is_some_and(is_run) {
-        renamed_argvs.push([&argv[..1], &argv[2..]].concat());
-    }
-
-    for end in 2..=argv.len().min(3) {
-        let words = argv[1..end].iter().map(Word::literal);
-        let Some(words) = words.collect::<Option<Vec<_>>>() else {
-            break;
-        };
-
-        for other_name in aliases(name, &words.join("+")) {
-            let words = other_name.split('+').map(Word::from_text);
-            let mut renamed_argv = vec![argv[0].clone()];
-            renamed_argv.extend(words);
-            renamed_argv.extend_from_slice(&argv[end..]);
-            renamed_argvs.push(renamed_argv);
-        }
-    }
-    renamed_argvs
+/// The words without the subcommand that runs a script.
+fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
+    let is_run = argv.get(1)?.starts_with_text("run");
+    let runs_scripts = matches!(name, "npm" | "pnpm" | "yarn" | "bun");
+    (is_run && runs_scripts).then(|| [&argv[..1], &argv[2..]].concat())
 }
 
 /// Programs that build each target that their words name.
@@ -318,7 +303,9 @@ impl WordsAndFlags {
         let Some((last, first)) = pattern.words.split_last() else {
             return false;
         };
-        let is_option = |flag: &String| last.len() > 4 && bare(flag) == last;
+        // `git remote get-url --push` pushes nothing.
+        let is_short = last.len() < 5 && first == ["git"];
+        let is_option = |flag: &String| !is_short && bare(flag) == last;
         let is_about = |flag: &String| matches!(bare(flag), "version" | "help" | "V" | "h" | "v");
         let is_default = pattern.begins_with(&self.words) && !self.flags.iter().any(is_about);
         let is_option = self.begins_with(&first[..first.len().min(1)])

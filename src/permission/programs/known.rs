@@ -16,27 +16,27 @@ const GROUPS: &str = "compose container image volume network system builder buil
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt,tree,metadata,locate-project
-rustup|show
-npm|ci!install!i>node_modules,package-lock.json install,i!ci!add>node_modules,package-lock.json
-yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn
-pnpm|install,i!add>node_modules,pnpm-lock.yaml
-bun|install,i!add>node_modules,bun.lock,bun.lockb
+cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt,tree,metadata,locate-project add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
+rustup|show update!*>~/.rustup
+npm|ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
+yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn add,remove,up,upgrade!install!add!remove>node_modules,package.json,yarn.lock,.pnp.cjs,.yarn
+pnpm bun|install,i,add,remove,update!install!i!add!remove!rm!un!uninstall!up>node_modules,package.json,pnpm-lock.yaml,bun.lock,bun.lockb
 npm pnpm yarn bun|test,t,tst,start,stop,restart,run,run-script,audit,why,ping,workspace
 pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
-go|build,test,vet,run!get,install,generate fmt,env,doc,generate mod+tidy,mod+download,mod+verify,mod+graph,mod+why,mod+vendor!*>vendor
-pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv
+go|build,test,vet,run!get,install,generate fmt,env,doc,generate get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
+pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv add,remove!*>.venv,venv,pyproject.toml,uv.lock,poetry.lock
 bundle|install!*>Gemfile.lock,vendor,.bundle check
-composer|install!*>vendor,composer.lock validate,run,run-script,test!*
-mvn mvnw|compile,test-compile,test,package,verify,validate,clean,dependency:tree,help:evaluate
+composer|install!*>vendor,composer.lock validate,run,run-script,test!* require,update,remove!*>vendor,composer.json,composer.lock
+mvn mvnw|compile,test-compile,test,package,verify,validate,clean,dependency:tree,help:evaluate,install>~/.m2
 gradle gradlew|build,test,check,assemble,clean,run,tasks,bootRun,classes,jar,dependencies
 dotnet|build,test,run,restore,clean,watch
-docker podman nerdctl|images,top,port,search,stats,events compose+images,compose+top stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull!push compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune
-docker-compose|images,top up,down,stop,start,restart!*
-kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,rollout+restart,rollout+undo,scale!*
-gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan,validate,fmt,providers,graph
-apt apt-get|update
+docker podman nerdctl|images,top,port,search,stats,events,compose+images,compose+top stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull pull,tag,compose+pull!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!*
+docker-compose|images,top stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
+kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,delete,create,rollout+restart,rollout+undo,scale!*
+gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+terraform tofu|plan,validate,fmt,providers,graph init!*>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
+apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
+brew|install,update,upgrade,uninstall!*>/
 systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
 aws|s3+ls,sts+get-caller-identity s3+cp,logs+tail!*
 deno|fmt,test,lint,check,bench,run,task
@@ -45,12 +45,17 @@ golangci-lint|run,linters,fmt
 biome|check,lint,format,ci
 turbo nx|run,build,test,lint,affected
 sbt|compile,test,run,clean,package
+mix|deps.get!*>deps,mix.lock
 stack cabal dune zig mix bazel bazelisk meson|build,test,compile,run,query,format,clean,runtest,setup
 playwright|test
 cypress|run
-tsc|--noEmit,--version,-v
-gcc g++ cc c++ clang clang++|-o
-make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.venv module.doctest apt-cache|*
+tsc|--noEmit,--version,-v *>.
+gcc g++ cc c++ clang clang++|-o,--version,-v *>.
+javac|*>.
+java|-jar
+swift|build,test,run
+dpkg|-l,-s,-L,-S,--list,--status
+make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
 git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect branch!tag commit,rm,mv!add merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
 ";
 

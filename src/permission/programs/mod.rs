@@ -3,7 +3,6 @@
 //! A program without a row is not modeled. The words of a program may name another program or a
 //! file.
 
-mod aliases;
 mod arguments;
 mod builders;
 mod git;
@@ -14,7 +13,6 @@ mod readers;
 mod wrappers;
 mod writers;
 
-pub(crate) use aliases::aliases;
 pub(crate) use arguments::{Arguments, is_uncertain};
 pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{

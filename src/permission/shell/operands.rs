@@ -1,7 +1,8 @@
 //! The use that programs make of their operands, by their rows.
 
 use crate::permission::programs::{
-    Arguments, Dash, Model, Program, known, model, runs_elsewhere, runs_here, works_inside,
+    Arguments, Dash, Model, Program, is_group, known, model, runs_elsewhere, runs_here,
+    works_inside,
 };
 
 use super::analysis::{Reason, SimpleCommand, Subcommand, Tree, Use};
@@ -9,7 +10,7 @@ use super::code::{filter, inputs, interpreted, packaged, settings, statements, t
 use super::context::Context;
 use super::files::{Place, describe, describe_words, moves, places};
 use super::options::{options, uncertain_words};
-use super::targets::{derived, manifests, named, targets};
+use super::targets::{derived, named, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -48,7 +49,6 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
     };
 
     describe(&mut cx.found.commands[index], program);
-    manifests(cx, name, &argv[start - 1]);
     by_row(cx, index, name, command, program, start);
 }
 
@@ -186,7 +186,10 @@ fn subcommand(
     start: usize,
     arguments: &Arguments<'_>,
 ) {
-    let verbs = argv[1..start].iter().skip(start.saturating_sub(2));
+    let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
+    let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
+    let verbs = argv[1..start].iter();
+    let verbs = verbs.skip(start.saturating_sub(2 + usize::from(has_group)));
     let words = verbs.chain(arguments.operands.iter().copied());
     let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
     let options = argv.iter().filter(|word| word.starts_with_dash());

@@ -41,24 +41,6 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
     }
 }
 
-/// Notes the files of a project that the builder changes when its packages change.
-pub(super) fn manifests(cx: &mut Context, name: &str, subcommand: &Word) {
-    const VERBS: &str = "add remove rm install i uninstall update up upgrade init mod get \
-                         generate-lockfile version";
-    let files = match name {
-        "cargo" => ["Cargo.toml", "Cargo.lock"],
-        "go" => ["go.mod", "go.sum"],
-        "npm" | "pnpm" | "yarn" | "bun" => ["package.json", "package-lock.json"],
-        _ => return,
-    };
-    let changes = |verb: String| VERBS.split_whitespace().any(|known| known == verb);
-    if subcommand.literal().is_some_and(changes) {
-        for file in files {
-            cx.add_path(Use::Target, Word::from_text(file));
-        }
-    }
-}
-
 /// The word with a text behind it.
 fn joined(word: &Word, text: &str) -> Word {
     let mut word = word.clone();
