@@ -3,7 +3,7 @@
 use super::glob::{GlobToken, matches, tokens};
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::{is_console, is_group, is_program, known};
+use super::programs::{has_targets, is_console, is_group, is_program, known};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -116,11 +116,15 @@ impl CommandPattern {
         let mut pairs = words.iter().zip(&own.words);
         let shared = pairs.position(|(word, own)| word != own)?;
 
+        // `:app:publish`, `deploy[prod]`
+        let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
+        let has_target = has_targets(&name) && own.words.iter().any(has_word);
         // The words behind other subcommands are what they are about.
         let is_subcommand = shared == 0 || is_group(&own.words[0]);
         let is_known = known(&name, &own.words, &own.options, shared)
             .is_some_and(|known| !options.is_empty() || !known.may_do(words));
-        let is_open = *program == name.to_lowercase() && is_subcommand && !is_known;
+        let is_open = is_subcommand && (!is_known || has_target);
+        let is_open = is_open && *program == name.to_lowercase();
         is_open.then_some(shared + 2)
     }
 

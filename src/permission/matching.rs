@@ -442,7 +442,7 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
 pub(super) fn restricts_commands(rule: &Rule) -> bool {
     match rule.kind {
         RuleKind::Command(_) => true,
-        RuleKind::Path(_) => {
+        RuleKind::Path(_) | RuleKind::Tool => {
             rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
         }
         _ => false,

@@ -185,9 +185,6 @@ fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
     (is_run && runs_scripts).then(|| [&argv[..1], &argv[2..]].concat())
 }
 
-/// Programs that build each target that their words name.
-const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew ant sbt";
-
 /// The words and the flags of a command, each in their order.
 #[derive(Default)]
 pub(super) struct WordsAndFlags {
@@ -195,8 +192,6 @@ pub(super) struct WordsAndFlags {
     pub(super) flags: Vec<String>,
     /// The indices of words that may be values of the option before them.
     values: Vec<usize>,
-    /// True if its words are targets, of which each is built.
-    has_targets: bool,
     /// True if a word may be a flag that is only known when the shell runs.
     pub(super) is_partial: bool,
 }
@@ -232,15 +227,6 @@ impl WordsAndFlags {
             }
         }
 
-        if parts
-            .words
-            .first()
-            .is_some_and(|name| TARGETS.split(' ').any(|known| known == name))
-        {
-            // Any of the words is a target, and may stand behind others.
-            parts.values = (1..parts.words.len()).collect();
-            parts.has_targets = true;
-        }
         parts.add_git_flags();
         Some(parts)
     }
@@ -275,16 +261,7 @@ impl WordsAndFlags {
         let mut counts = BTreeSet::from([0]);
         for (at, word) in self.words.iter().enumerate() {
             let is_value = self.values.contains(&at);
-            // `:app:publish`, `deploy:deploy`, and names that are cut
-            let is_target = |wanted: &String| {
-                let name = word.split('[').next().unwrap_or_default();
-                let mut names = name.split(':').filter(|name| name.len() > 1);
-                self.has_targets && at > 0 && names.any(|name| shortens(name, wanted))
-            };
-            let is_wanted = |count: &usize| {
-                let pattern_word = wanted.get(*count);
-                pattern_word.is_some_and(|pattern| pattern == word || is_target(pattern))
-            };
+            let is_wanted = |count: &usize| wanted.get(*count).is_some_and(|text| text == word);
             let next_counts = counts.iter().copied().filter(|_| is_value);
             let wanted_counts = counts.iter().filter(|count| is_wanted(count));
             counts = next_counts
@@ -323,19 +300,6 @@ impl WordsAndFlags {
                     || (at == 0 && word.eq_ignore_ascii_case(wanted))
             })
     }
-}
-
-/// Returns `true` if a target is written with its first letters, or with those of its parts.
-fn shortens(name: &str, target: &str) -> bool {
-    let mut letters = target.chars();
-    let mut is_part = || {
-        name.chars()
-            .all(|letter| letters.any(|other| other == letter))
-    };
-    target.starts_with(name)
-        || name.contains(|c: char| c.is_ascii_uppercase())
-            && name.chars().next() == target.chars().next()
-            && is_part()
 }
 
 /// Returns `true` if a glob ends in text that is in no short option, such as `*.o`.

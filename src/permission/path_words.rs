@@ -21,7 +21,7 @@ pub(super) struct CandidateWord {
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
-        let is_unknown = command.unlisted.is_some() && !command.is_call;
+        let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();

@@ -56,11 +56,12 @@ java|-jar
 swift|build,test,run
 dpkg|-l,-s,-L,-S,--list,--status
 make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
-git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect branch!tag commit,rm,mv!add merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
+openssl|x509,req,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
+git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
 ";
 
-/// Programs of which each word is a subcommand.
-const EACH: &str = "mvn mvnw gradle gradlew sbt";
+/// Programs of which each word is a target.
+const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
 
 /// A subcommand that is known.
 #[derive(Default)]
@@ -77,6 +78,11 @@ impl Known {
         let mut others = self.others.split('!');
         others.any(|other| other == "*" || words.iter().any(|word| word == other))
     }
+}
+
+/// Returns `true` if the program builds each target that its words name.
+pub(crate) fn has_targets(name: &str) -> bool {
+    is(TARGETS, name)
 }
 
 /// Returns `true` if the word behind this one is the subcommand.
@@ -98,7 +104,7 @@ pub(crate) fn known(
 ) -> Option<Known> {
     let first = words.first().map(String::as_str).unwrap_or_default();
     let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
-    let is_each = is(EACH, name);
+    let is_each = has_targets(name);
     if !is_each && verb.is_some_and(|verb| is(READERS, verb)) {
         return Some(Known::default());
     }

@@ -14,7 +14,7 @@ mod wrappers;
 mod writers;
 
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use known::{is_group, known};
+pub(crate) use known::{has_targets, is_group, known};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };

@@ -47,14 +47,6 @@ fn read(cx: &mut Context, command: &str) {
     // A parser that stops has noted why.
     let _noted = Parser::new(text, cx).script();
     inspect(cx);
-    let unsets = |command: &SimpleCommand| command.program().is_some_and(|name| name == "unset");
-    if cx.found.commands.iter().any(unsets) {
-        // A function may be no longer defined where it is called.
-        cx.found
-            .commands
-            .iter_mut()
-            .for_each(|command| command.is_call = false);
-    }
 }
 
 fn finish(mut cx: Context) -> Analysis {

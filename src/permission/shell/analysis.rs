@@ -30,8 +30,6 @@ pub(crate) struct Analysis {
     pub(crate) has_project: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
-    /// Names of functions that are certainly defined for the commands after them.
-    pub(crate) certain_functions: Vec<String>,
     /// The number of characters examined, where characters of nested scripts count once for each
     /// level. It measures the work, which is limited for any command.
     pub(crate) steps: usize,
@@ -151,8 +149,6 @@ pub(crate) struct Subcommand {
     /// Its words without options.
     pub(crate) words: Vec<String>,
     pub(crate) options: Vec<String>,
-    /// True if it may work with files that its words do not name.
-    pub(crate) builds: bool,
 }
 
 /// One program or builtin with its arguments.
@@ -194,8 +190,6 @@ pub(crate) struct SimpleCommand {
     pub(crate) texts: Vec<usize>,
     /// The indices of words whose files the program leaves as they are, in ascending order.
     pub(crate) kept: Vec<usize>,
-    /// True if it calls a function that is certainly defined.
-    pub(crate) is_call: bool,
     /// True if its words contain files among other texts.
     pub(crate) has_parts: bool,
     /// True if one of its words is program text.
@@ -214,14 +208,14 @@ impl SimpleCommand {
 
     /// Returns `true` if nothing is known of what the command does with its words.
     pub(crate) fn is_unmodeled(&self) -> bool {
-        self.unlisted.is_some() && !self.guessed && !self.is_call
+        self.unlisted.is_some() && !self.guessed
     }
 
     /// Returns `true` if the command may work with files that its words do not name.
     pub(crate) fn has_other_files(&self) -> bool {
         let is_known = |own: &Subcommand| {
             let name = self.program().unwrap_or_default();
-            !own.builds || known(&name, &own.words, &own.options, 0).is_some()
+            known(&name, &own.words, &own.options, 0).is_some()
         };
         self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
     }

@@ -127,10 +127,6 @@ impl Context {
         // A `cd` in a group or a substitution may not apply to the commands after it.
         self.is_chain =
             self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
-        let functions = &self.found.certain_functions;
-        let name = command.argv.first().and_then(Word::literal);
-        let is_function = name.is_some_and(|name| functions.contains(&name));
-        command.is_call = command.via.is_empty() && is_function;
         if command.input.is_none() {
             command.input.clone_from(&self.input);
         }

@@ -58,9 +58,7 @@ pub(super) fn describe_words(
             let text = argv[**index].literal();
             text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
         };
-        let copies = arguments.begins_with("cp");
-        own.texts
-            .extend(indices.iter().filter(|index| !copies && is_name(index)));
+        own.texts.extend(indices.iter().filter(is_name));
     }
 
     let is_clear = arguments.unknown.is_empty()
@@ -68,7 +66,7 @@ pub(super) fn describe_words(
         && !arguments.has_mark("effect")
         && !arguments.has_mark("written")
         && !argv.iter().any(Word::is_dynamic);
-    if !is_clear || is_edit || arguments.has_mark("cut") || moves(program, arguments) {
+    if !is_clear || is_edit || arguments.has_mark("cut") {
         return;
     }
 
@@ -91,11 +89,6 @@ fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
     let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
     program.takes_any(&["sed", "awk", "filter"])
         && arguments.operands.len() > usize::from(!is_given)
-}
-
-/// Returns `true` if a client of a store moves the files that it is given.
-pub(super) fn moves(program: &Program, arguments: &Arguments<'_>) -> bool {
-    program.builds && program.takes("into") && arguments.begins_with("mv")
 }
 
 /// The indices of values that are files which are only read.

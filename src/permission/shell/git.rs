@@ -46,8 +46,6 @@ pub(super) fn git(
 
     let is_applied = match subcommand.as_str() {
         "apply" | "am" => !arguments.has_mark("about"),
-        "sparse-checkout" => first != "list",
-        "submodule" => first == "deinit",
         _ => false,
     };
     let changes = program.takes_any(&["cut", "write", "move"]);
@@ -84,7 +82,6 @@ fn finds_any(program: &Program, words: &[String], arguments: &Arguments<'_>) -> 
 fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
     let is_local = |word: &&Word| is_path(&word.literal_prefix());
     let copies = match subcommand {
-        "archive" | "bundle" | "fast-export" => true,
         "worktree" => first == "add",
         "clone" => arguments.operands.first().is_some_and(is_local),
         _ => false,

@@ -8,7 +8,7 @@ use crate::permission::programs::{
 use super::analysis::{Reason, SimpleCommand, Subcommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
-use super::files::{Place, describe, describe_words, moves, places};
+use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
 use super::targets::{derived, named, targets};
 use super::word::Word;
@@ -139,7 +139,7 @@ fn by_row(
     let mut arguments = Arguments::read(program, argv, start);
     if !command.guessed && (program.builds || start > 1) && !program.takes_any(&["host", "command"])
     {
-        subcommand(cx, index, name, program, argv, start, &arguments);
+        subcommand(cx, index, name, argv, start, &arguments);
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
@@ -181,7 +181,6 @@ fn subcommand(
     cx: &mut Context,
     index: usize,
     name: &str,
-    program: &Program,
     argv: &[Word],
     start: usize,
     arguments: &Arguments<'_>,
@@ -199,11 +198,7 @@ fn subcommand(
         let files = known.made.split(',').filter(|file| !file.is_empty());
         files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
     }
-    cx.found.commands[index].subcommand = Some(Subcommand {
-        words,
-        options,
-        builds: program.builds,
-    });
+    cx.found.commands[index].subcommand = Some(Subcommand { words, options });
 }
 
 /// Returns `true` if the program only prints its help or version.
@@ -248,8 +243,7 @@ fn trees(
 ) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
-    let writes = (program.takes_any(&["cut", "move"]) || moves(program, arguments))
-        && !arguments.has_mark("list");
+    let writes = program.takes_any(&["cut", "move"]) && !arguments.has_mark("list");
     if formats(command, program, start) && !arguments.has_mark("list") {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }

@@ -133,7 +133,6 @@ impl<'a> Parser<'a> {
             }
 
             let first = self.cx.found.commands.len();
-            let function_count = self.cx.found.certain_functions.len();
             self.and_or()?;
             count += 1;
             self.cx.is_chain &= self.cx.depth > 0 || count == 1;
@@ -145,7 +144,6 @@ impl<'a> Parser<'a> {
                 Some(b'&') => {
                     self.bump()?;
                     self.cx.is_chain = false;
-                    self.cx.found.certain_functions.truncate(function_count);
                     for command in &mut self.cx.found.commands[first..] {
                         command.background = true;
                     }
@@ -185,14 +183,8 @@ impl<'a> Parser<'a> {
     }
 
     fn and_or(&mut self) -> Parse<()> {
-        let mut is_first = true;
         loop {
-            let function_count = self.cx.found.certain_functions.len();
             self.pipeline()?;
-            if !std::mem::take(&mut is_first) {
-                self.cx.found.certain_functions.truncate(function_count);
-            }
-
             self.blanks()?;
             if self.take("||")? {
                 self.cx.is_chain = false;
@@ -231,7 +223,6 @@ impl<'a> Parser<'a> {
             }
         }
 
-        let function_count = self.cx.found.certain_functions.len();
         let mut before: Stage = None;
         let mut first = true;
         loop {
@@ -255,7 +246,6 @@ impl<'a> Parser<'a> {
                 // Each stage is a subshell, in which a `cd` ends.
                 let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
                 self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
-                self.cx.found.certain_functions.truncate(function_count);
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");
                     self.bump()?;
@@ -353,10 +343,6 @@ impl<'a> Parser<'a> {
         if is_builtin(&name) || is_program(&name) {
             // Commands of this name do something else than what is known of them.
             self.opaque(Reason::Builtin(name.clone()));
-        }
-
-        if self.cx.depth == 0 && self.cx.piped == 0 {
-            self.cx.found.certain_functions.push(name.clone());
         }
 
         self.cx.found.functions.push(name);

@@ -52,10 +52,6 @@ fn joined(word: &Word, text: &str) -> Word {
 pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
     let words = &arguments.operands;
     let is_remote = program.takes("remote");
-    if is_remote && arguments.begins_with("download") {
-        cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
-    }
-
     let is_named = program.takes("named")
         || program.takes("globs") && arguments.has_mark("effect")
         || arguments.has_mark("unpacked")
