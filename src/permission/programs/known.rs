@@ -11,19 +11,19 @@ const GROUPS: &str = "compose container image volume network system builder buil
  toolchain target component pip";
 
 /// Rows of programs, with their subcommands that are known. `+` stands between two words, `-x` is
-/// an option that has to be given, `*` is any subcommand.
+/// an option that is given, `*` is any subcommand.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt,tree,metadata,locate-project add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
+cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
 rustup|show update!*>~/.rustup
 npm|ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
 yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn add,remove,up,upgrade!install!add!remove>node_modules,package.json,yarn.lock,.pnp.cjs,.yarn
 pnpm bun|install,i,add,remove,update!install!i!add!remove!rm!un!uninstall!up>node_modules,package.json,pnpm-lock.yaml,bun.lock,bun.lockb
 npm pnpm yarn bun|test,t,tst,start,stop,restart,run,run-script,audit,why,ping,workspace
 pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
-go|build,test,vet,run!get,install,generate fmt,env,doc,generate get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
+go|build,test,vet,run!get,install,generate env,doc,generate fmt>. get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
 pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv add,remove!*>.venv,venv,pyproject.toml,uv.lock,poetry.lock
 bundle|install!*>Gemfile.lock,vendor,.bundle check
 composer|install!*>vendor,composer.lock validate,run,run-script,test!* require,update,remove!*>vendor,composer.json,composer.lock
@@ -34,7 +34,7 @@ docker podman nerdctl|images,top,port,search,stats,events,compose+images,compose
 docker-compose|images,top stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
 kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,delete,create,rollout+restart,rollout+undo,scale!*
 gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan,validate,fmt,providers,graph init!*>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
+terraform tofu|plan,validate,fmt+-check,fmt+--check,providers,graph fmt>. init!*>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
 apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
 brew|install,update,upgrade,uninstall!*>/
 systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
@@ -46,16 +46,17 @@ biome|check,lint,format,ci
 turbo nx|run,build,test,lint,affected
 sbt|compile,test,run,clean,package
 mix|deps.get!*>deps,mix.lock
-stack cabal dune zig mix bazel bazelisk meson|build,test,compile,run,query,format,clean,runtest,setup
+stack cabal dune zig mix bazel bazelisk meson|build,test,compile,run,query,clean,runtest,setup format+--check-formatted fmt,format>.
 playwright|test
 cypress|run
-tsc|--noEmit,--version,-v *>.
-gcc g++ cc c++ clang clang++|-o,--version,-v *>.
+tsc|*+--noEmit,*+--version *>.
+gcc g++ cc c++ clang clang++|*+-o,*+--version *>.
 javac|*>.
-java|-jar
+java|*+-jar
 swift|build,test,run
-dpkg|-l,-s,-L,-S,--list,--status
-make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint swiftlint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
+swiftlint|lint,version
+dpkg|*+-l,*+-s,*+-L,*+-S
+make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
 openssl|x509,req,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
 git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
 ";
@@ -133,18 +134,18 @@ pub(crate) fn known(
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.
 fn fits(subcommand: &str, words: &[String], options: &[String], depth: usize) -> bool {
-    let count = subcommand.split('+').count();
-    match subcommand {
-        "" => words.is_empty(),
-        "*" => depth == 0,
-        _ if subcommand.starts_with('-') => options.iter().any(|option| option == subcommand),
+    let parts = subcommand.split('+').filter(|part| !part.is_empty());
+    let (given, known): (Vec<_>, Vec<_>) = parts.partition(|part| part.starts_with('-'));
+    let has = |option: &&str| options.iter().any(|given| given == option);
+    let is_given = given.iter().all(has);
+    match known[..] {
+        _ if !is_given => false,
+        [] => words.is_empty(),
+        ["*"] => depth == 0,
         _ => {
-            count > depth
-                && words.len() >= count
-                && subcommand
-                    .split('+')
-                    .zip(words)
-                    .all(|(known, word)| known == word)
+            known.len() > depth
+                && words.len() >= known.len()
+                && known.iter().zip(words).all(|(known, word)| known == word)
         }
     }
 }

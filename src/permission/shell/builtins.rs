@@ -4,23 +4,9 @@ use super::analysis::{Reason, SimpleCommand, Use};
 use super::compound::is_name;
 use super::context::Context;
 use super::options::runs;
-use super::shells::{SHELLS, run_word, run_words};
+use super::shells::{run_word, run_words};
 use super::simple::exports;
 use super::word::{Part, Word};
-
-/// Returns `true` for the name of a builtin, a keyword or a shell.
-pub(super) fn is_builtin(name: &str) -> bool {
-    const NAMES: &str = ". : [ alias bg bind break builtin caller cd command compgen complete compopt \
-         continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash \
-         help history jobs kill let local logout mapfile popd printf pushd pwd read readarray \
-         readonly return set shift shopt source suspend test times trap true type typeset ulimit \
-         umask unalias unset wait if then else elif fi for select while until do done case esac in \
-         function coproc time";
-    NAMES
-        .split_ascii_whitespace()
-        .chain(SHELLS)
-        .any(|known| known == name)
-}
 
 /// Examines a builtin. Returns `false` if `name` is no builtin that matters.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {

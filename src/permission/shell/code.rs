@@ -179,20 +179,8 @@ pub(super) fn statements(
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
             None => cx.note(Reason::Script(format!("the input of {name}"))),
         },
-        None => {
-            if let Some(piped) = command.piped {
-                let source = piped.map(|before| &cx.found.commands[before]);
-                let prints = |source: &&SimpleCommand| source.is("echo") || source.is("printf");
-                let words = source.filter(prints).map(|source| &source.argv[1..]);
-                let is_plain = |word: &Word| word.literal().is_some_and(|t| is_plain_sql(&t));
-                match words {
-                    Some(words) if !words.iter().all(is_plain) => {
-                        cx.note(Reason::InlineCode(name.to_owned()));
-                    }
-                    _ => cx.note(Reason::Script(format!("the input of {name}"))),
-                }
-            }
-        }
+        None if command.piped.is_some() => cx.note(Reason::InlineCode(name.to_owned())),
+        None => {}
     }
 }
 
@@ -273,23 +261,12 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
         .values_of("file")
         .chain(arguments.values_of("url"));
     let words = arguments.operands.iter().copied().chain(values);
-    let is_expanded = |word: &&Word| {
-        let text = word.to_string();
-        text.contains(['{', '[']) && !text.starts_with("http")
+    let is_file = |word: &Word| {
+        let text = word.to_string().to_ascii_lowercase();
+        text.starts_with("file:") || text.contains(['{', '[']) && !text.starts_with("http")
     };
-    let is_file = |word: &&Word| {
-        let prefix = word.literal_prefix();
-        prefix
-            .get(..5)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
-    };
-    let local: Vec<&Word> = words
-        .filter(|word| is_expanded(word) || is_file(word))
-        .collect();
-    if local.iter().any(is_expanded) {
+    if words.into_iter().any(is_file) {
         cx.add_path(Use::Read, Word::unknown());
-    }
-    if !local.is_empty() {
         cx.add_path(Use::Project, Word::unknown());
     }
 

@@ -169,7 +169,7 @@ fn by_row(
         peel::guess_tails_from(cx, name, command, at + 1);
     }
 
-    trees(cx, command, program, start, &arguments);
+    trees(cx, command, program, &arguments);
     operands(cx, index, name, command, program, &arguments);
     if name == "git" {
         git::git(cx, command, start, program, &arguments);
@@ -234,20 +234,10 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 }
 
 /// Notes the folders that are read or changed with all that is in them.
-fn trees(
-    cx: &mut Context,
-    command: &SimpleCommand,
-    program: &Program,
-    start: usize,
-    arguments: &Arguments<'_>,
-) {
+fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
     let writes = program.takes_any(&["cut", "move"]) && !arguments.has_mark("list");
-    if formats(command, program, start) && !arguments.has_mark("list") {
-        cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
-    }
-
     let cuts = writes || arguments.has_mark("cut") || is_all;
     let (read_tree, changed_tree) = tree_uses(program, arguments);
     globs(cx, arguments);
@@ -338,18 +328,6 @@ fn globs(cx: &mut Context, arguments: &Arguments<'_>) {
             cx.add_path(Use::Read, Word::default().followed_by(&name));
         }
     }
-}
-
-/// Returns `true` for `cargo fmt`, `mix format`, `sqlfluff fix`, `nx format:write`.
-fn formats(command: &SimpleCommand, program: &Program, start: usize) -> bool {
-    let verb = command.argv.get(start.max(2) - 1);
-    let verb = verb.map(Word::literal_prefix).unwrap_or_default();
-    let verb = verb.split(':').next().unwrap_or_default();
-    let is_check = |word: &Word| word.literal().is_some_and(|word| word == "--check");
-    program.builds
-        && !program.takes("make")
-        && matches!(verb, "fmt" | "format" | "fix" | "autocorrect")
-        && !command.argv.iter().any(is_check)
 }
 
 /// The parts of folders that a program reads, and changes.

@@ -7,10 +7,10 @@
 use crate::permission::programs::is_program;
 
 use super::analysis::Reason;
-use super::builtins::is_builtin;
 use super::compound::is_name;
 use super::context::{Context, MAX_WORK, Parse};
 use super::heredoc::Pending;
+use super::shells::SHELLS;
 use super::word::Word;
 
 pub(super) struct Parser<'a> {
@@ -340,7 +340,7 @@ impl<'a> Parser<'a> {
             self.cx.bash_only("a function's name");
         }
 
-        if is_builtin(&name) || is_program(&name) {
+        if is_program(&name) || SHELLS.contains(&&*name) {
             // Commands of this name do something else than what is known of them.
             self.opaque(Reason::Builtin(name.clone()));
         }
