@@ -2,7 +2,7 @@
 
 use super::glob::{GlobToken, matches, tokens};
 use super::paths::{Segment, text_of};
-use super::pattern::{CommandPattern, PatternWord};
+use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{has_targets, is_console, is_group, is_program, known};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
@@ -265,4 +265,27 @@ pub(super) fn program_glob(word: &Word) -> Vec<GlobToken> {
         Some(slash) => tokens.split_off(slash + 1),
         None => tokens,
     }
+}
+
+/// Returns `true` for an address that may lead out of the folder before the star of a pattern.
+pub(super) fn may_climb(text: &str) -> bool {
+    let escaped = text.to_ascii_lowercase().replace("%2e", ".");
+    text.contains("://") && (escaped.contains("..") || text.contains(['{', '[']))
+}
+
+/// Returns `false` for an address whose host is not the one of the pattern: a star does not match
+/// the slash behind the host.
+pub(super) fn has_host(tokens: &[GlobToken], text: &str) -> bool {
+    let text = chars(text);
+    let slashes = text.iter().enumerate().filter(|(_, c)| **c == '/');
+    let text_end = slashes.map(|(at, _)| at).nth(2);
+    let slash = GlobToken::Char('/');
+    let slashes = tokens.iter().enumerate().filter(|(_, t)| **t == slash);
+    let end = slashes.map(|(at, _)| at).nth(2);
+    let is_address = text.iter().collect::<String>().contains("://");
+    !is_address
+        || matches(
+            &tokens[..end.unwrap_or(tokens.len())],
+            &text[..text_end.unwrap_or(text.len())],
+        )
 }

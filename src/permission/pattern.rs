@@ -1,6 +1,6 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::clues::program_glob;
+use super::clues::{has_host, may_climb, program_glob};
 use super::glob::{GlobToken, Match, intersect, matches};
 use super::options::{WordsAndFlags, has_flag, may_have_flag, variants};
 use super::paths::lexical;
@@ -384,34 +384,11 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
     }
 }
 
-/// Returns `true` for an address that may lead out of the folder before the star of a pattern.
-fn may_climb(text: &str) -> bool {
-    let escaped = text.to_ascii_lowercase().replace("%2e", ".");
-    text.contains("://") && (escaped.contains("..") || text.contains(['{', '[']))
-}
-
-/// Returns `false` for an address whose host is not the one of the pattern: a star does not match
-/// the slash behind the host.
-fn has_host(tokens: &[GlobToken], text: &str) -> bool {
-    let text = chars(text);
-    let slashes = text.iter().enumerate().filter(|(_, c)| **c == '/');
-    let text_end = slashes.map(|(at, _)| at).nth(2);
-    let slash = GlobToken::Char('/');
-    let slashes = tokens.iter().enumerate().filter(|(_, t)| **t == slash);
-    let end = slashes.map(|(at, _)| at).nth(2);
-    let is_address = text.iter().collect::<String>().contains("://");
-    !is_address
-        || matches(
-            &tokens[..end.unwrap_or(tokens.len())],
-            &text[..text_end.unwrap_or(text.len())],
-        )
-}
-
 fn ends_open(word: &PatternWord) -> bool {
     matches!(word, PatternWord::Word(tokens) if tokens.last() == Some(&GlobToken::Many))
 }
 
-fn chars(text: &str) -> Vec<char> {
+pub(super) fn chars(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 

@@ -1,16 +1,15 @@
 //! The use that programs make of their operands, by their rows.
 
 use crate::permission::programs::{
-    Arguments, Dash, Model, Program, is_group, known, model, runs_elsewhere, runs_here,
-    works_inside,
+    Arguments, Dash, Model, Program, model, runs_elsewhere, runs_here, works_inside,
 };
 
-use super::analysis::{Reason, SimpleCommand, Subcommand, Tree, Use};
+use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
-use super::targets::{derived, named, targets};
+use super::targets::{derived, named, subcommand, targets};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
 
@@ -174,31 +173,6 @@ fn by_row(
     if name == "git" {
         git::git(cx, command, start, program, &arguments);
     }
-}
-
-/// Notes the subcommand, and what a known one makes.
-fn subcommand(
-    cx: &mut Context,
-    index: usize,
-    name: &str,
-    argv: &[Word],
-    start: usize,
-    arguments: &Arguments<'_>,
-) {
-    let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
-    let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
-    let verbs = argv[1..start].iter();
-    let verbs = verbs.skip(start.saturating_sub(2 + usize::from(has_group)));
-    let words = verbs.chain(arguments.operands.iter().copied());
-    let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
-    let options = argv.iter().filter(|word| word.starts_with_dash());
-    let option = |word: &Word| word.literal_prefix().split('=').next().map(str::to_owned);
-    let options: Vec<String> = options.filter_map(option).collect();
-    if let Some(known) = known(name, &words, &options, 0) {
-        let files = known.made.split(',').filter(|file| !file.is_empty());
-        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
-    }
-    cx.found.commands[index].subcommand = Some(Subcommand { words, options });
 }
 
 /// Returns `true` if the program only prints its help or version.

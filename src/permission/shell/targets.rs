@@ -1,8 +1,8 @@
 //! The files that programs make under names derived from their words.
 
-use crate::permission::programs::{Arguments, Program};
+use crate::permission::programs::{Arguments, Program, is_group, known};
 
-use super::analysis::{Tree, Use};
+use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
 use super::word::{Part, Word};
 
@@ -39,6 +39,31 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
             cx.add_path(Use::Target, stem);
         }
     }
+}
+
+/// Notes the subcommand, and what a known one makes.
+pub(super) fn subcommand(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    argv: &[Word],
+    start: usize,
+    arguments: &Arguments<'_>,
+) {
+    let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
+    let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
+    let verbs = argv[1..start].iter();
+    let verbs = verbs.skip(start.saturating_sub(2 + usize::from(has_group)));
+    let words = verbs.chain(arguments.operands.iter().copied());
+    let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
+    let options = argv.iter().filter(|word| word.starts_with_dash());
+    let option = |word: &Word| word.literal_prefix().split('=').next().map(str::to_owned);
+    let options: Vec<String> = options.filter_map(option).collect();
+    if let Some(known) = known(name, &words, &options, 0) {
+        let files = known.made.split(',').filter(|file| !file.is_empty());
+        files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
+    }
+    cx.found.commands[index].subcommand = Some(Subcommand { words, options });
 }
 
 /// The word with a text behind it.
