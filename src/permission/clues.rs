@@ -120,7 +120,10 @@ impl CommandPattern {
         let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
         let has_target = has_targets(&name) && own.words.iter().any(has_word);
         // The words behind other subcommands are what they are about.
-        let is_subcommand = shared == 0 || is_group(&own.words[0]);
+        let (word, own_word) = (&words[shared], &own.words[shared]);
+        let is_part = word.starts_with(own_word.as_str()) || own_word.contains(word.as_str());
+        let has_group = is_group(&own.words[0]) || is_group(&name);
+        let is_subcommand = shared == 0 || has_group || is_part;
         let is_known = known(&name, &own.words, &own.options, shared)
             .is_some_and(|known| !options.is_empty() || !known.may_do(words));
         let is_open = is_subcommand && (!is_known || has_target);

@@ -8,7 +8,7 @@ const READERS: &str = "status log diff show list ls ps get describe logs version
 const GROUPS: &str = "compose container image volume network system builder buildx manifest context \
  pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project \
  stash remote worktree submodule bisect notes lfs rollout config dependency workspace state \
- toolchain target component pip";
+ toolchain target component pip aws gcloud az";
 
 /// Rows of programs, with their subcommands that are known. `+` stands between two words, `-x` is
 /// an option that is given, `*` is any subcommand.
@@ -16,12 +16,12 @@ const GROUPS: &str = "compose container image volume network system builder buil
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy,nextest!build!check>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
+cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy!build!check>target,Cargo.lock nextest!build!check!test>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
 rustup|show update!*>~/.rustup
-npm|ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
+npm|audit+fix!*>node_modules,package.json,package-lock.json ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
 yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn add,remove,up,upgrade!install!add!remove>node_modules,package.json,yarn.lock,.pnp.cjs,.yarn
 pnpm bun|install,i,add,remove,update!install!i!add!remove!rm!un!uninstall!up>node_modules,package.json,pnpm-lock.yaml,bun.lock,bun.lockb
-npm pnpm yarn bun|test,t,tst,start,stop,restart,run,run-script,audit,why,ping,workspace
+npm pnpm yarn bun|test,t,tst,start,stop,run,run-script,audit,why,ping,workspace restart!start!stop
 pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
 go|build,test,vet,run!get,install,generate env,doc,generate fmt>. get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
 pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv add,remove!*>.venv,venv,pyproject.toml,uv.lock,poetry.lock
@@ -41,7 +41,7 @@ systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,
 aws|s3+ls,sts+get-caller-identity s3+cp,logs+tail!*
 deno|fmt,test,lint,check,bench,run,task
 ruff|check,format,rule
-golangci-lint|run,linters,fmt
+golangci-lint|run,linters fmt>.
 biome|check,lint,format,ci
 turbo nx|run,build,test,lint,affected
 sbt|compile,test,run,clean,package
@@ -58,7 +58,7 @@ swiftlint|lint,version
 dpkg|*+-l,*+-s,*+-L,*+-S
 make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
 openssl|x509,req,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
-git|lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,fetch,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,apply,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert,am!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull
+git|fetch!tag am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!commit!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config
 ";
 
 /// Programs of which each word is a target.
@@ -106,10 +106,6 @@ pub(crate) fn known(
     let first = words.first().map(String::as_str).unwrap_or_default();
     let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
     let is_each = has_targets(name);
-    if !is_each && verb.is_some_and(|verb| is(READERS, verb)) {
-        return Some(Known::default());
-    }
-
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let has_name = |names: &str| is(names, name) || is(names, plain_name);
     let rows = KNOWN.lines().filter_map(|row| row.split_once('|'));
@@ -126,7 +122,12 @@ pub(crate) fn known(
             [_, _, ..] if is_each => words.iter().all(|word| matches(&[word.clone()])),
             _ => matches(words),
         }
-    })?;
+    });
+    let Some(entry) = entry else {
+        let is_reader = !is_each && verb.is_some_and(|verb| is(READERS, verb));
+        return is_reader.then(Known::default);
+    };
+
     let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
     let (_, others) = entry.split_once('!').unwrap_or((entry, ""));
     Some(Known { others, made })

@@ -59,6 +59,10 @@ pub(super) fn subcommand(
     let options = argv.iter().filter(|word| word.starts_with_dash());
     let option = |word: &Word| word.literal_prefix().split('=').next().map(str::to_owned);
     let options: Vec<String> = options.filter_map(option).collect();
+    if name == "go" && words.first().is_some_and(|word| word == "build") {
+        let packages = arguments.operands.iter();
+        packages.for_each(|word| cx.add_path(Use::Made, word.last_name()));
+    }
     if let Some(known) = known(name, &words, &options, 0) {
         let files = known.made.split(',').filter(|file| !file.is_empty());
         files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
