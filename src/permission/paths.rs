@@ -167,6 +167,9 @@ pub(super) fn folded(segment: &Segment) -> Segment {
     let mut folded_tokens = Vec::with_capacity(name.len());
     for token in name {
         match token {
+            GlobToken::Char(c) if c.is_ascii() => {
+                folded_tokens.push(GlobToken::Char(c.to_ascii_lowercase()));
+            }
             GlobToken::Char(c) if is_hidden(*c) => {}
             // Upper case first: some letters share a capital, and ligatures are split.
             GlobToken::Char(c) => {
