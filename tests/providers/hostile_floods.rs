@@ -81,7 +81,7 @@ fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
 fn run_with_a_duration_ends_under_a_flood() {
     ends("100", async move || {
         let model = Anthropic::new("m", "key").base_url(flood(FLOODS[0]));
-        let agent = agent(model).max_duration(Duration::from_secs(1));
+        let agent = agent(model).max_duration(SHORT);
         let output = agent.build().unwrap().run("go").await.unwrap();
         assert_eq!(output.end, ExitReason::MaxDuration);
     });
