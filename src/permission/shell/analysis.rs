@@ -215,7 +215,7 @@ impl SimpleCommand {
     pub(crate) fn has_other_files(&self) -> bool {
         let is_known = |own: &Subcommand| {
             let name = self.program().unwrap_or_default();
-            known(&name, &own.words, &own.options, 0).is_some()
+            own.words.is_empty() || known(&name, &own.words, &own.options, 0).is_some()
         };
         self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
     }

@@ -136,8 +136,7 @@ fn by_row(
     let words = bundled(cx, command, program);
     let argv = words.as_deref().unwrap_or(argv);
     let mut arguments = Arguments::read(program, argv, start);
-    if !command.guessed && (program.builds || start > 1) && !program.takes_any(&["host", "command"])
-    {
+    if !command.guessed && (program.builds || start > 1) && !program.takes("host") {
         subcommand(cx, index, name, argv, start, &arguments);
     }
     // The options before a subcommand have been examined.

@@ -52,8 +52,11 @@ pub(super) fn subcommand(
 ) {
     let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
     let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
-    let verbs = argv[1..start].iter();
-    let verbs = verbs.skip(start.saturating_sub(2 + usize::from(has_group)));
+    let verbs = argv[1..start]
+        .iter()
+        .filter(|word| !word.starts_with_dash());
+    let count = verbs.clone().count();
+    let verbs = verbs.skip(count.saturating_sub(1 + usize::from(has_group)));
     let words = verbs.chain(arguments.operands.iter().copied());
     let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
     let options = argv.iter().filter(|word| word.starts_with_dash());
