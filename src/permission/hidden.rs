@@ -65,7 +65,7 @@ impl Policy<'_> {
             let reason = if command.is_unmodeled() {
                 "is not modeled"
             } else {
-                "may do more than its words say"
+                "may do more than its words name"
             };
             Some((*rule, format!("`{command}` {reason}")))
         })

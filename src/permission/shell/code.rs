@@ -56,36 +56,7 @@ pub(super) fn interpreted(
     arguments: &Arguments<'_>,
 ) {
     if let Some(module) = arguments.values_of("module").next() {
-        let module_name = module.literal().unwrap_or_default();
-        // `-m module`, `-mmodule`
-        let has_module = |word: &Word| {
-            let prefix = word.literal_prefix();
-            word == module || prefix.starts_with('-') && prefix.ends_with(&module_name)
-        };
-        let at = command
-            .argv
-            .iter()
-            .position(has_module)
-            .unwrap_or(command.argv.len());
-        let mut argv = vec![module.clone()];
-        argv.extend(command.argv.iter().skip(at + 1).cloned());
-        let (index, start) = command.named_by(index);
-        let names = [module_name.clone(), format!("module.{module_name}")];
-        let known_name = names
-            .iter()
-            .find(|name| model(name, &argv).program.is_some());
-        match known_name {
-            Some(known_name) => {
-                argv[0] = Word::from_text(known_name.as_str());
-                peel::started(cx, name, command, argv, Some((index, start + at)));
-            }
-            None => {
-                cx.note(Reason::Script(module.to_string()));
-                cx.found.commands[index].unlisted = Some(start + at + 1);
-            }
-        }
-
-        return;
+        return interpreted_module(cx, index, name, command, module);
     }
 
     let Some(file) = arguments.operands.first() else {
@@ -117,6 +88,43 @@ pub(super) fn interpreted(
         Some(file) if file.contains([':', '@']) => cx.note(Reason::InlineCode(name.to_owned())),
         Some(file) if program.takes("script") => cx.note(Reason::Script(file)),
         Some(_) => {}
+    }
+}
+
+/// The module that an interpreter runs: `-m module`, `-mmodule`.
+fn interpreted_module(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    module: &Word,
+) {
+    let module_name = module.literal().unwrap_or_default();
+    let has_module = |word: &Word| {
+        let prefix = word.literal_prefix();
+        word == module || prefix.starts_with('-') && prefix.ends_with(&module_name)
+    };
+    let at = command
+        .argv
+        .iter()
+        .position(has_module)
+        .unwrap_or(command.argv.len());
+    let mut argv = vec![module.clone()];
+    argv.extend(command.argv.iter().skip(at + 1).cloned());
+    let (index, start) = command.named_by(index);
+    let names = [module_name.clone(), format!("module.{module_name}")];
+    let known_name = names
+        .iter()
+        .find(|name| model(name, &argv).program.is_some());
+    match known_name {
+        Some(known_name) => {
+            argv[0] = Word::from_text(known_name.as_str());
+            peel::started(cx, name, command, argv, Some((index, start + at)));
+        }
+        None => {
+            cx.note(Reason::Script(module.to_string()));
+            cx.found.commands[index].unlisted = Some(start + at + 1);
+        }
     }
 }
 
