@@ -1,27 +1,21 @@
 //! The hook with the tools for files, search and the shell.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout};
 
-use crate::backend::{Backend, CommandLimits, MemoryBackend, workspace_path};
+use crate::backend::{Backend, CommandLimits, workspace_path};
 use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::session::AgentState;
-use crate::tool::{Tool, ToolContext};
 use crate::tools::{EditPolicy, preset, wick};
-use crate::util::blocking::blocking;
 use crate::util::secret;
-use crate::util::sync::lock;
 
-use super::evicted_files::{self, StoredResult};
-use super::eviction::{Eviction, MovedText, ResultPlace};
-use super::moved_results::{self, MovedResults};
+use super::eviction::Eviction;
+use super::result_mover::ResultMover;
 
 /// The names of the tools, as [`Hook::tools`] announces them.
 const TOOLS: [&str; 7] = [
@@ -34,29 +28,11 @@ const TOOLS: [&str; 7] = [
     "execute",
 ];
 
-/// The names of the path argument of `read_file`.
-const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
-
 /// The default maximum size of a file in the state, in bytes.
 const MAX_TRACKED: usize = 1024 * 1024;
 
 /// The maximum size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
-
-/// The maximum size of results in the state that could not be written, in bytes: they take memory,
-/// and are stored with the session.
-const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The default time for which results are kept.
-const RETENTION: Duration = DAY.saturating_mul(30);
-
-/// The time between two searches for old results.
-const SWEEP_INTERVAL: Duration = DAY;
-
-/// The time limit of a search for old results, which delays a call.
-const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Adds the tools of a workspace: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
 /// `execute`, on a [`Backend`].
@@ -114,32 +90,23 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 pub struct FilesystemHook {
     backend: Arc<dyn Backend>,
     policy: EditPolicy,
+    /// The maximum size of a file in the state, in bytes.
     max_tracked: usize,
-    eviction: Option<Eviction>,
-    /// The time for which moved results are kept.
-    retention: Duration,
-    /// The maximum size of the moved results of a session, in bytes.
-    max_results_bytes: u64,
-    moved_results: MovedResults,
     /// The limits of commands instead of the backend's.
     command_limits: CommandLimits,
-    /// The time of the last search for old results.
-    last_sweep: Arc<Mutex<Option<Instant>>>,
+    result_mover: ResultMover,
 }
 
 impl FilesystemHook {
     /// Creates a hook whose tools use `backend`.
     pub fn new(backend: impl Backend) -> Self {
+        let backend: Arc<dyn Backend> = Arc::new(backend);
         Self {
-            backend: Arc::new(backend),
             policy: EditPolicy::First,
             max_tracked: MAX_TRACKED,
-            eviction: Some(Eviction::default()),
-            retention: RETENTION,
-            max_results_bytes: moved_results::MAX_BYTES,
-            moved_results: MovedResults::default(),
             command_limits: CommandLimits::default(),
-            last_sweep: Arc::default(),
+            result_mover: ResultMover::new(backend.clone()),
+            backend,
         }
     }
 
@@ -204,7 +171,7 @@ impl FilesystemHook {
     /// examined, for at most five seconds.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
-        self.retention = time;
+        self.result_mover.retention = time;
         self
     }
 
@@ -213,7 +180,7 @@ impl FilesystemHook {
     /// warning; the newest stays.
     #[must_use]
     pub fn keep_results_within(mut self, bytes: u64) -> Self {
-        self.max_results_bytes = bytes;
+        self.result_mover.max_bytes = bytes;
         self
     }
 
@@ -228,12 +195,12 @@ impl FilesystemHook {
     /// Leaves all results in the conversation, however long they are.
     #[must_use]
     pub fn without_eviction(mut self) -> Self {
-        self.eviction = None;
+        self.result_mover.eviction = None;
         self
     }
 
     fn evicting(mut self, change: impl FnOnce(&mut Eviction)) -> Self {
-        change(self.eviction.get_or_insert_default());
+        change(self.result_mover.eviction.get_or_insert_default());
         self
     }
 
@@ -244,56 +211,7 @@ impl FilesystemHook {
     ///
     /// Returns an error if the backend cannot list or remove them.
     pub async fn remove_results(&self, session: &str) -> Result<usize> {
-        let Some(eviction) = &self.eviction else {
-            return Ok(0);
-        };
-        let folder = eviction.folder(&*self.backend);
-        self.moved_results.forget(session);
-        evicted_files::remove_session(&*self.backend, &folder, session).await
-    }
-
-    /// Counts a result that was moved, and removes the oldest of its session above the limit.
-    async fn limit_results(&self, cx: &RunContext, path: String, len: usize) {
-        let bytes = len as u64;
-        let result = StoredResult { path, bytes };
-        let (backend, max_bytes) = (&*self.backend, self.max_results_bytes);
-        let results = &self.moved_results;
-        match results
-            .add(backend, cx.session_id(), result, max_bytes)
-            .await
-        {
-            Ok(0) => {}
-            Ok(count) => cx.warn(format!(
-                "filesystem: the {count} oldest moved results of the session were removed, for the \
-                 limit of a session is {max_bytes} bytes"
-            )),
-            Err(error) => cx.warn(format!(
-                "filesystem: the size of the moved results was not limited: {error}"
-            )),
-        }
-    }
-
-    /// Removes old results, unless that was done within the last day.
-    async fn sweep(&self, cx: &RunContext, eviction: &Eviction) {
-        let Some(limit) = SystemTime::now().checked_sub(self.retention) else {
-            return;
-        };
-
-        {
-            let mut last_sweep = lock(&self.last_sweep);
-            if last_sweep.is_some_and(|time| time.elapsed() < SWEEP_INTERVAL) {
-                return;
-            }
-
-            *last_sweep = Some(Instant::now());
-        }
-
-        let folder = eviction.folder(&*self.backend);
-        let removal = evicted_files::remove_older(&*self.backend, &folder, limit);
-        // What this search does not reach in its time is left to the next one.
-        if let Ok(Err(error)) = timeout(SWEEP_LIMIT, removal).await {
-            cx.warn(format!("filesystem: old results were not removed: {error}"));
-        }
+        self.result_mover.remove_results(session).await
     }
 
     /// Records the file that a call has written in the run's state.
@@ -340,98 +258,6 @@ impl FilesystemHook {
             }
         }
     }
-
-    /// Moves a result out of the conversation if it is too long.
-    async fn evict(&self, cx: &RunContext, call: &ToolCall, result: &mut ToolResult) -> Result<()> {
-        let Some(eviction) = &self.eviction else {
-            return Ok(());
-        };
-
-        if !eviction.may_move(&call.name, &result.content) {
-            return Ok(());
-        }
-
-        // The text is read several times, which would hold up other tasks here.
-        let folder = eviction.folder(&*self.backend);
-        let place = ResultPlace::new(folder, cx.session_id(), call);
-        let placeholder = ToolResult::new(call.id.clone(), call.name.clone(), "");
-        let mut whole_result = std::mem::replace(result, placeholder);
-        let splitter = eviction.clone();
-        let (split_result, moved_text) = blocking(move || {
-            let moved_text = splitter.split(&mut whole_result, &place);
-            Ok((whole_result, moved_text))
-        })
-        .await?;
-        *result = split_result;
-        let Some(MovedText { text, path }) = moved_text else {
-            return Ok(());
-        };
-
-        if let Err(error) = eviction.store(&*self.backend, &path, &text).await {
-            let folder = eviction.folder(&*self.backend);
-            let consequence = if store_in_state(cx, &folder, &path, text) {
-                "is kept in the session's state"
-            } else {
-                "is not kept, but for its beginning and end"
-            };
-            cx.warn(format!(
-                "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
-                call.name
-            ));
-            return Ok(());
-        }
-
-        self.limit_results(cx, path, text.len()).await;
-        self.sweep(cx, eviction).await;
-        Ok(())
-    }
-
-    /// Returns the result of a `read_file` call for a moved result that is only in the state.
-    async fn recall(&self, cx: &RunContext, call: &ToolCall) -> Option<ToolResult> {
-        let eviction = self.eviction.as_ref()?;
-        if &*call.name != "read_file" {
-            return None;
-        }
-
-        let path = PATH_ARGUMENTS
-            .iter()
-            .find_map(|name| call.args.get(name)?.as_str())?;
-        let path = workspace_path(&*self.backend, path);
-        let relative_path = path.strip_prefix(&eviction.folder(&*self.backend))?;
-        if !relative_path.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
-            return None;
-        }
-
-        let content = cx.with_state(|view| view.files().get(&*path).cloned())?;
-        let backend = MemoryBackend::new();
-        let mut args: Map<String, Value> = call.args.as_object().cloned().unwrap_or_default();
-        args.remove("file_path");
-        args.insert("path".to_owned(), "result".into());
-        let read = async {
-            backend.write("result", content.as_bytes()).await?;
-            let tool = wick::read_file(backend);
-            tool.execute(ToolContext::detached(), args.into()).await
-        };
-        Some(match read.await {
-            Ok(output) => output.into_result(call),
-            Err(error) => ToolResult::failed(call, error.to_string()),
-        })
-    }
-}
-
-/// Stores a result that could not be written to `path` in the state, unless the results of `folder`
-/// there would have more than [`MAX_UNWRITTEN`] bytes. Returns `true` if it was stored.
-fn store_in_state(cx: &RunContext, folder: &str, path: &str, text: String) -> bool {
-    cx.with_state(|mut view| {
-        let files = view.files().iter();
-        let unwritten_files = files.filter(|(path, _)| path.starts_with(folder));
-        let bytes: usize = unwritten_files.map(|(_, text)| text.len()).sum();
-        let has_room = bytes.saturating_add(text.len()) <= MAX_UNWRITTEN;
-        if has_room {
-            view.files_mut().insert(path.into(), text.into());
-        }
-        has_room
-    })
 }
 
 /// Returns `true` if the state has room for a file of `len` bytes at `path`; otherwise emits a
@@ -476,7 +302,7 @@ impl Hook for FilesystemHook {
     async fn before_agent(&self, _cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let backend = self.backend.clone();
         // A result that is moved into a file is not shortened first.
-        let is_whole = self.eviction.is_some();
+        let is_whole = self.result_mover.eviction.is_some();
         let execute = wick::execute_within(backend, is_whole, self.command_limits);
         for tool in preset::workspace(&self.backend, self.policy, execute) {
             state.register_tool(tool);
@@ -486,12 +312,12 @@ impl Hook for FilesystemHook {
 
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         let cx = next.context();
-        if let Some(result) = self.recall(cx, &call).await {
+        if let Some(result) = self.result_mover.recall(cx, &call).await {
             return Ok(result);
         }
         let mut result = next.run(call.clone()).await?;
         self.track(cx, &call, &result).await;
-        self.evict(cx, &call, &mut result).await?;
+        self.result_mover.evict(cx, &call, &mut result).await?;
         Ok(result)
     }
 }

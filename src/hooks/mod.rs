@@ -69,6 +69,8 @@ mod memory;
 mod moved_results;
 mod permission;
 mod prompt;
+#[cfg(feature = "tools")]
+mod result_mover;
 mod session;
 #[cfg(feature = "yaml")]
 mod skills;

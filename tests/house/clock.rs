@@ -8,7 +8,7 @@ use super::tree::sources;
 const DATED: &[(&str, &str)] = &[
     ("src/engine/model_lifecycle.rs", "models end at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
-    ("src/hooks/filesystem.rs", "files have dates"),
+    ("src/hooks/result_mover.rs", "files have dates"),
     (
         "src/providers/anthropic/container.rs",
         "containers of servers end at a date",
