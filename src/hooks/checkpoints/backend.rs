@@ -1,7 +1,10 @@
 //! [`FileCheckpoints`] as a backend, which captures each file before it changes it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::sync::MutexGuard;
 
 use crate::backend::{
     Backend, BackgroundOutput, Command, CommandLimits, CommandOutput, ContentHash, DirEntry,
@@ -11,21 +14,79 @@ use crate::backend::{
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use crate::error::Result;
 
+use super::active_runs::ActiveRun;
 use super::capture::ResolvedPath;
 use super::file_checkpoints::FileCheckpoints;
 use super::record::FileContent;
 
-/// Returns the path by which to change a file. A path that names a folder is left to the backend to
-/// refuse.
-fn target_path<'a>(file: &'a ResolvedPath, path: &'a str) -> &'a str {
-    if path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
-        path
-    } else {
-        &file.path
+/// A change of a file by runs in progress. The file is locked against other changes.
+struct Change<'a> {
+    checkpoints: &'a FileCheckpoints,
+    /// The runs that the change belongs to.
+    runs: Vec<Arc<ActiveRun>>,
+    /// The path that the caller named.
+    path: &'a str,
+    file: ResolvedPath,
+    _path_lock: MutexGuard<'a, ()>,
+}
+
+impl Change<'_> {
+    /// Stores the current state of the file, and `after` as the content that it is about to get.
+    /// When this returns `Ok`, the change may proceed.
+    async fn capture(&self, after: FileContent) -> Result<()> {
+        self.checkpoints
+            .capture_for_runs(&self.runs, &self.file, after)
+            .await
+    }
+
+    /// Returns the path by which to change the file. A path that names a folder is left to the
+    /// backend to refuse.
+    fn target_path(&self) -> &str {
+        let path = self.path;
+        if path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
+            path
+        } else {
+            &self.file.path
+        }
     }
 }
 
 impl FileCheckpoints {
+    /// Begins a change of the file at `path`, or at the target of a link there. Returns `None` if
+    /// no run is in progress: the change is then left to the backend.
+    async fn begin_change<'a>(&'a self, path: &'a str) -> Result<Option<Change<'a>>> {
+        self.begin(path, self.resolve(path)).await
+    }
+
+    /// Like [`begin_change`](Self::begin_change), but for the removal of a file, or of a link
+    /// itself.
+    async fn begin_removal<'a>(&'a self, path: &'a str) -> Result<Option<Change<'a>>> {
+        self.begin(path, self.resolve_without_link(path)).await
+    }
+
+    /// Begins a change of the file that `resolution` returns, which is not polled if no run is in
+    /// progress.
+    async fn begin<'a>(
+        &'a self,
+        path: &'a str,
+        resolution: impl Future<Output = Result<ResolvedPath>>,
+    ) -> Result<Option<Change<'a>>> {
+        let runs = self.inner.runs.current();
+        if runs.is_empty() {
+            return Ok(None);
+        }
+
+        let file = resolution.await?;
+        let path_lock = self.lock_path(&file).await;
+        Ok(Some(Change {
+            checkpoints: self,
+            runs,
+            path,
+            file,
+            _path_lock: path_lock,
+        }))
+    }
+
     /// Resolves the links in the folder of a path, but not its last component: removing a link
     /// leaves its target alone.
     async fn resolve_without_link(&self, path: &str) -> Result<ResolvedPath> {
@@ -88,19 +149,12 @@ impl Backend for FileCheckpoints {
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        let runs = self.inner.runs.current();
-        if runs.is_empty() {
-            return self.inner.backend.write(path, content).await;
-        }
-
-        let file = self.resolve(path).await?;
-        let _path_lock = self.lock_path(&file).await;
-        let after = FileContent::of(content);
-        self.capture_for_runs(&runs, &file, after).await?;
-        self.inner
-            .backend
-            .write(target_path(&file, path), content)
-            .await
+        let backend = &self.inner.backend;
+        let Some(change) = self.begin_change(path).await? else {
+            return backend.write(path, content).await;
+        };
+        change.capture(FileContent::of(content)).await?;
+        backend.write(change.target_path(), content).await
     }
 
     async fn write_if_unchanged(
@@ -110,36 +164,26 @@ impl Backend for FileCheckpoints {
         content: &[u8],
     ) -> Result<()> {
         let backend = &self.inner.backend;
-        let runs = self.inner.runs.current();
-        if runs.is_empty() {
+        let Some(change) = self.begin_change(path).await? else {
             return backend.write_if_unchanged(path, expected, content).await;
-        }
-        let file = self.resolve(path).await?;
-        let _path_lock = self.lock_path(&file).await;
-        let after = FileContent::of(content);
-        self.capture_for_runs(&runs, &file, after).await?;
-        let path = target_path(&file, path);
-        backend.write_if_unchanged(path, expected, content).await
+        };
+        change.capture(FileContent::of(content)).await?;
+        backend
+            .write_if_unchanged(change.target_path(), expected, content)
+            .await
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        let runs = self.inner.runs.current();
-        if runs.is_empty() {
-            return self.inner.backend.append(path, content).await;
-        }
-
-        let file = self.resolve(path).await?;
-        let _path_lock = self.lock_path(&file).await;
-        let after = match self.fingerprint(&file.path, content).await? {
+        let backend = &self.inner.backend;
+        let Some(change) = self.begin_change(path).await? else {
+            return backend.append(path, content).await;
+        };
+        let after = match self.fingerprint(&change.file.path, content).await? {
             FileContent::Absent => FileContent::of(content),
             after => after,
         };
-
-        self.capture_for_runs(&runs, &file, after).await?;
-        self.inner
-            .backend
-            .append(target_path(&file, path), content)
-            .await
+        change.capture(after).await?;
+        backend.append(change.target_path(), content).await
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
@@ -147,15 +191,12 @@ impl Backend for FileCheckpoints {
     }
 
     async fn remove(&self, path: &str) -> Result<()> {
-        let runs = self.inner.runs.current();
-        if runs.is_empty() {
-            return self.inner.backend.remove(path).await;
-        }
-        let file = self.resolve_without_link(path).await?;
-        let _path_lock = self.lock_path(&file).await;
-        self.capture_for_runs(&runs, &file, FileContent::Absent)
-            .await?;
-        self.inner.backend.remove(target_path(&file, path)).await
+        let backend = &self.inner.backend;
+        let Some(change) = self.begin_removal(path).await? else {
+            return backend.remove(path).await;
+        };
+        change.capture(FileContent::Absent).await?;
+        backend.remove(change.target_path()).await
     }
 
     async fn real_path(&self, path: &str) -> Result<String> {
@@ -163,19 +204,13 @@ impl Backend for FileCheckpoints {
     }
 
     async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
-        let runs = self.inner.runs.current();
-        if runs.is_empty() {
-            return self.inner.backend.set_mode(path, mode).await;
-        }
-
-        let file = self.resolve(path).await?;
-        let _path_lock = self.lock_path(&file).await;
-        let after = self.fingerprint(&file.path, &[]).await?;
-        self.capture_for_runs(&runs, &file, after).await?;
-        self.inner
-            .backend
-            .set_mode(target_path(&file, path), mode)
-            .await
+        let backend = &self.inner.backend;
+        let Some(change) = self.begin_change(path).await? else {
+            return backend.set_mode(path, mode).await;
+        };
+        let after = self.fingerprint(&change.file.path, &[]).await?;
+        change.capture(after).await?;
+        backend.set_mode(change.target_path(), mode).await
     }
 
     #[cfg(feature = "search")]
