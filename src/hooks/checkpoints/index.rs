@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use crate::message::Messages;
@@ -232,35 +233,13 @@ impl SessionIndex {
     }
 
     /// Returns the entries of the current history, the newest first.
-    fn newest_entries(&self) -> impl Iterator<Item = (&IndexEntry, usize)> {
-        let mut message = usize::MAX;
-        let mut replacements = self.unchanged_prefixes.len();
-        let mut unchanged_count = usize::MAX;
-        self.entries
-            .iter()
-            .rev()
-            .map_while(move |entry| {
-                let changes = &self.unchanged_prefixes[entry.replacements..replacements];
-                replacements = entry.replacements;
-                unchanged_count = changes.iter().copied().fold(unchanged_count, usize::min);
-                Some((entry, unchanged_count.checked_sub(1)?))
-            })
-            .map(move |(entry, last)| {
-                if !entry.record.rewound {
-                    // Changes after a message that was removed from the history count for the last
-                    // message that remains.
-                    message = entry.record.message.min(last);
-                    return (entry, message);
-                }
-
-                // A rewind comes after everything else before the next message.
-                let next = match message {
-                    usize::MAX => message,
-                    next => next.saturating_sub(1),
-                };
-
-                (entry, next)
-            })
+    fn newest_entries(&self) -> NewestEntries<'_> {
+        NewestEntries {
+            entries: self.entries.iter(),
+            unchanged_prefixes: &self.unchanged_prefixes,
+            unchanged_count: usize::MAX,
+            next_message: None,
+        }
     }
 
     fn of_file(&self, path: &str) -> impl Iterator<Item = &ChangeRecord> {
@@ -330,6 +309,42 @@ impl SessionIndex {
             .filter(|(_, position)| *position < message)
             .map(|(entry, _)| entry.start..entry.end)
             .collect()
+    }
+}
+
+/// The entries of the current history, the newest first, each with the last message before it.
+struct NewestEntries<'a> {
+    /// The entries that were not returned yet.
+    entries: slice::Iter<'a, IndexEntry>,
+    /// The replacements of the history that were not counted yet.
+    unchanged_prefixes: &'a [usize],
+    /// The number of messages that stayed unchanged in all replacements after the last entry.
+    unchanged_count: usize,
+    /// The message of the last entry that is not a rewind.
+    next_message: Option<usize>,
+}
+
+impl<'a> Iterator for NewestEntries<'a> {
+    type Item = (&'a IndexEntry, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.entries.next_back()?;
+        let (earlier, later) = self.unchanged_prefixes.split_at(entry.replacements);
+        self.unchanged_prefixes = earlier;
+        self.unchanged_count = later.iter().copied().fold(self.unchanged_count, usize::min);
+        let last_unchanged = self.unchanged_count.checked_sub(1)?;
+        if entry.record.rewound {
+            // A rewind comes after everything else before the next message.
+            let next = self.next_message;
+            let message = next.map_or(usize::MAX, |next| next.saturating_sub(1));
+            return Some((entry, message));
+        }
+
+        // Changes after a message that was removed from the history count for the last message
+        // that remains.
+        let message = entry.record.message.min(last_unchanged);
+        self.next_message = Some(message);
+        Some((entry, message))
     }
 }
 
