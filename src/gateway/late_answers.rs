@@ -54,42 +54,52 @@ impl Core {
             return Ok(InputUse::KnownAnswer);
         }
 
-        let is_input = has_id && is_known(&stored, id);
+        let is_redelivered = has_id && is_known(&stored, id);
         let mut state = stored.state;
         // The default response is stored after its run, which leaves the input without an answer.
         state.settle_inputs();
-        let is_answered = matches!(
-            state.inputs.find(id, &state.messages),
-            Some(InputState::Answered(..))
-        );
-        let input = InputUse::Input { is_answered };
+        let input_state = state.inputs.find(id, &state.messages);
+        let input = InputUse::Input {
+            is_answered: matches!(input_state, Some(InputState::Answered(..))),
+        };
         if options.report_depth > 0 {
-            let is_notice = !is_input && has_open_call(&state, key);
+            let is_notice = !is_redelivered && has_open_call(&state, key);
             return Ok(if is_notice { InputUse::Notice } else { input });
         }
 
-        let call = if is_input {
-            decided_call(&state, &stored.input_ids, options)
+        let answer = if is_redelivered {
+            redelivered_answer(state, &stored.input_ids, options)
         } else {
-            answerable_call(&state, options)
+            self.new_answer(state, options).await?
         };
-        // Only the person who was asked decides the call.
-        let user_id = state.user_id.as_deref().unwrap_or_default();
-        if let Some(call) = call.filter(|_| *user_id == *options.sender_id) {
+        Ok(answer.unwrap_or(input))
+    }
+
+    /// Returns the use of a new input as the answer to a call or to a task, if one waits for it.
+    /// The ids of the answer are stored first.
+    async fn new_answer(
+        &self,
+        state: AgentState,
+        options: &ProcessOptions,
+    ) -> Result<Option<InputUse>> {
+        let (key, id) = (&options.session_key, &options.input_id);
+        let has_id = !id.is_empty();
+        if let Some(call) = answerable_call(&state, options) {
             let decision = late_decision(call, &options.user_message);
             let ids = vec![id.clone(), decision_id(id, &call.id)];
-            if has_id && !is_input {
+            if has_id {
                 self.store_ids(key, ids).await?;
             }
-            return Ok(InputUse::Answer(Box::new(state), decision));
+            return Ok(Some(InputUse::Answer(Box::new(state), decision)));
         }
-        if is_input || !self.shared.waiting_tasks.is_asking(options) {
-            return Ok(input);
+
+        if !self.shared.waiting_tasks.is_asking(options) {
+            return Ok(None);
         }
         if has_id {
             self.store_ids(key, vec![answer_id(id)]).await?;
         }
-        Ok(InputUse::TaskAnswer)
+        Ok(Some(InputUse::TaskAnswer))
     }
 
     /// Stores ids in a session, before the input has any effect.
@@ -123,10 +133,31 @@ fn has_open_call(state: &AgentState, session_id: &Arc<str>) -> bool {
     calls.any(|call| call.session_id == *session_id && call.is_open(now_ms()))
 }
 
+/// Returns the use of an input that is delivered again as the answer to a call that still waits.
+fn redelivered_answer(
+    state: AgentState,
+    input_ids: &[Arc<str>],
+    options: &ProcessOptions,
+) -> Option<InputUse> {
+    let call = decided_call(&state, input_ids, options)?;
+    let decision = late_decision(call, &options.user_message);
+    Some(InputUse::Answer(Box::new(state), decision))
+}
+
+/// Returns the calls of the session that wait, if the sender of the input is the person who was
+/// asked: no other person decides them.
+fn decidable_calls<'a>(
+    state: &'a AgentState,
+    options: &ProcessOptions,
+) -> impl Iterator<Item = &'a PendingCall> {
+    let is_asked = *state.user_id.as_deref().unwrap_or_default() == *options.sender_id;
+    let calls = state.pending.iter();
+    calls.filter(move |call| is_asked && call.session_id == options.session_key)
+}
+
 /// Returns the first call that waits in the session for an answer that the input can be.
 fn answerable_call<'a>(state: &'a AgentState, options: &ProcessOptions) -> Option<&'a PendingCall> {
-    let mut calls = state.pending.iter();
-    calls.find(|call| call.session_id == options.session_key && options.can_answer(call))
+    decidable_calls(state, options).find(|call| options.can_answer(call))
 }
 
 /// Returns the call of the session that the input has decided already. The decision may be stored
@@ -136,13 +167,10 @@ fn decided_call<'a>(
     input_ids: &[Arc<str>],
     options: &ProcessOptions,
 ) -> Option<&'a PendingCall> {
-    let is_decided = |call: &&PendingCall| {
+    decidable_calls(state, options).find(|call| {
         let id = decision_id(&options.input_id, &call.id);
         input_ids.contains(&id) || state.inputs.contains(&id)
-    };
-    let calls = state.pending.iter();
-    let mut own_calls = calls.filter(|call| call.session_id == options.session_key);
-    own_calls.find(is_decided)
+    })
 }
 
 fn is_known(stored: &StoredSession, id: &Arc<str>) -> bool {
