@@ -3,6 +3,7 @@
 use crate::util::text::quoted;
 
 use super::check::check_agent_id;
+use super::file::Trust;
 use super::source::{Entry, Fault, Node, Tree, unknown_name};
 
 /// The id of the agent in a file with the keys of one agent.
@@ -87,24 +88,23 @@ fn names_of_key(key: &str) -> [&str; 2] {
     }
 }
 
-/// Checks the keys of a configuration. An untrusted configuration may have only `allowed_keys`; a
-/// trusted one has `None`.
-pub(super) fn check_keys(node: &Node, allowed_keys: Option<&[&str]>) -> Result<(), Fault> {
+/// Checks the keys of an agent, or of the defaults.
+pub(super) fn check_keys(node: &Node, trust: Trust) -> Result<(), Fault> {
     if let Some(entry) = node.entry("mcp") {
         let text = "the key \"mcp\" needs a client of the Model Context Protocol, which this \
                     version of agentcore does not have; remove the key, and register the tools in \
                     Rust";
         return Err(Fault::new(text).at(entry.place));
     }
-    let Some(keys) = allowed_keys else {
+    let Trust::Untrusted(allowed_keys) = trust else {
         return Ok(());
     };
     for entry in node.entries() {
-        if !keys.contains(&entry.key.as_str()) {
+        if !allowed_keys.contains(&entry.key.as_str()) {
             let text = format!(
                 "a configuration that is not trusted must not have the key {}; it may have: {}",
                 quoted(&entry.key),
-                keys.join(", ")
+                allowed_keys.join(", ")
             );
             return Err(Fault::new(text).at(entry.place));
         }

@@ -45,6 +45,16 @@ pub(super) enum Format {
     Json,
 }
 
+/// The trust in a configuration.
+#[derive(Clone, Copy)]
+pub(super) enum Trust {
+    /// A configuration that describes agents. Each has a model and passes all checks.
+    Trusted,
+    /// A configuration that restricts the agents of another one. It may be empty, its agents may
+    /// have no model, and they may have only these keys.
+    Untrusted(&'static [&'static str]),
+}
+
 impl Config {
     /// Reads a file: JSON if its name ends in `.json`, YAML otherwise. Relative paths in it are
     /// relative to its folder. Blocks the calling thread. The file may have at most 1 MiB.
@@ -60,7 +70,7 @@ impl Config {
     /// * a variable that is not set;
     /// * a feature that is not compiled in.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        read_file(path.as_ref(), None)
+        read_file(path.as_ref(), Trust::Trusted)
     }
 
     /// Reads YAML. Relative paths in it are relative to the working directory of the process.
@@ -70,7 +80,7 @@ impl Config {
     /// Returns [`ErrorKind::Config`] as [`load`](Self::load) does; the name of the file is
     /// `config`.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
-        Self::read(yaml, Format::Yaml, "config", None, None)
+        Self::read(yaml, Format::Yaml, "config", None, Trust::Trusted)
     }
 
     /// Reads JSON with the same keys. Relative paths in it are relative to the working directory of
@@ -80,21 +90,21 @@ impl Config {
     ///
     /// Returns the same errors as [`from_yaml`](Self::from_yaml).
     pub fn from_json(json: &str) -> Result<Self> {
-        Self::read(json, Format::Json, "config", None, None)
+        Self::read(json, Format::Json, "config", None, Trust::Trusted)
     }
 
-    /// Reads a text. With `allowed_keys`, an agent may have only these keys, and its model may be
-    /// missing.
+    /// Reads a text.
     pub(super) fn read(
         text: &str,
         format: Format,
         name: &str,
         folder: Option<&Path>,
-        allowed_keys: Option<&[&str]>,
+        trust: Trust,
     ) -> Result<Self> {
         let to_error = |fault: Fault| located(name, &fault);
+        let is_trusted = matches!(trust, Trust::Trusted);
         let root = parse(text, format).map_err(to_error)?;
-        if allowed_keys.is_none() && root.is_empty() {
+        if is_trusted && root.is_empty() {
             let text = "it is empty; describe the agents under the key \"agents\", each with a \
                         \"model\"";
             return Err(to_error(Fault::new(text).at(root.place)));
@@ -102,11 +112,11 @@ impl Config {
         let mut agents = BTreeMap::new();
         let nodes = agent_nodes(root).map_err(to_error)?;
         if let Some(defaults) = &nodes.defaults {
-            check_keys(defaults, allowed_keys).map_err(to_error)?;
+            check_keys(defaults, trust).map_err(to_error)?;
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
         for (id, node) in nodes.agents {
-            check_keys(&node, allowed_keys).map_err(to_error)?;
+            check_keys(&node, trust).map_err(to_error)?;
             let mut agent: AgentConfig = read(&node).map_err(to_error)?;
             agent.origin = Some(Arc::new(Origin {
                 name: name.into(),
@@ -114,7 +124,7 @@ impl Config {
                 node,
             }));
             agent.name.get_or_insert_with(|| id.clone());
-            if allowed_keys.is_none() {
+            if is_trusted {
                 agent.check()?;
             }
             agents.insert(id, agent);
@@ -163,7 +173,7 @@ impl Config {
 }
 
 /// Reads a file, as [`Config::read`] does.
-pub(super) fn read_file(path: &Path, allowed_keys: Option<&[&str]>) -> Result<Config> {
+pub(super) fn read_file(path: &Path, trust: Trust) -> Result<Config> {
     let text = read_text(path)?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     let has_json_name = path.extension().is_some_and(|end| end == "json");
@@ -180,20 +190,14 @@ pub(super) fn read_file(path: &Path, allowed_keys: Option<&[&str]>) -> Result<Co
         let text = format!("cannot find {}: {error}", folder.display());
         Error::new(ErrorKind::Io, text)
     })?;
-    Config::read(
-        &text,
-        format,
-        &name.to_string_lossy(),
-        Some(&folder),
-        allowed_keys,
-    )
+    Config::read(&text, format, &name.to_string_lossy(), Some(&folder), trust)
 }
 
 /// Reads the configuration of one agent.
 pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
     const NAME: &str = "agent";
     let node = parse_json(json).map_err(|fault| located(NAME, &fault))?;
-    check_keys(&node, None).map_err(|fault| located(NAME, &fault))?;
+    check_keys(&node, Trust::Trusted).map_err(|fault| located(NAME, &fault))?;
     let mut agent: AgentConfig = read(&node).map_err(|fault| located(NAME, &fault))?;
     agent.origin = Some(Arc::new(Origin {
         name: NAME.into(),

@@ -7,7 +7,7 @@ use crate::permission::PermissionConfig;
 use crate::tool::PermissionMode;
 
 use super::agent::AgentConfig;
-use super::file::{Config, Format, read_file};
+use super::file::{Config, Format, Trust, read_file};
 use super::source::unknown_name;
 
 /// The keys that an untrusted configuration may have.
@@ -38,7 +38,7 @@ impl Untrusted {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that an untrusted configuration
     /// must not have.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        read_file(path.as_ref(), Some(&NARROWING)).map(Self)
+        read_file(path.as_ref(), Trust::Untrusted(&NARROWING)).map(Self)
     }
 
     /// Reads YAML, like [`Config::from_yaml`].
@@ -47,7 +47,14 @@ impl Untrusted {
     ///
     /// Returns the same errors as [`load`](Self::load).
     pub fn from_yaml(yaml: &str) -> Result<Self> {
-        Config::read(yaml, Format::Yaml, "config", None, Some(&NARROWING)).map(Self)
+        Config::read(
+            yaml,
+            Format::Yaml,
+            "config",
+            None,
+            Trust::Untrusted(&NARROWING),
+        )
+        .map(Self)
     }
 }
 
