@@ -189,42 +189,46 @@ impl Anthropic {
 
     /// Returns the number of tokens of `request`, as the server counts them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
-        let (encoded, _) = self.encode(&request)?;
+        let body = self.encode(&request)?.encoded.body;
         drop(request);
         let endpoint = &self.connection.endpoint;
         let url = format!("{}{PATH}/count_tokens", endpoint.base());
-        count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
+        count_tokens(endpoint, &url, body, COUNTED_FIELDS).await
     }
 
-    fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
+    fn encode(&self, request: &ModelRequest) -> Result<EncodedRequest> {
         let own = &*self.connection.model;
         let encode = |model: &str, family: Option<&Family>, profile: &ModelProfile| {
+            let tag = tag(family);
             let options = Options {
                 model,
                 family,
-                tag: tag(family),
+                tag,
                 profile,
                 has_hosted_tools: self.has_hosted_tools,
             };
-            body(request, &options)
+            body(request, &options).map(|(encoded, warnings)| EncodedRequest {
+                encoded,
+                warnings,
+                tag,
+            })
         };
         match request.model.as_deref().filter(|name| *name != own) {
             Some(name) => encode(name, family(name).as_ref(), &profile(name)),
             None => encode(own, self.family.as_ref(), &self.connection.profile),
         }
     }
-
-    /// Returns the mark of the blocks of the model that a request is for.
-    fn tag_of(&self, request: &ModelRequest) -> &'static str {
-        let own = &*self.connection.model;
-        match request.model.as_deref().filter(|name| *name != own) {
-            Some(name) => tag(family(name).as_ref()),
-            None => tag(self.family.as_ref()),
-        }
-    }
 }
 
 connection_methods!(Anthropic);
+
+/// An encoded request.
+struct EncodedRequest {
+    encoded: Encoded,
+    warnings: Vec<String>,
+    /// The mark of the blocks of the model that the request is for.
+    tag: &'static str,
+}
 
 /// Returns the mark of the blocks of a model. One without a family is not Claude.
 fn tag(family: Option<&Family>) -> &'static str {
@@ -248,8 +252,12 @@ impl Model for Anthropic {
     where
         Self: 'b,
     {
-        let (encoded, warnings) = match self.encode(&request) {
-            Ok(encoded) => encoded,
+        let EncodedRequest {
+            encoded,
+            warnings,
+            tag,
+        } = match self.encode(&request) {
+            Ok(encoded_request) => encoded_request,
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
@@ -263,7 +271,6 @@ impl Model for Anthropic {
             max_body: MAX_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
-        let tag = self.tag_of(&request);
         send_request(provider_request, move |id, secrets| {
             MessagesDecoder::new(tag, id, secrets)
         })
