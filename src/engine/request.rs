@@ -7,7 +7,7 @@ use futures::FutureExt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
-use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
+use crate::model::{AnswerVisibility, Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
 use crate::session::AgentState;
 
@@ -34,14 +34,14 @@ impl RequestBuilder {
     ) -> Result<ModelRequest> {
         let messages = self.checked_history(config, cx)?;
         let messages = self.run_modify_hooks(config, cx, messages).await?;
-        let mut request = assemble(config, cx, output, messages)
+        let visibility = if config.settings.partial_messages {
+            AnswerVisibility::Events
+        } else {
+            AnswerVisibility::Whole
+        };
+        Ok(assemble(config, cx, output, messages)
             .with_provider_cache(cx.provider_cache().clone())
-            .show_events();
-        if !config.settings.partial_messages {
-            request = request.without_partials();
-        }
-
-        Ok(request)
+            .with_visibility(visibility))
     }
 
     /// Builds the request of this turn to count its tokens, not to send it: without the changes of

@@ -66,7 +66,7 @@ pub use prices::{LongPrices, Prices};
 pub use profile::ModelProfile;
 pub use prompter::{PromptContext, Prompter, StaticPrompt};
 pub use provider_cache::ProviderCache;
-pub(crate) use request::request_overhead;
+pub(crate) use request::{AnswerVisibility, request_overhead};
 pub use request::{ModelRequest, ToolDefinition};
 pub use response::ModelResponse;
 pub use settings::{ModelSettings, ResponseFormat, ThinkingMode, ToolChoice};

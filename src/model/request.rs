@@ -76,10 +76,7 @@ pub struct ModelRequest {
     /// Further fields for the provider's body, merged in last.
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
-    /// True if the events are emitted to the reader and the text of an interrupted answer is kept.
-    is_visible: bool,
-    /// True if the reader does not receive single events although the request is visible.
-    has_no_partials: bool,
+    visibility: AnswerVisibility,
     /// True if the events of an attempt are emitted only after it has succeeded.
     is_held: bool,
     /// The limits on the size of the answer; `None` means the agent's.
@@ -87,6 +84,19 @@ pub struct ModelRequest {
     provider_cache: ProviderCache,
     /// The memory for events that have not arrived whole, which the runs of a tree share.
     event_buffers: Option<BytePool>,
+}
+
+/// The form in which the reader of a run receives the answer to a request.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(crate) enum AnswerVisibility {
+    /// The reader does not receive it, because it does not belong to the conversation. The text of
+    /// an interrupted answer is dropped.
+    #[default]
+    Hidden,
+    /// The reader receives the whole answer. The text of an interrupted answer is kept.
+    Whole,
+    /// The reader also receives single events.
+    Events,
 }
 
 impl ModelRequest {
@@ -165,7 +175,7 @@ impl ModelRequest {
     /// run; the text of an interrupted answer does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
-        self.is_visible = false;
+        self.visibility = AnswerVisibility::Hidden;
         self
     }
 
@@ -173,7 +183,7 @@ impl ModelRequest {
     /// consecutive text events that arrived together, and leave out the pieces of a call that
     /// arrived whole.
     pub fn has_event_observers(&self) -> bool {
-        (self.is_visible && !self.has_no_partials) || !self.taps.is_empty()
+        self.visibility == AnswerVisibility::Events || !self.taps.is_empty()
     }
 
     /// Returns the limits on the size of the answer. The loop and
@@ -200,15 +210,9 @@ impl ModelRequest {
         &self.provider_cache
     }
 
-    /// Emits the events to the reader, and keeps the text of an interrupted answer.
-    pub(crate) fn show_events(mut self) -> Self {
-        self.is_visible = true;
-        self
-    }
-
-    /// Emits whole answers only, even if the request is visible.
-    pub(crate) fn without_partials(mut self) -> Self {
-        self.has_no_partials = true;
+    /// Sets the form in which the reader receives the answer. Defaults to hidden.
+    pub(crate) fn with_visibility(mut self, visibility: AnswerVisibility) -> Self {
+        self.visibility = visibility;
         self
     }
 
@@ -236,7 +240,7 @@ impl ModelRequest {
     /// Returns `true` if the answer belongs to the conversation: the reader receives it, and its
     /// text is kept if it is interrupted.
     pub(crate) fn is_visible(&self) -> bool {
-        self.is_visible
+        self.visibility != AnswerVisibility::Hidden
     }
 
     /// Returns `true` if the events of an attempt are emitted only after it has succeeded.
