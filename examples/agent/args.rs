@@ -12,9 +12,9 @@ use super::tools::Tools;
 /// The end of the help. The documentation of this program has the same tables.
 const HELP_END: &str = "\
 Exit codes:
-  0    the run succeeded, or what was asked for was shown or done
+  0    the run succeeded, or the requested list or rewind was completed
   1    the run failed, files could not be rewound, or the store's server did not answer
-  2    what was asked for cannot be started; nothing was run
+  2    the requested run, list or rewind cannot be started; nothing was run
   3    calls wait for an approval
   130  it was given up with a second Ctrl-C, SIGTERM or SIGHUP; the first ends the run with its result
 

@@ -96,7 +96,7 @@ impl ResultMover {
             let consequence = if store_in_state(cx, &folder, &path, text) {
                 "is kept in the session's state"
             } else {
-                "is not kept, but for its beginning and end"
+                "is not kept, except for its beginning and end"
             };
             cx.warn(format!(
                 "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
@@ -168,8 +168,8 @@ impl ResultMover {
         {
             Ok(0) => {}
             Ok(count) => cx.warn(format!(
-                "filesystem: the {count} oldest moved results of the session were removed, for the \
-                 limit of a session is {max_bytes} bytes"
+                "filesystem: the {count} oldest moved results of the session were removed, because \
+                 a session may have at most {max_bytes} bytes of them"
             )),
             Err(error) => cx.warn(format!(
                 "filesystem: the size of the moved results was not limited: {error}"

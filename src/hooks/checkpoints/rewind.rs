@@ -261,7 +261,7 @@ impl FileCheckpoints {
             if Fingerprint::of(&content) == fingerprint {
                 return Ok(content);
             }
-            let text = "what was kept of it is damaged";
+            let text = "its stored content is damaged";
             Err(Error::new(ErrorKind::Corrupt, text))
         })
         .await
