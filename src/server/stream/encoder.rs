@@ -187,8 +187,8 @@ impl Encoder {
 
     /// Estimates the size of the events of a message in bytes. The message has `len` bytes as JSON.
     pub(crate) fn events_len(&self, message: &SdkMessage, len: usize) -> usize {
-        // An AG-UI client may get all messages with these.
-        let may_have_all = self.format == StreamFormat::AgUi
+        // An AG-UI client may get a snapshot with these.
+        let may_have_snapshot = self.format == StreamFormat::AgUi
             && match message {
                 SdkMessage::Assistant(_) | SdkMessage::Result(_) => true,
                 SdkMessage::System(event) => {
@@ -196,7 +196,7 @@ impl Encoder {
                 }
                 _ => false,
             };
-        if may_have_all {
+        if may_have_snapshot {
             len.saturating_add(self.snapshot_len())
         } else {
             len
