@@ -210,10 +210,10 @@ impl Calls {
             let streamed = &mut self.calls[position];
 
             // Some servers number every call 0 and distinguish them only by their ids.
-            let other_id =
+            let has_other_id =
                 !id.is_empty() && !streamed.provider_id.is_empty() && streamed.provider_id != id;
-            let begins = other_id && (!name.is_empty() || streamed.is_whole(max_values));
-            return (!begins).then_some(position);
+            let is_new = has_other_id && (!name.is_empty() || streamed.is_whole(max_values));
+            return (!is_new).then_some(position);
         }
 
         if !id.is_empty()
@@ -224,11 +224,11 @@ impl Calls {
 
         let position = self.calls.len().checked_sub(1)?;
         let streamed = &mut self.calls[position];
-        let other_id = !id.is_empty() && !streamed.provider_id.is_empty();
-        let other_name = !name.is_empty()
+        let has_other_id = !id.is_empty() && !streamed.provider_id.is_empty();
+        let is_other_call = !name.is_empty()
             && !streamed.name.is_empty()
             && (streamed.name != name || streamed.is_whole(max_values));
-        (!other_id && !other_name).then_some(position)
+        (!has_other_id && !is_other_call).then_some(position)
     }
 
     /// Emits the complete calls. In an answer that `is_cut_off`, because it reached its limit, a
