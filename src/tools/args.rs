@@ -28,7 +28,7 @@ impl Args {
     }
 
     /// Returns the text of the first of `names` that has one, unless it is empty.
-    pub(super) fn some_text(&self, names: &[&str]) -> Option<&str> {
+    pub(super) fn non_empty_text(&self, names: &[&str]) -> Option<&str> {
         text_of(&self.values, names).filter(|text| !text.is_empty())
     }
 

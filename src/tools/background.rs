@@ -62,7 +62,7 @@ impl BackgroundCommand {
         match self.backend.poll(&self.id).await {
             Ok(output) => {
                 let is_success = output.output.is_success();
-                let style = style.on(&*self.backend, None);
+                let style = style.without_second_limit(&*self.backend, None);
                 let text = background_result(&output, style)
                     .content
                     .text()

@@ -115,7 +115,8 @@ pub fn bash_output(backend: impl Backend) -> FuncTool {
 
 async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.poll(args.text(&["id"])?).await?;
-    Ok(run::background_result(&output, STYLE.on(&*backend, None)))
+    let style = STYLE.without_second_limit(&*backend, None);
+    Ok(run::background_result(&output, style))
 }
 
 /// Creates the tool `KillBash`, which ends a background command of [`bash`]. It is not part of a
@@ -132,7 +133,8 @@ pub fn kill_bash(backend: impl Backend) -> FuncTool {
 
 async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.stop(args.text(&["id"])?).await?;
-    Ok(run::background_result(&output, STYLE.on(&*backend, None)))
+    let style = STYLE.without_second_limit(&*backend, None);
+    Ok(run::background_result(&output, style))
 }
 
 fn id_parameters() -> Value {
@@ -235,7 +237,7 @@ pub fn glob(backend: impl Backend) -> FuncTool {
 
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GlobQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
-    query.path = args.some_text(&["path"]).map(str::to_owned);
+    query.path = args.non_empty_text(&["path"]).map(str::to_owned);
     find::glob(&*backend, query, &args).await
 }
 
@@ -273,13 +275,13 @@ pub fn grep(backend: impl Backend) -> FuncTool {
 
 async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GrepQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
-    let owned_text = |name| args.some_text(&[name]).map(str::to_owned);
+    let owned_text = |name| args.non_empty_text(&[name]).map(str::to_owned);
     query.path = owned_text("path");
     query.glob = owned_text("glob");
     query.file_type = owned_text("type");
     query.ignore_case = args.flag("-i").unwrap_or(false);
     query.multiline = args.flag("multiline").unwrap_or(false);
-    query.mode = match args.some_text(&["output_mode"]) {
+    query.mode = match args.non_empty_text(&["output_mode"]) {
         Some("content") => GrepMode::Lines,
         Some("count") => GrepMode::Count,
         Some("files_with_matches") | None => GrepMode::Files,

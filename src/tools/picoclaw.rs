@@ -79,7 +79,7 @@ pub fn exec(backend: impl Backend) -> FuncTool {
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut command = args.command()?;
-    command.cwd = args.some_text(&WORKING_DIR).map(str::to_owned);
+    command.cwd = args.non_empty_text(&WORKING_DIR).map(str::to_owned);
     let limit = run::time_limit(&*backend, TIMEOUT);
     run::run(&*backend, command, limit, STYLE).await
 }

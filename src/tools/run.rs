@@ -21,9 +21,13 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Returns the style without its limit if the backend or the command has its own, which has cut
-    /// the output already.
-    pub(super) fn on(mut self, backend: &dyn Backend, max_output: Option<usize>) -> Self {
+    /// Returns the style without its limit if that would be the second one: the backend or the
+    /// command has its own, which has cut the output already.
+    pub(super) fn without_second_limit(
+        mut self,
+        backend: &dyn Backend,
+        max_output: Option<usize>,
+    ) -> Self {
         if max_output.is_some() || backend.command_limits().max_output.is_some() {
             self.max_chars = usize::MAX;
         }
@@ -67,7 +71,7 @@ pub(super) async fn run(
     let mut command = command.with_timeout(limit);
     command.merge_stderr = style.stderr == Stderr::Merged;
     command.shell = Some(backend.shell());
-    let style = style.on(backend, command.max_output);
+    let style = style.without_second_limit(backend, command.max_output);
     let output = backend.execute(command).await?;
     let text = format_output(&output, style);
     let details = details(&output);

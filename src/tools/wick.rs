@@ -114,7 +114,7 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
         .any_depth()
         .with_limit(MAX_FILES)
         .with_filter(args.readable(&*backend));
-    query.path = args.some_text(&PATH).map(str::to_owned);
+    query.path = args.non_empty_text(&PATH).map(str::to_owned);
     find::glob(&*backend, query, &args).await
 }
 
@@ -139,7 +139,7 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     let mut query = GrepQuery::new(args.text(&["pattern"])?)
         .with_limit(MAX_MATCHES)
         .with_filter(args.readable(&*backend));
-    query.path = args.some_text(&PATH).map(str::to_owned);
+    query.path = args.non_empty_text(&PATH).map(str::to_owned);
     find::grep(&*backend, query, true, &args).await
 }
 
