@@ -48,21 +48,21 @@ struct Leases {
 enum Task {
     Renew(Vec<LeaseKey>),
     Release(LeaseKey),
-    Wait,
     End,
 }
 
 impl Leases {
     /// Takes the next task; `is_due` is `true` if it is time to renew. Renewals take precedence, so
-    /// that many releases on a slow server do not delay them.
-    fn next(&mut self, is_due: bool) -> Task {
+    /// that many releases on a slow server do not delay them. Returns `None` if no task can be done
+    /// before the next renewal.
+    fn next(&mut self, is_due: bool) -> Option<Task> {
         if is_due && !self.held.is_empty() {
-            return Task::Renew(self.held.values().cloned().collect());
+            return Some(Task::Renew(self.held.values().cloned().collect()));
         }
         match self.released.pop() {
-            Some(lease) => Task::Release(lease),
-            None if self.held.is_empty() => Task::End,
-            None => Task::Wait,
+            Some(lease) => Some(Task::Release(lease)),
+            None if self.held.is_empty() => Some(Task::End),
+            None => None,
         }
     }
 }
@@ -192,7 +192,7 @@ impl<S: Server> Worker<S> {
                         );
                     }
                 }
-                Task::Wait | Task::End => return,
+                Task::End => return,
             }
         }
     }
@@ -204,16 +204,16 @@ impl<S: Server> Worker<S> {
         loop {
             let time_left = renew_at.saturating_duration_since(Instant::now());
             match leases.next(time_left.is_zero()) {
-                Task::Wait => {
+                None => {
                     let outcome = table.changed.wait_timeout(leases, time_left);
                     (leases, _) = outcome.unwrap_or_else(PoisonError::into_inner);
                 }
-                Task::End => {
+                Some(Task::End) => {
                     leases.has_worker = false;
                     table.changed.notify_all();
                     return Task::End;
                 }
-                task => return task,
+                Some(task) => return task,
             }
         }
     }
@@ -264,20 +264,21 @@ mod tests {
         };
 
         let mut leases = Leases::default();
-        assert_eq!(leases.next(true), Task::End);
+        assert_eq!(leases.next(true), Some(Task::End));
         leases.held.insert("a".into(), lease("a", 1));
         leases.released = vec![lease("b", 2), lease("c", 3)];
         for left in [1, 0] {
-            assert_eq!(leases.next(true), Task::Renew(vec![lease("a", 1)]));
-            let Task::Release(_) = leases.next(false) else {
+            let renewal = Task::Renew(vec![lease("a", 1)]);
+            assert_eq!(leases.next(true), Some(renewal));
+            let Some(Task::Release(_)) = leases.next(false) else {
                 panic!("it is given back")
             };
 
             assert_eq!(leases.released.len(), left);
         }
 
-        assert_eq!(leases.next(false), Task::Wait);
+        assert_eq!(leases.next(false), None);
         leases.held.clear();
-        assert_eq!(leases.next(false), Task::End);
+        assert_eq!(leases.next(false), Some(Task::End));
     }
 }
