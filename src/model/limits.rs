@@ -101,7 +101,9 @@ impl ResponseLimits {
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     limits: ResponseLimits,
+    /// The bytes that `max_bytes` limits.
     bytes: usize,
+    /// The memory that no limit counts, in bytes.
     overhead: usize,
     calls: usize,
     blocks: usize,
@@ -124,12 +126,12 @@ impl Used {
         self.bytes
     }
 
-    /// The bytes that are left.
+    /// Returns the number of bytes that the answer may still have.
     pub(crate) fn room(&self) -> usize {
         self.limits.max_bytes.saturating_sub(self.bytes)
     }
 
-    /// About the bytes in memory: the counted ones and the overhead.
+    /// Returns the approximate memory of the answer, in bytes: the counted bytes and the overhead.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.saturating_add(self.overhead)
     }
