@@ -103,18 +103,19 @@ impl CommandPattern {
     }
 
     fn done_by(&self, command: &SimpleCommand) -> Option<usize> {
-        let text = |word: &PatternWord| match word {
-            PatternWord::Word(tokens) => text_of(&Segment::Name(tokens.clone())),
-            PatternWord::Any => None,
-        };
-        let texts = self.words().iter().map(text);
-        let texts = texts.map(Option::unwrap_or_default);
+        // What stands behind a wildcard is an operand, or the end of a name.
+        let texts = self.words().iter().map(literal_prefix);
+        let texts = texts.take_while(|text| !text.is_empty());
         let (options, texts): (Vec<_>, Vec<_>) = texts.partition(|text| text.starts_with('-'));
         let own = command.subcommand.as_ref()?;
         let (program, words) = texts.split_first()?;
         let name = command.program()?;
         let mut pairs = words.iter().zip(&own.words);
         let shared = pairs.position(|(word, own)| word != own)?;
+
+        // A rule about an option is about commands with this option, or another spelling of it.
+        let has = |option: &String| own.options.iter().any(|own| may_be_option(own, option));
+        let has_options = options.iter().all(has);
 
         // `:app:publish`, `deploy[prod]`
         let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
@@ -125,7 +126,7 @@ impl CommandPattern {
         let has_group = is_group(&own.words[0]) || is_group(&name);
         let is_subcommand = shared == 0 || has_group || is_part;
         let is_known = known(&name, &own.words, &own.options, shared)
-            .is_some_and(|known| !options.is_empty() || !known.may_do(words));
+            .is_some_and(|known| !has_options || !known.may_do(words));
         let is_open = is_subcommand && (!is_known || has_target);
         let is_open = is_open && *program == name.to_lowercase();
         is_open.then_some(shared + 2)
@@ -138,6 +139,14 @@ impl CommandPattern {
             PatternWord::Word(tokens) => !tokens.contains(&GlobToken::Many),
         };
         self.words().iter().take_while(is_text).count()
+    }
+
+    /// The number of its first words that a rule to allow spells out, without options.
+    pub(super) fn named(&self) -> usize {
+        let words = self.words()[..self.spelled()].iter();
+        words
+            .filter(|word| !literal_prefix(word).starts_with('-'))
+            .count()
     }
 
     /// Returns `true` if the words after the first `known` that a rule to allow does not spell out
@@ -199,6 +208,25 @@ impl CommandPattern {
 
         true
     }
+}
+
+/// The characters of a word before its first wildcard.
+fn literal_prefix(word: &PatternWord) -> String {
+    let PatternWord::Word(tokens) = word else {
+        return String::new();
+    };
+
+    let mut characters = tokens.iter().map_while(|token| match token {
+        GlobToken::Char(c) => Some(*c),
+        _ => None,
+    });
+    characters.by_ref().collect()
+}
+
+/// Returns `true` if two options begin with the same letter: `-g` and `--global`.
+fn may_be_option(option: &str, other: &str) -> bool {
+    let letter = |text: &str| text.trim_start_matches('-').chars().next();
+    letter(option) == letter(other)
 }
 
 /// Returns `true` if the word is the address of a file with an ending, which may be a script.

@@ -391,7 +391,7 @@ impl<'a> Matcher<'a> {
 
     /// Returns `true` if the rule names commands by at least this many words.
     pub(super) fn names_commands(self, count: usize) -> bool {
-        matches!(&self.rule.kind, RuleKind::Command(pattern) if pattern.words().len() >= count)
+        matches!(&self.rule.kind, RuleKind::Command(pattern) if pattern.named() >= count)
     }
 
     /// Returns `true` if an allow rule covers every command of this command's program.

@@ -25,12 +25,12 @@
 //! a rule to allow has to name it. If all these rules are about commands, such a program is covered
 //! when its words are plain and do not contain the denied program's name.
 //!
-//! The same is true of subcommands. Next to a rule about files, git, programs that build and deploy,
-//! and others with subcommands are covered only with the subcommands of one list: they work on the
-//! project by purpose, and make nothing but the files that the list names. Next to a rule about a
-//! subcommand, such as `git push`, another subcommand of that program is covered only if the list
-//! has it and states that it does not do the same work: next to `git fetch`, `git status` is
-//! covered, and `git pull` is not. A rule to allow that names the subcommand covers it.
+//! The same is true of subcommands. Next to a rule about files, programs with subcommands, such as
+//! git and programs that build and deploy, are covered only with the subcommands of one list: these
+//! work on the project by purpose, and make nothing but the files that the list names. Next to a
+//! rule about a subcommand, such as `git fetch`, another subcommand is covered only if the list has
+//! it and states that it does not do the same work: `git status` is covered, `git pull` is not.
+//! A rule to allow that names the subcommand covers it.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop.

@@ -1,8 +1,8 @@
 //! Subcommands that work on the project by purpose, and do nothing else.
 
 /// Subcommands of any program that only show something.
-const READERS: &str = "status log diff show list ls ps get describe logs version help inspect info \
- search view whoami outdated policy history";
+const READERS: &str = "status log diff show list ls ps describe logs help inspect info search view \
+ whoami outdated policy";
 
 /// First words of subcommands of two words.
 const GROUPS: &str = "compose container image volume network system builder buildx manifest context \
@@ -14,27 +14,29 @@ const GROUPS: &str = "compose container image volume network system builder buil
 /// an option that is given, `*` is any subcommand.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
-/// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`.
+/// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`,
+/// and `?` there are files that are not known.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test>target,Cargo.lock test,t,run,r,bench,doc,d,clippy!build!check>target,Cargo.lock nextest!build!check!test>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
+cargo|build,b,check,c!test!build!b!check!c>target,Cargo.lock test,t!build!check!test!t>target,Cargo.lock run,r!build!check!run!r>target,Cargo.lock doc,d!build!check!doc!d>target,Cargo.lock bench,clippy!build!check>target,Cargo.lock version nextest!build!check!test>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
 rustup|show update!*>~/.rustup
 npm|audit+fix!*>node_modules,package.json,package-lock.json ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
 yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn add,remove,up,upgrade!install!add!remove>node_modules,package.json,yarn.lock,.pnp.cjs,.yarn
 pnpm bun|install,i,add,remove,update!install!i!add!remove!rm!un!uninstall!up>node_modules,package.json,pnpm-lock.yaml,bun.lock,bun.lockb
-npm pnpm yarn bun|test,t,tst,start,stop,run,run-script,audit,why,ping,workspace restart!start!stop
+npm pnpm yarn bun|test,t,tst!test!t!tst run,run-script!run!run-script start,stop,audit,why,ping,workspace restart!start!stop
 pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
-go|build,test,vet,run!get,install,generate env,doc,generate fmt>. get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
+go|build,test,vet,run!get!install!generate env,doc,generate,version fmt>. get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
 pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv add,remove!*>.venv,venv,pyproject.toml,uv.lock,poetry.lock
 bundle|install!*>Gemfile.lock,vendor,.bundle check
 composer|install!*>vendor,composer.lock validate,run,run-script,test!* require,update,remove!*>vendor,composer.json,composer.lock
 mvn mvnw|compile,test-compile,test,package,verify,validate,clean,dependency:tree,help:evaluate,install>~/.m2
 gradle gradlew|build,test,check,assemble,clean,run,tasks,bootRun,classes,jar,dependencies
 dotnet|build,test,run,restore,clean,watch
-docker podman nerdctl|images,top,port,search,stats,events,compose+images,compose+top stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull pull,tag,compose+pull!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!*
-docker-compose|images,top stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
-kubectl oc|top,explain,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply,delete,create,rollout+restart,rollout+undo,scale!*
+docker podman nerdctl|images,top,port,search,stats,events,version,history,system+df,compose+images,compose+top,compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull pull,tag,compose+pull!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!*
+docker-compose|images,top,version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
+kubectl oc|get,top,explain,version,port-forward,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
 gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan,validate,fmt+-check,fmt+--check,providers,graph fmt>. init!*>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
+terraform tofu|plan,validate,fmt+-check,fmt+--check,providers,graph,output,version fmt>. init!get>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
+helm|lint,template,get,history,version
 apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
 brew|install,update,upgrade,uninstall!*>/
 systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
@@ -61,6 +63,9 @@ openssl|x509,req,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpk
 git|fetch!tag am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!commit!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config
 ";
 
+/// Files that are not known, in a row.
+const UNKNOWN: &str = "?";
+
 /// Programs of which each word is a target.
 const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
 
@@ -69,8 +74,7 @@ const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gr
 pub(crate) struct Known {
     /// Other subcommands that it may do the work of.
     others: &'static str,
-    /// The files and folders that it makes.
-    pub(crate) made: &'static str,
+    made: &'static str,
 }
 
 impl Known {
@@ -78,6 +82,17 @@ impl Known {
     pub(crate) fn may_do(&self, words: &[String]) -> bool {
         let mut others = self.others.split('!');
         others.any(|other| other == "*" || words.iter().any(|word| word == other))
+    }
+
+    /// The files and folders that it makes.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &'static str> {
+        let files = self.made.split(',');
+        files.filter(|file| !file.is_empty() && *file != UNKNOWN)
+    }
+
+    /// Returns `true` if it works with files that the list does not name.
+    pub(crate) fn has_other_files(&self) -> bool {
+        self.made == UNKNOWN
     }
 }
 

@@ -58,16 +58,22 @@ pub(super) fn subcommand(
     let count = verbs.clone().count();
     let verbs = verbs.skip(count.saturating_sub(1 + usize::from(has_group)));
     let words = verbs.chain(arguments.operands.iter().copied());
-    let words: Vec<String> = words.take(8).map(ToString::to_string).collect();
+    let words: Vec<String> = words.map(ToString::to_string).collect();
     let options = argv.iter().filter(|word| word.starts_with_dash());
-    let option = |word: &Word| word.literal_prefix().split('=').next().map(str::to_owned);
-    let options: Vec<String> = options.filter_map(option).collect();
+    let options: Vec<String> = options.map(Word::literal_prefix).collect();
     if name == "go" && words.first().is_some_and(|word| word == "build") {
-        let packages = arguments.operands.iter();
-        packages.for_each(|word| cx.add_path(Use::Made, word.last_name()));
+        let names = arguments.operands.iter().map(|word| word.last_name());
+        // The name of a package in a folder without a name is the name of its module.
+        let is_named = |name: &Word| {
+            name.literal()
+                .is_none_or(|name| !matches!(&*name, "." | "..."))
+        };
+        names
+            .filter(is_named)
+            .for_each(|name| cx.add_path(Use::Made, name));
     }
     if let Some(known) = known(name, &words, &options, 0) {
-        let files = known.made.split(',').filter(|file| !file.is_empty());
+        let files = known.made();
         files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
     }
     cx.found.commands[index].subcommand = Some(Subcommand { words, options });
