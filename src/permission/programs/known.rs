@@ -134,7 +134,7 @@ pub(crate) fn known(
             subcommands.any(|subcommand| fits(subcommand, words, options, depth))
         };
         match words {
-            [_, _, ..] if is_each => words.iter().all(|word| matches(&[word.clone()])),
+            [_, _, ..] if is_each => words.iter().all(|word| matches(std::slice::from_ref(word))),
             _ => matches(words),
         }
     });
