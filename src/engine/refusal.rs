@@ -6,6 +6,8 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::tool::{GateRequest, PermissionGate};
+use crate::util::blocking::blocking;
+use crate::util::json::text_len;
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -20,6 +22,9 @@ pub(super) struct Refusal {
 
 /// The maximum length of the reason of a denial, in characters.
 const MAX_REASON: usize = 10_000;
+
+/// The size in bytes of the texts in the arguments of a large call.
+const LARGE_CALL: usize = 2 * 1024;
 
 /// Cuts a reason to [`MAX_REASON`] characters, with a note.
 fn cut_reason(reason: &str) -> Cow<'_, str> {
@@ -42,9 +47,19 @@ impl Refusal {
         Self::report(cx, call, by, reason, None)
     }
 
-    /// Denies a call because a gate does, with the gate's explanation of the reason.
-    pub(super) fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
-        let explanation = panic::catch(|| cx.gates().explain(request)).ok().flatten();
+    /// Denies a call because a gate does, with the gate's explanation of the reason. The
+    /// explanation may take as long as the decision: that of a large call is made on a thread for
+    /// blocking work.
+    pub(super) async fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
+        let gates = cx.gates();
+        let explain =
+            move |request: &GateRequest| panic::catch(|| gates.explain(request)).ok().flatten();
+        let explanation = if text_len(&request.call.args) < LARGE_CALL {
+            explain(request)
+        } else {
+            let request = request.clone();
+            blocking(move || Ok(explain(&request))).await.ok().flatten()
+        };
         Self::report(cx, &request.call, "rule", reason, explanation)
     }
 

@@ -101,7 +101,7 @@ impl PermissionCheck<'_> {
         hook_verdict: Verdict,
     ) -> Result<ToolCall, Refusal> {
         let (call, gate_decision) = self.check_refusals(call, &hook_verdict).await?;
-        self.refuse_changed_args(&call, gate_decision.args)?;
+        self.refuse_changed_args(&call, gate_decision.args).await?;
         Ok(call)
     }
 
@@ -189,12 +189,16 @@ impl PermissionCheck<'_> {
             self.denied(call, "other", &reason)
         })?;
         self.context.add(decision.context.take());
-        let refusal = |reason: &str| Refusal::by_gate(self.cx, &request, reason);
-        match decision.verdict {
-            Verdict::Deny(reason) => Err(refusal(&reason)),
-            Verdict::Stop(reason) => Err(refusal(&reason).ending_with(ExitReason::Interrupted)),
-            Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => Ok(decision),
-        }
+        let (reason, exit) = match decision.verdict {
+            Verdict::Deny(reason) => (reason, None),
+            Verdict::Stop(reason) => (reason, Some(ExitReason::Interrupted)),
+            Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => return Ok(decision),
+        };
+        let refusal = Refusal::by_gate(self.cx, &request, &reason).await;
+        Err(match exit {
+            Some(exit) => refusal.ending_with(exit),
+            None => refusal,
+        })
     }
 
     /// Returns the call with the arguments of the gate after checking them against the schema.
@@ -206,13 +210,17 @@ impl PermissionCheck<'_> {
     }
 
     /// Refuses an approved call that the gate would run with other arguments.
-    fn refuse_changed_args(&self, call: &ToolCall, args: Option<Value>) -> Result<(), Refusal> {
+    async fn refuse_changed_args(
+        &self,
+        call: &ToolCall,
+        args: Option<Value>,
+    ) -> Result<(), Refusal> {
         match args {
             Some(args) if is_too_deep(&args) || args != *call.args => {
                 dismantle(args);
                 let reason =
                     "the rules would run this call with other arguments than were approved";
-                Err(Refusal::by_gate(self.cx, &self.request(call), reason))
+                Err(Refusal::by_gate(self.cx, &self.request(call), reason).await)
             }
             _ => Ok(()),
         }

@@ -38,6 +38,9 @@ use super::unmatched::KnownTools;
 /// for blocking work: the analysis of a command of this length may take milliseconds.
 const LARGE_CALL: usize = 2 * 1024;
 
+/// The number of rules above which smaller calls are checked on such a thread, too.
+const MANY_RULES: usize = 64;
+
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
 ///
 /// A clone shares the grants of sessions.
@@ -381,7 +384,8 @@ impl fmt::Debug for PermissionRules {
 #[async_trait]
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        if text_len(&request.call.args) < LARGE_CALL {
+        let excess = self.rules.len() / MANY_RULES;
+        if text_len(&request.call.args) < LARGE_CALL / (1 + excess) {
             return Ok(self.decision(request));
         }
         let (rules, request) = (self.clone(), request.clone());

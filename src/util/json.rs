@@ -97,15 +97,27 @@ pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// The number of bytes of the texts that are entries of an object, such as the arguments of a call.
-pub(crate) fn text_len(object: &Value) -> usize {
-    object
-        .as_object()
-        .into_iter()
-        .flat_map(|object| object.values())
-        .filter_map(Value::as_str)
-        .map(str::len)
-        .sum()
+/// Returns the number of bytes of all texts in a value, such as the arguments of a call. The value
+/// may be nested deeper than the stack allows a recursion.
+pub(crate) fn text_len<'a>(value: &'a Value) -> usize {
+    let mut len = value.as_str().map_or(0, str::len);
+    let mut containers: Vec<&Value> = Vec::new();
+    let mut container = Some(value);
+    while let Some(value) = container {
+        let mut add = |value: &'a Value| match value {
+            Value::String(text) => len += text.len(),
+            Value::Array(_) | Value::Object(_) => containers.push(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        };
+        match value {
+            Value::Array(items) => items.iter().for_each(&mut add),
+            Value::Object(entries) => entries.values().for_each(&mut add),
+            _ => {}
+        }
+        container = containers.pop();
+    }
+
+    len
 }
 
 /// Returns the number of bytes of the value's JSON text, without making the text.
@@ -308,5 +320,23 @@ mod tests {
         assert_eq!(count_values(&text, 10), 11);
         assert_eq!(count_values(&text, 0), 1);
         assert_eq!(count_values(&text, usize::MAX), 1_001);
+    }
+
+    #[test]
+    fn texts_count_wherever_they_are() {
+        for (value, len) in [
+            (json!({"a": "one", "b": 1, "c": null}), 3),
+            (json!({"a": ["one", {"b": "three"}], "c": [[]]}), 8),
+            (json!("one"), 3),
+        ] {
+            assert_eq!(text_len(&value), len, "{value}");
+        }
+
+        let mut deep = (0..100_000).fold(json!("four"), |value, _| Value::Array(vec![value]));
+        assert_eq!(text_len(&deep), 4);
+        // A drop of the whole would recurse.
+        while let Value::Array(mut items) = deep {
+            deep = items.pop().unwrap();
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::hook;
+use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Asking, Confirmer, GateRequest, PermissionGate};
 use agentcore::{
@@ -12,7 +13,7 @@ use agentcore::{
 use serde_json::json;
 
 use crate::kit::{
-    Gate, Log, agent, any_object, asking, kinds, logged, progress, sleep, texts, warnings,
+    Gate, Log, agent, any_object, asking, kinds, logged, progress, sleep, texts, warnings, watch,
 };
 
 fn calls_act() -> ScriptedModel {
@@ -53,6 +54,45 @@ async fn gate_decision_sets_arguments_and_result_of_the_call() {
         let output = agent.run("Go").await.unwrap();
         assert_eq!(log.take().join(" "), ran);
         assert!(texts(&output.messages)[0].starts_with(text));
+    }
+}
+
+/// Denies every call. Its explanation is the thread that it is made on.
+struct ExplainsThread;
+
+#[async_trait]
+impl PermissionGate for ExplainsThread {
+    async fn check(&self, _request: &GateRequest) -> Result<ToolDecision> {
+        Ok(ToolDecision::deny("no"))
+    }
+
+    fn explain(&self, _request: &GateRequest) -> Option<String> {
+        Some(format!("{:?}", std::thread::current().id()))
+    }
+}
+
+#[tokio::test]
+async fn denial_of_a_large_call_is_explained_off_the_executor() {
+    let own_thread = format!("{:?}", std::thread::current().id());
+    let texts = |count: usize| json!({"texts": vec!["x".repeat(100); count]});
+    for (args, is_large) in [(texts(2), false), (texts(200), true)] {
+        let model = ScriptedModel::new().call("act", args).say("done");
+        let agent = agent(model)
+            .tool(logged("act", &Log::default()))
+            .permissions(ExplainsThread)
+            .build()
+            .unwrap();
+        let (messages, _) = watch(agent.run("Go")).await;
+        let denials = messages.iter().filter_map(|message| match message {
+            SdkMessage::System(system) => match &system.kind {
+                SystemKind::PermissionDenied(denial) => denial.decision_reason.clone(),
+                _ => None,
+            },
+            _ => None,
+        });
+        let threads: Vec<_> = denials.collect();
+        assert_eq!(threads.len(), 1);
+        assert_eq!(threads[0] != own_thread, is_large);
     }
 }
 
