@@ -10,7 +10,7 @@ use crate::message::Part;
 use crate::tool::ToolOutput;
 
 use super::args::{Args, PATH};
-use super::find::quote_path;
+use super::find::{quote_path, withhold};
 
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
@@ -89,9 +89,9 @@ impl Listing {
         let path = args.non_empty_text(&PATH).unwrap_or(".");
         let filter = args.readable(backend);
         let mut entries = backend.list(path).await?;
-        let total = entries.len();
-        entries.retain(|entry| filter.shows(&format!("{path}/{}", entry.name)));
-        let has_hidden = entries.len() < total;
+        let folder = path.to_owned();
+        let path_of = move |entry: &DirEntry| format!("{folder}/{}", entry.name);
+        let has_hidden = withhold(&mut entries, filter, path_of).await?;
         Ok(Self {
             entries,
             has_hidden,

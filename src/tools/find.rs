@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::mem;
 
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQuery};
-use crate::error::BoxError;
+use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQuery, PathFilter};
+use crate::error::{BoxError, Result};
 use crate::tool::ToolOutput;
+use crate::util::blocking::blocking_until_dropped;
 use crate::util::text::is_hidden;
 
 use super::args::Args;
@@ -29,7 +31,7 @@ pub(super) async fn glob(
     let _permit = args.load_permit().await;
     let filter = query.filter.clone();
     let mut matches = backend.glob(query).await?;
-    matches.withheld |= withhold(&mut matches.files, |path| filter.shows(path));
+    matches.withheld |= withhold(&mut matches.files, filter, String::clone).await?;
     let files: Vec<_> = matches.files.iter().map(|path| quote_path(path)).collect();
     let mut text = files.join("\n");
     if matches.truncated {
@@ -64,7 +66,7 @@ pub(super) async fn grep(
     let has_context = query.before.max(query.after) > 0;
     let filter = query.filter.clone();
     let mut matches = backend.grep(query).await?;
-    matches.withheld |= withhold(&mut matches.files, |file| filter.shows(&file.path));
+    matches.withheld |= withhold(&mut matches.files, filter, |file| file.path.clone()).await?;
     let mut text = match mode {
         GrepMode::Files => joined(&matches, |file| quote_path(&file.path).into_owned()),
         GrepMode::Count => joined(&matches, |file| {
@@ -146,12 +148,26 @@ fn cut_lines(text: &mut String, most: usize) -> bool {
     true
 }
 
-/// Removes the files that must not be shown, and returns `true` if there were any: a backend with
-/// its own search may ignore filters.
-fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
-    let total = files.len();
-    files.retain(shows);
-    files.len() < total
+/// Removes the items with a path that must not be shown, and returns `true` if there were any: a
+/// backend with its own search may ignore filters. Rules compare each path with each pattern, which
+/// may take seconds, so it is done on a thread for blocking work until the future is dropped.
+pub(super) async fn withhold<T: Send + 'static>(
+    items: &mut Vec<T>,
+    filter: PathFilter,
+    path: impl Fn(&T) -> String + Send + 'static,
+) -> Result<bool> {
+    if filter.is_all() || items.is_empty() {
+        return Ok(false);
+    }
+
+    let total = items.len();
+    let mut candidates = mem::take(items);
+    *items = blocking_until_dropped(move |cancellation| {
+        candidates.retain(|item| !cancellation.is_cancelled() && filter.shows(&path(item)));
+        Ok(candidates)
+    })
+    .await?;
+    Ok(items.len() < total)
 }
 
 fn joined(matches: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
