@@ -1,6 +1,7 @@
 //! The agents of the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::iter;
 
 use axum::Json;
 use axum::extract::State;
@@ -77,8 +78,10 @@ struct AgentReply {
 }
 
 impl AgentReply {
-    fn new(app: &App, caller: &Caller, template: TemplateInfo) -> Self {
-        let models = models_of(app, &template.model);
+    /// Describes an agent. `models` are those of all agents.
+    fn new(caller: &Caller, template: TemplateInfo, models: &[String]) -> Self {
+        let others = models.iter().filter(|model| **model != template.model);
+        let models = iter::once(&template.model).chain(others).cloned().collect();
         Self {
             id: template.id,
             name: template.name,
@@ -97,25 +100,21 @@ impl AgentReply {
     }
 }
 
-/// Returns the models that a thread of an agent may change to, its own first.
-fn models_of(app: &App, own: &str) -> Vec<String> {
-    let mut models = vec![own.to_owned()];
-    let templates = app
-        .registry
-        .list()
-        .into_iter()
-        .map(|template| template.model);
-    for model in templates.chain(app.models.iter().cloned()) {
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
-    models
+/// Returns the models of these agents and of the server, each once. A request collects them once,
+/// because the list of agents copies their prompts.
+fn models_of(app: &App, templates: &[TemplateInfo]) -> Vec<String> {
+    let mut known_models = HashSet::new();
+    let own = templates.iter().map(|template| &template.model);
+    let mut models: Vec<&String> = own.chain(&app.models).collect();
+    models.retain(|model| known_models.insert(*model));
+    models.into_iter().cloned().collect()
 }
 
 async fn list(State(app): State<App>, caller: Caller) -> Json<Vec<AgentReply>> {
-    let templates = app.registry.list().into_iter();
-    let replies = templates.map(|template| AgentReply::new(&app, &caller, template));
+    let templates = app.registry.list();
+    let models = models_of(&app, &templates);
+    let templates = templates.into_iter();
+    let replies = templates.map(|template| AgentReply::new(&caller, template, &models));
     Json(replies.collect())
 }
 
@@ -129,7 +128,8 @@ async fn get(
     let template =
         template.ok_or_else(|| ApiError::not_found(format!("agent {:?} not found", path.agent)))?;
     let info = instance.agent().info();
-    let mut reply = AgentReply::new(&app, &caller, template);
+    let models = models_of(&app, &app.registry.list());
+    let mut reply = AgentReply::new(&caller, template, &models);
     reply.tools = instance.tools().into_iter().map(|tool| tool.name).collect();
     reply.hooks = Some(info.hooks);
     reply.max_turns = Some(info.max_turns);
@@ -171,7 +171,8 @@ async fn create(
         .registry
         .info(&body.agent_id)
         .ok_or_else(ApiError::internal)?;
-    let reply = AgentReply::new(&app, &caller, template);
+    let models = models_of(&app, &app.registry.list());
+    let reply = AgentReply::new(&caller, template, &models);
     Ok((StatusCode::CREATED, Json(reply)))
 }
 
