@@ -1,4 +1,4 @@
-//! A tool call in progress: the host of its context, and the parent of child runs.
+//! A tool call in progress, which is the host of its context.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,8 @@ use crate::util::{Values, secret};
 use super::config::Config;
 use super::forwarded_runs::ForwardedRuns;
 
-/// A tool call in progress: the host of its [`ToolContext`], and the parent of child runs.
+/// A tool call in progress: the host of its [`ToolContext`], from which child runs get their
+/// [`Parent`].
 pub(crate) struct RunningCall {
     config: Arc<Config>,
     run: RunContext,

@@ -124,7 +124,8 @@ impl ActiveRun {
             (steering, control.model.take())
         };
 
-        // The size of the outcomes that these messages announce. Tasks that end later add to it.
+        // The size of the outcomes that these messages announce. Tasks that end later are
+        // announced by other messages.
         let outcome_bytes = cx.shared().tasks.outcome_bytes();
         if let Some(model) = model {
             self.cx.set_model(model);

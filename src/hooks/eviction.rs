@@ -64,7 +64,7 @@ impl Eviction {
     }
 
     /// Cuts a result that is too long. Returns its whole text and the path of the file for it, or
-    /// `None` if the result is short enough. Takes time in proportion to the text. A text in one
+    /// `None` if the result stays as it is. Takes time in proportion to the text. A text in one
     /// part is not copied.
     pub(super) fn split(&self, result: &mut ToolResult, place: &ResultPlace) -> Option<MovedText> {
         let text = result.content.text();

@@ -16,7 +16,7 @@ use super::evicted_files::{self, StoredResult};
 pub(super) const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The number of results of a session: short ones are moved if the program sets so.
-const MAX_FILES: usize = 10_000;
+pub(super) const MAX_FILES: usize = 10_000;
 
 /// The number of sessions whose results are remembered. The results of other sessions are listed
 /// again.

@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 
 use super::evicted_files::{self, StoredResult};
 use super::eviction::{Eviction, MovedText, ResultPlace};
-use super::moved_results::{self, MovedResults};
+use super::moved_results::{self, MAX_FILES, MovedResults};
 
 /// The names of the path argument of `read_file`.
 const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
@@ -169,7 +169,7 @@ impl ResultMover {
             Ok(0) => {}
             Ok(count) => cx.warn(format!(
                 "filesystem: the {count} oldest moved results of the session were removed, because \
-                 a session may have at most {max_bytes} bytes of them"
+                 a session may have at most {max_bytes} bytes or {MAX_FILES} of them"
             )),
             Err(error) => cx.warn(format!(
                 "filesystem: the size of the moved results was not limited: {error}"
@@ -201,7 +201,7 @@ impl ResultMover {
 }
 
 /// Shortens a result on a thread for blocking work: its text is read several times, which would
-/// delay other tasks. Returns the text to move, or `None` if the result is short enough.
+/// delay other tasks. Returns the text to move, or `None` if the result stays as it is.
 async fn split(
     eviction: &Eviction,
     place: ResultPlace,

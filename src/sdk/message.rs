@@ -115,8 +115,8 @@ impl SdkMessage {
         self.envelope().seq
     }
 
-    /// Returns the id of the tool call that runs the subagent; `None` for messages of the run
-    /// itself.
+    /// Returns the id of the tool call that runs the subagent; `None` for messages of a run
+    /// that no tool call started.
     pub fn parent_tool_use_id(&self) -> Option<&str> {
         self.envelope().parent_tool_use_id.as_deref()
     }

@@ -119,8 +119,8 @@ impl Serialize for All<'_> {
     }
 }
 
-/// Returns the messages of a content. Each result is a message, and so is the content between two
-/// results.
+/// Returns the messages of a content. Each result is a message, and so is the content before,
+/// between and after results.
 fn messages(raw: &RawValue) -> serde_json::Result<Vec<Arc<Message>>> {
     if !raw.get().starts_with('[') {
         return Ok(vec![Arc::new(Message::human(block::content(raw)?))]);

@@ -44,8 +44,8 @@ pub fn tail(text: &str, max_chars: usize) -> (&str, usize) {
     }
 }
 
-/// Returns `text` in at most `max_chars` characters. A text that is cut ends in `...`, which are
-/// three of them.
+/// Returns `text` in at most `max_chars` characters. A text that is cut ends in `...`, which
+/// counts; below three characters, only dots remain.
 ///
 /// ```
 /// use agentcore::text::truncate;

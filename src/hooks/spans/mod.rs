@@ -1,4 +1,4 @@
-//! Spans of the model calls and tool calls of a run.
+//! Spans of a run, its model calls and its tool calls.
 
 mod content;
 mod hook;

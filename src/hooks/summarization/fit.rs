@@ -10,7 +10,7 @@ use crate::util::text::head_tail;
 use super::super::text::with_text;
 use super::measure::Measure;
 
-/// The length to which a result is cut at most, in tokens.
+/// The minimum limit for a result that is cut, in tokens.
 const MIN_RESULT_TOKENS: u64 = 64;
 /// The minimum room for an answer, in tokens.
 const MIN_ANSWER_TOKENS: u64 = 16;

@@ -2,8 +2,8 @@
 
 use crate::run::RunContext;
 
-/// The divisor of the smallest report that is used: half of the estimate. A smaller one does not
-/// include the cached tokens.
+/// A report below the estimate divided by this number is ignored, because it does not include the
+/// cached tokens.
 const MIN_REPORT_DIVISOR: u64 = 2;
 /// The maximum factor for an estimate of new messages: the contents that raised the report (a long
 /// document, for example) are not among them.

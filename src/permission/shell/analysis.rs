@@ -215,8 +215,8 @@ impl SimpleCommand {
     pub(crate) fn has_other_files(&self) -> bool {
         let is_known = |own: &Subcommand| {
             let name = self.program().unwrap_or_default();
-            let known = known(&name, &own.words, &own.options, 0);
-            own.words.is_empty() || known.is_some_and(|known| !known.has_other_files())
+            let subcommand = known(&name, &own.words, &own.options, 0);
+            own.words.is_empty() || subcommand.is_some_and(|known| !known.has_other_files())
         };
         self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
     }

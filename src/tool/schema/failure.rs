@@ -59,7 +59,7 @@ pub(super) struct Failure {
 pub(super) enum FailureKind {
     /// A value of the wrong type.
     Type,
-    /// A value that `const` or `enum` does not allow. Such a value often identifies an alternative.
+    /// A value that `const` or `enum` does not allow. It often means another alternative.
     Tag,
     Other,
 }
