@@ -26,12 +26,13 @@ pub(crate) enum Next {
     Wait(Waiting),
 }
 
-/// Determines the next step in a session, and asks the user for decisions or a prompt if they are
-/// missing.
+/// Determines the next step in a session. Asks at the terminal for missing decisions, and for the
+/// prompt if the user picked the session.
 ///
 /// # Errors
 ///
-/// Returns an error if there is neither a decision nor a prompt, and the last run was complete.
+/// Returns an error if there is neither a decision nor a prompt, and the last run was complete, or
+/// if the decisions or the prompt cannot be read.
 pub(crate) async fn next(
     args: &Args,
     session: &str,

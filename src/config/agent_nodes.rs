@@ -3,11 +3,20 @@
 use crate::util::text::quoted;
 
 use super::check::check_agent_id;
-use super::file::Trust;
 use super::source::{Entry, Fault, Node, Tree, unknown_name};
 
 /// The id of the agent in a file with the keys of one agent.
 const DEFAULT_AGENT: &str = "default";
+
+/// The trust in a configuration.
+#[derive(Clone, Copy)]
+pub(super) enum Trust {
+    /// A configuration that describes agents. Each has a model and passes all checks.
+    Trusted,
+    /// A configuration that restricts the agents of another one. It may be empty, its agents may
+    /// have no model, and they may have only these keys.
+    Untrusted(&'static [&'static str]),
+}
 
 /// The values of a file.
 #[derive(Default)]

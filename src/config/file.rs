@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::regular_file::open_regular;
 
 use super::agent::AgentConfig;
-use super::agent_nodes::{agent_nodes, check_keys};
+use super::agent_nodes::{Trust, agent_nodes, check_keys};
 use super::origin::{Origin, located};
 use super::source::{Fault, MAX_BYTES, Node, parse_json, parse_yaml, read};
 
@@ -43,16 +43,6 @@ pub struct Config {
 pub(super) enum Format {
     Yaml,
     Json,
-}
-
-/// The trust in a configuration.
-#[derive(Clone, Copy)]
-pub(super) enum Trust {
-    /// A configuration that describes agents. Each has a model and passes all checks.
-    Trusted,
-    /// A configuration that restricts the agents of another one. It may be empty, its agents may
-    /// have no model, and they may have only these keys.
-    Untrusted(&'static [&'static str]),
 }
 
 impl Config {

@@ -7,7 +7,8 @@ use crate::permission::PermissionConfig;
 use crate::tool::PermissionMode;
 
 use super::agent::AgentConfig;
-use super::file::{Config, Format, Trust, read_file};
+use super::agent_nodes::Trust;
+use super::file::{Config, Format, read_file};
 use super::source::unknown_name;
 
 /// The keys that an untrusted configuration may have.

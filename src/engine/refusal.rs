@@ -6,7 +6,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::tool::{GateRequest, PermissionGate};
-use crate::util::blocking::blocking;
+use crate::util::blocking::{LARGE_CALL, blocking};
 use crate::util::json::text_len;
 use crate::util::panic;
 use crate::util::sync::lock;
@@ -22,9 +22,6 @@ pub(super) struct Refusal {
 
 /// The maximum length of the reason of a denial, in characters.
 const MAX_REASON: usize = 10_000;
-
-/// The size in bytes of the texts in the arguments of a large call.
-const LARGE_CALL: usize = 2 * 1024;
 
 /// Cuts a reason to [`MAX_REASON`] characters, with a note.
 fn cut_reason(reason: &str) -> Cow<'_, str> {

@@ -216,11 +216,11 @@ fn literal_prefix(word: &PatternWord) -> String {
         return String::new();
     };
 
-    let mut characters = tokens.iter().map_while(|token| match token {
+    let characters = tokens.iter().map_while(|token| match token {
         GlobToken::Char(c) => Some(*c),
         _ => None,
     });
-    characters.by_ref().collect()
+    characters.collect()
 }
 
 /// Returns `true` if two options begin with the same letter: `-g` and `--global`.

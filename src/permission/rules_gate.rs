@@ -13,7 +13,7 @@ use crate::backend::{DeniedPath, PathFilter, Shell};
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
-use crate::util::blocking::blocking;
+use crate::util::blocking::{LARGE_CALL, blocking};
 use crate::util::json::text_len;
 use crate::util::sync::lock;
 
@@ -34,11 +34,8 @@ use super::shell::printable;
 use super::suggest::suggest;
 use super::unmatched::KnownTools;
 
-/// The size in bytes of the texts in a call's arguments from which the call is checked on a thread
-/// for blocking work: the analysis of a command of this length may take milliseconds.
-const LARGE_CALL: usize = 2 * 1024;
-
-/// The number of rules above which smaller calls are checked on such a thread, too.
+/// The number of rules above which calls smaller than [`LARGE_CALL`] are checked on a thread for
+/// blocking work, too.
 const MANY_RULES: usize = 64;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.

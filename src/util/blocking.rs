@@ -26,6 +26,10 @@ where
     }
 }
 
+/// The size in bytes of the texts in a call's arguments from which rules are compared with the call
+/// on a thread for blocking work: the analysis of a command of this length may take milliseconds.
+pub(crate) const LARGE_CALL: usize = 2 * 1024;
+
 /// The bytes of a text from which on work on it is moved to a thread for blocking work.
 pub(crate) const LARGE_TEXT: usize = 256 * 1024;
 

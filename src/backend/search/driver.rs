@@ -182,7 +182,8 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
     }
 }
 
-/// Runs a search in files through the methods `list`, `read` and `read_range` of a backend.
+/// Runs a search in files through the methods `stat`, `list`, `read` and `read_range` of a
+/// backend.
 pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
     backend: &B,
     query: GrepQuery,

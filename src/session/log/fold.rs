@@ -22,8 +22,8 @@ pub(super) struct LogFold {
     size: SessionSize,
     /// The limit of that memory while the log is read.
     pub(super) limit: MemoryLimit,
-    /// The messages that were lost, in their order. The writers of later records did not have this
-    /// loss, so the positions in these records count the lost messages.
+    /// The messages that were lost, in their order. The writers of later records still had
+    /// these messages, so the positions in their records count them.
     lost: Vec<Loss>,
     /// The position of a requested message, and the other state when it was added.
     capture: Option<(usize, TasksAndFiles)>,

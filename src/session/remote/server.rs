@@ -78,7 +78,8 @@ pub(in crate::session) struct ServerPiece {
 /// The end of a log.
 #[derive(Debug, Default)]
 pub(in crate::session) struct ServerTail {
-    /// The last bytes, and the size of the log without missing parts.
+    /// The last bytes, and the size of the log. The size leaves out missing parts only if the whole
+    /// log was read.
     pub(in crate::session) tail: LogTail,
     /// The offset of the next write, in the server's count. It differs from the size where a part
     /// is missing.
@@ -106,8 +107,9 @@ pub(in crate::session) struct ServerRepair<'a> {
 
 /// A server that stores logs.
 ///
-/// Every call may be repeated after its answer was lost, and then has the same effect. Offsets are
-/// in the server's count, which includes the bytes of parts that were lost.
+/// Every call may be repeated after its answer was lost, and then has the same effect. The
+/// offsets that calls take and return are in the server's count, which includes the bytes of parts
+/// that were lost.
 pub(in crate::session) trait Server: Send + Sync + 'static {
     type Connection: Send;
 
@@ -160,7 +162,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     fn is_claimed(&self, connection: &mut Self::Connection, id: &str, owner: &str)
     -> Outcome<bool>;
 
-    /// Extends leases from now on. Skips sessions that another store has leased since.
+    /// Extends leases, counted from now. Skips sessions that another store has leased since.
     fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 
     /// Releases a lease, unless the session was leased again since.
