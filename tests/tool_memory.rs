@@ -13,7 +13,7 @@ use agentcore::backend::LocalBackend;
 use agentcore::hooks::FileCheckpoints;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::{coding, picoclaw, wick};
-use agentcore::{AgentBuilder, FuncTool, Messages, ModelEvent, StopReason, ToolCall};
+use agentcore::{AgentBuilder, FuncTool, Messages, ModelEvent, StopReason, Tool, ToolCall};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -77,14 +77,14 @@ impl Watch {
 
 /// The history of a run that makes the same call many times in one answer, and the most memory it
 /// took.
-fn run(tool: FuncTool, name: &str, args: &Value) -> (Messages, usize) {
-    let calls = (0..CALLS).map(|n| ToolCall::new(format!("c{n}"), name, args.clone()));
+fn run(tool: impl Tool, count: usize, name: &str, args: &Value) -> (Messages, usize) {
+    let calls = (0..count).map(|n| ToolCall::new(format!("c{n}"), name, args.clone()));
     let events = calls.map(ModelEvent::ToolCall);
     let events = events
         .chain([ModelEvent::stop(StopReason::ToolUse)])
         .map(Ok);
     let model = ScriptedModel::new().events(events.collect()).say("Done.");
-    let agent = AgentBuilder::new(model).tool(tool).parallel_tools(CALLS);
+    let agent = AgentBuilder::new(model).tool(tool).parallel_tools(count);
     let agent = agent.loop_detection(false).build().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -94,6 +94,47 @@ fn run(tool: FuncTool, name: &str, args: &Value) -> (Messages, usize) {
     let watch = Watch::begin();
     let output = runtime.block_on(async { agent.run("Go").await.unwrap() });
     (output.messages, watch.end())
+}
+
+/// Answers each connection with a page of 5 MiB.
+#[cfg(feature = "web")]
+fn serve_large_pages() -> std::net::SocketAddr {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let body = Arc::new("all work and no play\n".repeat(5 * MIB / 21));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, body) = (stream.unwrap(), body.clone());
+            thread::spawn(move || {
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request);
+                let length = body.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n"
+                );
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(body.as_bytes());
+            });
+        }
+    });
+    address
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn large_pages_are_read_a_few_at_a_time() {
+    use agentcore::tools::web::{AddressPolicy, WebFetch};
+    let _alone = ALONE.lock();
+    let address = serve_large_pages();
+    let policy = AddressPolicy::new().allow_address(address);
+    let args = json!({"url": format!("http://{address}/")});
+    let (messages, most) = run(WebFetch::new().policy(policy), 48, "web_fetch", &args);
+    for message in messages.tool_messages() {
+        let result = message.as_tool_result().unwrap();
+        assert!(!result.is_error, "{:.300}", result.content.text());
+    }
+    assert!(most < MOST, "{} MiB", most / MIB);
 }
 
 /// What another test allocates at the same time would count as well.
@@ -195,7 +236,7 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
             json!({"pattern": "", "path": "wide", "output_mode": "count"}),
         ),
     ] {
-        let (messages, most) = run(tool, name, &args);
+        let (messages, most) = run(tool, CALLS, name, &args);
         let results: Vec<_> = messages.tool_messages().collect();
         assert_eq!(results.len(), CALLS, "{name} {args}");
         for message in results {

@@ -1,5 +1,6 @@
 //! The bodies of HTTP responses, read up to a limit.
 
+use bytes::Bytes;
 use reqwest::Response;
 
 use super::large;
@@ -18,26 +19,61 @@ pub(crate) struct Body {
 }
 
 /// Reads a body up to `max_len` bytes. The rest is not read.
-pub(crate) async fn read_body(mut response: Response, max_len: usize) -> reqwest::Result<Body> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let len = chunk.len().min(max_len - bytes.len());
-        let is_large = bytes.len() + len > GROWING;
-        if is_large && bytes.capacity() < bytes.len() + len {
-            // Not `max_len`, which may be any number.
-            let capacity = bytes.capacity().saturating_mul(2).max(AT_ONCE);
-            let mut copy = large::buffer(capacity.min(max_len));
-            copy.append(&mut bytes);
-            bytes = copy;
-        }
+pub(crate) async fn read_body(response: Response, max_len: usize) -> reqwest::Result<Body> {
+    let mut reader = BodyReader::new(response);
+    let is_cut = reader.read_to(max_len).await?;
+    let bytes = reader.into_bytes();
+    Ok(Body { bytes, is_cut })
+}
 
-        bytes.extend_from_slice(&chunk[..len]);
-        if len < chunk.len() {
-            let is_cut = true;
-            return Ok(Body { bytes, is_cut });
+/// A body that is read in steps.
+pub(crate) struct BodyReader {
+    response: Response,
+    bytes: Vec<u8>,
+    /// The bytes that arrived beyond the last limit.
+    pending: Bytes,
+}
+
+impl BodyReader {
+    pub(crate) fn new(response: Response) -> Self {
+        Self {
+            response,
+            bytes: Vec::new(),
+            pending: Bytes::new(),
         }
     }
 
-    let is_cut = false;
-    Ok(Body { bytes, is_cut })
+    /// Reads until the body has `max_len` bytes, and returns `true` if there are more.
+    pub(crate) async fn read_to(&mut self, max_len: usize) -> reqwest::Result<bool> {
+        loop {
+            let free = max_len.saturating_sub(self.bytes.len());
+            let part = self.pending.split_to(free.min(self.pending.len()));
+            self.append(&part, max_len);
+            if !self.pending.is_empty() {
+                return Ok(true);
+            }
+
+            match self.response.chunk().await? {
+                Some(chunk) => self.pending = chunk,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn append(&mut self, part: &[u8], max_len: usize) {
+        let len = self.bytes.len() + part.len();
+        if len > GROWING && self.bytes.capacity() < len {
+            // Not `max_len`, which may be any number.
+            let capacity = self.bytes.capacity().saturating_mul(2).max(AT_ONCE);
+            let mut copy = large::buffer(capacity.min(max_len));
+            copy.append(&mut self.bytes);
+            self.bytes = copy;
+        }
+
+        self.bytes.extend_from_slice(part);
+    }
 }

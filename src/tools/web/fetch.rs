@@ -1,10 +1,13 @@
 //! The fetch of one page: its redirects, its kind, its bytes.
 
+use std::sync::{Arc, LazyLock};
+
 use encoding_rs::Encoding;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Response, StatusCode, Url};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::util::http_body::{Body, read_body};
+use crate::util::http_body::BodyReader;
 use crate::util::{http_client, text};
 
 use super::guard::Guard;
@@ -12,6 +15,13 @@ use super::kind::{self, PageKind};
 
 /// The maximum length of a header's value that is read and quoted, in characters.
 const MAX_QUOTE: usize = 300;
+
+/// The maximum number of bytes of a page that are read without a permit.
+const SMALL_PAGE: usize = 512 * 1024;
+
+/// The permits for larger pages, for all fetches of the process. A fetch that waits for one does so
+/// within its time limit.
+static LARGE_PAGES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
 
 /// The result of a fetch.
 pub(super) enum Fetched {
@@ -31,9 +41,16 @@ pub(super) struct Page {
     pub(super) content_type: String,
     pub(super) kind: PageKind,
     pub(super) charset: Option<&'static Encoding>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: PageBody,
+}
+
+/// The content of a page, up to the limit.
+pub(super) struct PageBody {
+    pub(super) bytes: Vec<u8>,
     /// True if the page is longer than the limit.
     pub(super) is_cut: bool,
+    /// The permit of a large page, held while its bytes are in memory.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The limits of a fetch.
@@ -191,16 +208,35 @@ async fn read(url: Url, response: Response, max_bytes: usize) -> Result<Page, St
         ));
     };
 
-    let body = read_body(response, max_bytes).await;
-    let Body { bytes, is_cut } =
-        body.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
+    let body = PageBody::read(response, max_bytes).await;
+    let body = body.map_err(|why| format!("{url}: {why}"))?;
     Ok(Page {
         url,
         status,
-        kind: kind.or_of_content(&bytes),
+        kind: kind.or_of_content(&body.bytes),
         content_type,
         charset,
-        body: bytes,
-        is_cut,
+        body,
     })
+}
+
+impl PageBody {
+    async fn read(response: Response, max_bytes: usize) -> Result<Self, String> {
+        let mut reader = BodyReader::new(response);
+        let is_cut = reader.read_to(max_bytes.min(SMALL_PAGE)).await;
+        let mut is_cut = is_cut.map_err(http_client::describe)?;
+        let mut permit = None;
+        if is_cut && max_bytes > SMALL_PAGE {
+            let large_page = LARGE_PAGES.clone().acquire_owned().await;
+            permit = Some(large_page.map_err(|error| error.to_string())?);
+            let is_longer = reader.read_to(max_bytes).await;
+            is_cut = is_longer.map_err(http_client::describe)?;
+        }
+
+        Ok(Self {
+            bytes: reader.into_bytes(),
+            is_cut,
+            _permit: permit,
+        })
+    }
 }

@@ -46,7 +46,7 @@ static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semapho
 /// ignore the system's proxy, because the address that a proxy connects to cannot be checked.
 ///
 /// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
-/// read. A page of more than 50,000 elements, with elements nested more than 512 deep, with more
+/// read, and of eight pages of more than 512 KiB at the same time. A page of more than 50,000 elements, with elements nested more than 512 deep, with more
 /// than 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one
 /// element, is read up to that point, and the output contains a note about it. Quotes and lists
 /// nested more than 32 deep are shown without marks, and tables of more than 4 MiB without columns.
@@ -253,7 +253,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let url = page.url.clone();
     let status = page.status;
     let content_type = page.content_type.clone();
-    let bytes = page.body.len();
+    let bytes = page.body.bytes.len();
     let page_text = convert(page, input.raw == Some(true)).await?;
     if !status.is_success() {
         let quote = text::truncate(&page_text.text, MAX_QUOTE);
@@ -318,12 +318,12 @@ async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
 }
 
 fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
-    let text = kind::decoded(&page.body, page.charset, page.kind);
+    let text = kind::decoded(&page.body.bytes, page.charset, page.kind);
     if page.kind != PageKind::Html || raw {
         return PageText {
             text,
             title: None,
-            is_cut: page.is_cut,
+            is_cut: page.body.is_cut,
         };
     }
 
@@ -331,6 +331,6 @@ fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
     PageText {
         text: conversion.text,
         title: conversion.title,
-        is_cut: page.is_cut || conversion.is_cut,
+        is_cut: page.body.is_cut || conversion.is_cut,
     }
 }
