@@ -15,7 +15,8 @@ use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, SimpleCommand, Use, Weight};
 
-/// The maximum number of comparisons of a simple command with a rule in one decision.
+/// The maximum number of comparisons of a simple command, or of another access, with a rule in one
+/// decision.
 const MAX_COMPARISONS: usize = 200_000;
 
 /// The maximum number of comparisons of a word with a rule in one decision.
@@ -142,9 +143,12 @@ impl Policy<'_> {
         let specifiers = self.rules.iter().filter_map(Rule::specifier);
         let rule_bytes: usize = specifiers.map(str::len).sum();
 
+        let accesses = call.accesses.len() + call.possible.len();
         let rules = self.rules.len();
         if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
             Some(format!("{commands} commands"))
+        } else if usize::saturating_mul(accesses, rules) > MAX_COMPARISONS {
+            Some(format!("{accesses} paths, addresses and commands"))
         } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
             Some(format!("{words} words"))
         } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {

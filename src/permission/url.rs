@@ -4,6 +4,9 @@ use super::glob::{matches, tokens};
 use super::host::{canonical, is_address};
 use super::paths::lexical;
 
+/// The maximum length of a URL, in bytes. Each rule reads it.
+const MAX_LEN: usize = 64 * 1024;
+
 /// The pattern of a rule about URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlPattern {
@@ -139,9 +142,13 @@ impl Url {
         format!("{}://{}{port}", self.scheme, self.host)
     }
 
-    /// `None` for what is not plainly a URL: no rule allows it then.
+    /// `None` for what is not plainly a URL, or too long: no rule allows it then.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
+        if text.len() > MAX_LEN {
+            return None;
+        }
+
         if text
             .chars()
             .any(|c| c.is_control() || c.is_whitespace() || c == '\\')

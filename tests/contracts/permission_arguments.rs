@@ -27,6 +27,36 @@ fn decide(rules: &[&str], name: &str, args: Value) -> Behavior {
 }
 
 #[test]
+fn call_with_too_many_paths_for_the_number_of_rules_is_a_question() {
+    let rules = PermissionRules::new().allow("Read").unwrap();
+    let rules = (0..10).fold(rules, |rules, number| {
+        rules.deny(&format!("Read(secrets{number}/**)")).unwrap()
+    });
+    let explain = |count| {
+        let call = ToolCall::new("c", "Read", json!({"paths": vec!["src/a"; count]}));
+        rules.explain(&call, &tool("Read"))
+    };
+
+    assert_eq!(explain(100).decision, Behavior::Allow);
+    let explanation = explain(20_000);
+    assert_eq!(explanation.decision, Behavior::Ask);
+    let why = "it has 20000 paths, addresses and commands, too many";
+    assert!(explanation.why.contains(why), "{explanation}");
+}
+
+#[test]
+fn address_that_is_too_long_may_be_any_address() {
+    let args = |len| json!({"url": format!("https://a.test/{}", "x".repeat(len))});
+    for (rule, len, decision) in [
+        ("allow:WebFetch(domain:a.test)", 60_000, Behavior::Allow),
+        ("allow:WebFetch(domain:a.test)", 70_000, Behavior::Ask),
+        ("deny:WebFetch(domain:b.test)", 70_000, Behavior::Deny),
+    ] {
+        assert_eq!(decide(&[rule], "WebFetch", args(len)), decision, "{rule}");
+    }
+}
+
+#[test]
 fn deny_rule_and_undeclared_arguments_in_any_spelling_are_not_allowed() {
     for (rules, name, args) in [
         (
