@@ -78,10 +78,10 @@ pub trait Hook: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns the compactor that shortens a long history, if the hook provides one. Called once,
-    /// when the agent is built. If several hooks have one, the compactor of the last hook is used;
-    /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes precedence over all of
-    /// them. Defaults to `None`.
+    /// Returns the compactor that shortens a long history, if the hook provides one. Called while
+    /// an agent with the hook is built, not by its runs. If several hooks have one, the compactor
+    /// of the last hook is used; [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes
+    /// precedence over all of them. Defaults to `None`.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         None
     }
@@ -89,7 +89,7 @@ pub trait Hook: Send + Sync + 'static {
     /// Returns the absolute paths of files that the program designated as the agent's memory.
     /// Writing them needs no question, even if permission rules protect files of their names. In a
     /// child run, the rules of the parent runs protect them, unless they are memory there as well.
-    /// Called once, when the agent is built. Defaults to none.
+    /// Called while an agent with the hook is built, not by its runs. Defaults to none.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }
@@ -127,20 +127,27 @@ pub trait Hook: Send + Sync + 'static {
         next.run(request).await
     }
 
-    /// Runs before each tool call. Returns a decision about the call, and the arguments that
-    /// replace its arguments, if there are any.
+    /// Runs before each tool call, and again if a person [edits](crate::Answer::Edit) its
+    /// arguments. Returns a decision about the call, and the arguments that replace its arguments,
+    /// if there are any.
+    ///
+    /// Not called if no enabled tool has the call's name, if the arguments are not an object or are
+    /// nested too deep, or if the run ends first.
     async fn pre_tool_use(&self, _cx: &RunContext, _call: &ToolCall) -> Result<ToolDecision> {
         Ok(ToolDecision::proceed())
     }
 
-    /// Runs around each tool call. [`Next::run`] may be called a second time only for an idempotent
-    /// tool.
+    /// Runs around each tool call that was permitted. [`Next::run`] may be called a second time
+    /// only for an idempotent tool.
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         next.run(call).await
     }
 
-    /// Runs after each tool call. Returns the result of the call, unchanged, changed or
-    /// [suppressed](ToolResult::suppressed).
+    /// Runs after each tool call that was permitted and has begun, even if it failed. Returns the
+    /// result of the call, unchanged, changed or [suppressed](ToolResult::suppressed).
+    ///
+    /// Not called for a call that was refused before it began, that was cancelled, that waits for
+    /// an answer, or that a person [replied](crate::Answer::Reply) to instead of permitting it.
     async fn post_tool_use(
         &self,
         _cx: &RunContext,
@@ -151,9 +158,12 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// Runs when an answer has no tool calls and the run would end. Returns [`StopDecision::Stop`]
-    /// to end it, or a message to continue with. Not called while a message for the model waits,
-    /// nor for an answer that was refused, cut off or empty, or that does not match the requested
-    /// schema.
+    /// to end it, or a message to continue with. The first hook that continues the run decides: the
+    /// hooks after it are not called. Hooks continue a run without a limit on turns at most 100
+    /// times.
+    ///
+    /// Not called while a message for the model waits, nor for an answer that was refused, cut off
+    /// or empty, or that does not match the requested schema.
     async fn before_stop(
         &self,
         _cx: &RunContext,

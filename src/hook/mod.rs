@@ -43,6 +43,9 @@
 //! | [`before_stop`] | when an answer has no tool calls | continue with a message |
 //! | [`after_agent`] | once, after the loop, however it ended; not if it never began | change the state |
 //!
+//! A call that is refused before `wrap_tool_call` does not reach `post_tool_use` either. The
+//! methods of [`Hook`] describe the calls that each phase receives.
+//!
 //! A `wrap_model_call` hook can also read and change the token stream of an answer. It passes on a
 //! request with [`map_events`](crate::ModelRequest::map_events):
 //!
