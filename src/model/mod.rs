@@ -2,7 +2,8 @@
 //!
 //! * The input is a [`ModelRequest`], the output a [`ModelStream`] of [`ModelEvent`]s. A
 //!   [`ModelResponse`] has the folded events.
-//! * A provider implements only [`Model::stream`]. The loop adds retries, budgets and hooks.
+//! * A provider implements [`Model::id`], [`Model::profile`] and [`Model::stream`]. The loop adds
+//!   retries, budgets and hooks.
 //!
 //! ```
 //! use agentcore::testing::FunctionModel;
