@@ -1,4 +1,4 @@
-//! A runner for blocking file work.
+//! Work that blocks or takes long, on the runtime's threads for blocking work.
 
 use std::panic::resume_unwind;
 
@@ -7,8 +7,22 @@ use tokio::runtime::Handle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Cancellation;
 
-/// Runs `work` on the runtime's threads for blocking work, or right here where there is no
-/// runtime. Work that has begun is finished also when the future is dropped.
+/// Runs `work` on the runtime's threads for blocking work, or on this thread if there is no
+/// runtime.
+///
+/// # Errors
+///
+/// Returns the error of `work`, and [`ErrorKind::Cancelled`] if the runtime shuts down before the
+/// work begins.
+///
+/// # Panics
+///
+/// Panics if `work` panics.
+///
+/// # Cancel safety
+///
+/// Once the future has been polled, the work runs to its end even if the future is dropped, unless
+/// the runtime shuts down before the work begins.
 pub(crate) async fn blocking<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
@@ -30,7 +44,7 @@ where
 /// on a thread for blocking work: the analysis of a command of this length may take milliseconds.
 pub(crate) const LARGE_CALL: usize = 2 * 1024;
 
-/// The bytes of a text from which on work on it is moved to a thread for blocking work.
+/// The size in bytes of a text from which work on it runs on a thread for blocking work.
 pub(crate) const LARGE_TEXT: usize = 256 * 1024;
 
 /// Runs `work` on a text of `len` bytes. If the text is long, runs it on a thread for blocking
@@ -46,8 +60,8 @@ where
     blocking(move || Ok(work())).await
 }
 
-/// Like [`blocking`], for work that ends early when the future is dropped: it checks the
-/// cancellation that it is given as often as one check a bounded amount of work.
+/// Like [`blocking`], for work that ends early when the future is dropped. `work` receives a
+/// cancellation and checks it after each bounded amount of work.
 pub(crate) async fn blocking_until_dropped<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
@@ -58,9 +72,9 @@ where
     blocking(move || work(&cancellation)).await
 }
 
-/// Like [`blocking`], for work that `cancellation` ends: work that has not begun when it is
-/// cancelled is not begun. The work itself checks it as often as one check a bounded amount of
-/// work.
+/// Like [`blocking`], for work that `cancellation` ends. Work that has not begun when it is
+/// cancelled does not begin, and [`ErrorKind::Cancelled`] is returned. Work that has begun checks
+/// `cancellation` itself, after each bounded amount of work.
 #[cfg_attr(not(feature = "search"), expect(dead_code))]
 pub(crate) async fn blocking_until<T, F>(cancellation: &Cancellation, work: F) -> Result<T>
 where
