@@ -263,7 +263,7 @@ impl RunContext {
         self.shared().push(message);
     }
 
-    /// Sends a warning to the reader.
+    /// Sends a warning to the reader, with secrets redacted, and logs it with `tracing`.
     pub fn warn(&self, text: impl Into<String>) {
         let mut text = text.into();
         redact_text(&mut text);

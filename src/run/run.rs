@@ -203,6 +203,10 @@ impl Run {
     ///
     /// Returns an error if the run ends with [`ExitReason::Error`](super::ExitReason::Error);
     /// [`Error::partial`] has its partial output. Every other end is `Ok`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the run, which cancels everything in it.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while self.next().await.is_some() {}
         self.into_output()

@@ -146,7 +146,8 @@ impl HandoffsBuilder {
         self
     }
 
-    /// Sets the maximum number of handoffs for one input. Defaults to 8.
+    /// Sets the maximum number of handoffs for one input. Defaults to 8. A further call of
+    /// `handoff` has an error result, and the agent keeps the conversation.
     pub fn max_handoffs(mut self, count: u32) -> Self {
         self.max_handoffs = count;
         self

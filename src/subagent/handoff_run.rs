@@ -143,6 +143,10 @@ impl HandoffRun {
     /// # Errors
     ///
     /// Returns the same errors as [`Run::finish`], and the store's error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the run, which cancels the run of the agent in progress.
     pub async fn finish(mut self) -> Result<RunOutput> {
         while self.next().await.is_some() {}
         self.into_output()
