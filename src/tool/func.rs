@@ -36,15 +36,15 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 ///
 /// let read = FuncTool::new(
 ///     "read_note",
-///     "Reads a note by its name",
+///     "Reads a note by its number",
 ///     json!({
 ///         "type": "object",
-///         "properties": {"name": {"type": "string"}},
-///         "required": ["name"],
+///         "properties": {"number": {"type": "integer", "minimum": 1}},
+///         "required": ["number"],
 ///     }),
 ///     |_cx, args| async move {
-///         let name = args["name"].as_str().unwrap_or_default();
-///         Ok(std::fs::read_to_string(format!("notes/{name}"))?)
+///         let number = args["number"].as_u64().unwrap_or_default();
+///         Ok(std::fs::read_to_string(format!("notes/{number}.txt"))?)
 ///     },
 /// )
 /// .side_effect(SideEffect::ReadOnly)
