@@ -131,7 +131,7 @@ impl Message {
         }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text parts, joined without a separator.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         self.content().text()
     }

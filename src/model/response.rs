@@ -60,7 +60,7 @@ impl ModelResponse {
         }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text parts, joined without a separator.
     pub fn text(&self) -> Cow<'_, str> {
         self.content.text()
     }
