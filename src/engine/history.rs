@@ -333,7 +333,7 @@ impl History {
             let last = state.messages.len().checked_sub(1)?;
             state.infos.get(last).cloned()
         });
-        let was_paused = last_info
+        let was_incomplete = last_info
             .as_ref()
             .is_some_and(|last_info| last_info.is_incomplete());
         if let Some(last_info) = last_info {
@@ -347,7 +347,7 @@ impl History {
             if let Some(Message::Assistant(answer)) = state.messages.get_mut(last) {
                 let parts = response.content.parts().iter().cloned();
                 answer.content.parts_mut().extend(parts);
-                full_answer = was_paused.then(|| response.with_content(answer.content.clone()));
+                full_answer = was_incomplete.then(|| response.with_content(answer.content.clone()));
             }
 
             state.set_last_info(Arc::new(info));

@@ -81,7 +81,8 @@ impl RequestBuilder {
         Ok(messages)
     }
 
-    /// Repairs the history at a run's end. Messages that were checked before are skipped.
+    /// Repairs the history at a run's end. Messages that were checked before are skipped. The calls
+    /// whose ids are in `waiting` stay without a result, because they wait for approval.
     pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
         match self.checks.first_mut() {
             Some(check) => check.ensure(messages, waiting),
