@@ -162,12 +162,12 @@ impl RunHandle {
 
     /// Returns the reason the run ended; `None` while it is in progress, and when it was dropped.
     pub fn exit_reason(&self) -> Option<ExitReason> {
-        lock(&self.0.end).as_ref().map(|end| end.0)
+        lock(&self.0.end).as_ref().map(|end| end.reason)
     }
 
     /// Returns the final state; `None` if the run is in progress or was dropped.
     pub fn state(&self) -> Option<AgentState> {
-        lock(&self.0.end).as_ref().map(|end| end.1.clone())
+        lock(&self.0.end).as_ref().map(|end| end.state.clone())
     }
 
     /// Returns the usage of the run so far.

@@ -51,6 +51,12 @@ pub(crate) struct Control {
     pub(crate) mode: Option<PermissionMode>,
 }
 
+/// The end of a run, for its handles.
+pub(crate) struct RunEnd {
+    pub(super) reason: ExitReason,
+    pub(super) state: AgentState,
+}
+
 /// The state of one run shared by the loop, its reader and its handles.
 pub(crate) struct RunShared {
     session_id: Arc<str>,
@@ -68,7 +74,7 @@ pub(crate) struct RunShared {
     pub(crate) child_models: Mutex<BTreeMap<Arc<str>, ModelStats>>,
     /// The warnings that were emitted once and are not repeated.
     pub(crate) unique_warnings: Mutex<BTreeSet<String>>,
-    pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
+    pub(super) end: Mutex<Option<Box<RunEnd>>>,
     has_ended: AtomicBool,
     end_notify: Notify,
     /// Notified when a message to the model arrives, and to end the wait for one.
@@ -236,8 +242,8 @@ impl RunShared {
     }
 
     /// Records the end of the run, and wakes the tasks that wait for the end.
-    pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
-        *lock(&self.end) = Some(Box::new((exit, state)));
+    pub(crate) fn finish(&self, reason: ExitReason, state: AgentState) {
+        *lock(&self.end) = Some(Box::new(RunEnd { reason, state }));
         self.mark_ended();
     }
 
