@@ -35,7 +35,9 @@ impl Values {
         self.0.remove(&TypeId::of::<T>())?.downcast().ok()
     }
 
-    /// Takes over the values that `live` has and `given` had not, unless they were changed here.
+    /// Merges the values that were set in `live`, the run, while a hook ran into `self`, the values
+    /// that the hook returned. `given` are the values that the hook received. A value that the hook
+    /// itself has set, replaced or removed stays as the hook left it.
     pub(crate) fn adopt(&mut self, given: &Self, live: &Self) {
         for (kind, value) in &live.0 {
             let is_same =

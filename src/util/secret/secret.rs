@@ -65,19 +65,20 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// assert_eq!(error.to_string(), "the key [redacted] was refused");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<Held>);
+pub struct Secret(Arc<RegisteredText>);
 
+/// The text of a secret, which is redacted in all output until this is dropped.
 #[derive(PartialEq, Eq)]
-struct Held(Arc<str>);
+struct RegisteredText(Arc<str>);
 
-impl Held {
+impl RegisteredText {
     fn new(text: Arc<str>) -> Self {
         known::add(&text);
         Self(text)
     }
 }
 
-impl Drop for Held {
+impl Drop for RegisteredText {
     fn drop(&mut self) {
         known::remove(&self.0);
     }
@@ -86,7 +87,7 @@ impl Drop for Held {
 impl Secret {
     /// Registers a secret.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(Arc::new(Held::new(text.into())))
+        Self(Arc::new(RegisteredText::new(text.into())))
     }
 
     /// Returns the secret itself. Keep the result out of logs and messages.
