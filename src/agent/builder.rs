@@ -105,7 +105,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a tool.
+    /// Adds a tool. If a hook registers a tool of the same name, the hook's tool is used, and the
+    /// run emits a warning.
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self
@@ -132,7 +133,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a source of tools that may change during a run. It is asked before each turn.
+    /// Adds a source of tools that may change during a run. It is asked before each turn. Its tools
+    /// that have the name of a tool of the agent or of a hook are omitted, with a warning, and so
+    /// are tools that providers would refuse.
     pub fn tool_source(mut self, source: impl ToolSource) -> Self {
         self.sources.push(Arc::new(source));
         self
