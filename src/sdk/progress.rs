@@ -23,7 +23,8 @@ pub struct ToolProgress {
     /// The time the call has run, in seconds.
     pub elapsed_time_seconds: f64,
     /// The payload. An extension: `{"state":"started","args":..}` at the start,
-    /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own data before that.
+    /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own data before that. If
+    /// its tool waits for an answer, `{"state":"waiting"}` is sent instead of the end.
     pub data: Option<ProgressData>,
     /// True if it only reports that the call still runs.
     pub heartbeat: bool,
@@ -74,8 +75,8 @@ impl ToolProgress {
         self.is_state("started") && self.field("args").is_some()
     }
 
-    /// Returns true for the last message of a call, sent when its result is known. The payload has
-    /// the output.
+    /// Returns true for the last message of a call with a result, sent when the result is known.
+    /// The payload has the output.
     pub fn is_finished(&self) -> bool {
         // A tool may send its own `state` field.
         self.is_state("done") && self.field("is_error").is_some() && self.field("output").is_some()
