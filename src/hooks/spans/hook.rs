@@ -24,7 +24,8 @@ const PREVIEW: usize = 500;
 /// The maximum length of arguments, in characters.
 const MAX_ARGS: usize = 16 * 1024;
 
-/// Records a span for each model call and each tool call.
+/// Records a span for each model call and each tool call. A tool call that was not permitted has no
+/// span.
 ///
 /// The run's [`TraceRecorder`](crate::trace::TraceRecorder) receives the spans, if there is one,
 /// under the names `llm.call` and `tool.call`:
