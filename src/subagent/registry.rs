@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::tool::check_name_of;
 
 use super::definition::SubagentDefinition;
-
-/// The maximum length of a type's name, in bytes.
-const MAX_NAME: usize = 64;
 
 /// The types of subagents that a run may start, by name.
 ///
@@ -68,13 +66,5 @@ impl SubagentRegistry {
 
 /// Checks the name of an agent.
 pub(super) fn check_name(name: &str) -> Result<()> {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
-        return Ok(());
-    }
-    let excerpt: String = name.chars().take(MAX_NAME + 1).collect();
-    Err(Error::new(
-        ErrorKind::Config,
-        format!("{excerpt:?} is not a name of an agent; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
-    ))
+    check_name_of("a name of an agent", ErrorKind::Config, name)
 }

@@ -188,13 +188,19 @@ pub(crate) fn check_tool(tool: &dyn Tool) -> Result<()> {
 
 /// Checks a tool's name: `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn check_name(name: &str) -> Result<()> {
+    check_name_of("a tool name", ErrorKind::Tool, name)
+}
+
+/// Checks the name of something else by the rule for names of tools. `subject` describes such a
+/// name in the error, which is of the kind `kind`.
+pub(crate) fn check_name_of(subject: &str, kind: ErrorKind, name: &str) -> Result<()> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
         return Ok(());
     }
     let excerpt: String = name.chars().take(MAX_NAME + 1).collect();
     Err(Error::new(
-        ErrorKind::Tool,
-        format!("{excerpt:?} is not a tool name; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
+        kind,
+        format!("{excerpt:?} is not {subject}; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
     ))
 }
