@@ -223,6 +223,10 @@ pub enum Answer {
     /// The call is allowed, and calls like it for the rest of the session: those that the
     /// [gate](PermissionGate::grant) considers like it, or, for the question of a hook, calls with
     /// the same question and the same arguments.
+    ///
+    /// [`PermissionRules`](crate::permission::PermissionRules) and agents store these grants in
+    /// memory, at most 256 for a session: beyond that, and after a restart of the process, the
+    /// question is asked again.
     AllowForSession,
     /// The call is allowed once, with these arguments instead of its own. They are checked like the
     /// arguments of any call: the schema, the hooks, the mode and the gate may refuse them, but ask
