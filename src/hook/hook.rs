@@ -118,7 +118,9 @@ pub trait Hook: Send + Sync + 'static {
         Ok(messages)
     }
 
-    /// Runs around each model call. [`Next::run`] may be called any number of times.
+    /// Runs around the model call of each turn, including its retries. [`Next::run`] may be called
+    /// any number of times. Not called for the calls that hooks and compactors make themselves
+    /// ([`RunContext::call_model`]).
     async fn wrap_model_call(
         &self,
         request: ModelRequest,
