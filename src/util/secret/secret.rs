@@ -67,7 +67,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<RegisteredText>);
 
-/// The text of a secret, which is redacted in all output until this is dropped.
+/// The text of a secret, registered for redaction until this is dropped.
 #[derive(PartialEq, Eq)]
 struct RegisteredText(Arc<str>);
 
