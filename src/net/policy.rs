@@ -130,8 +130,9 @@ impl AddressPolicy {
         Ok(self)
     }
 
-    /// Allows exactly this address and port, whether the URL contains the address or a name that
-    /// resolves to it.
+    /// Allows exactly this address and port. A URL may contain the address itself or a name that
+    /// resolves to it, but no name that the policy refuses, such as `localhost`: allow that with
+    /// [`allow_host`](Self::allow_host).
     pub fn allow_address(mut self, address: SocketAddr) -> Self {
         self.addresses.push(address);
         self

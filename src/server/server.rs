@@ -264,7 +264,7 @@ impl Server {
 
     /// Sets the addresses at which tools registered over HTTP may be called. Defaults to the public
     /// internet, ports 80 and 443. For callbacks on this machine, allow their address with
-    /// [`AddressPolicy::allow_address`].
+    /// [`AddressPolicy::allow_address`], or `localhost:PORT` with [`AddressPolicy::allow_host`].
     pub fn callbacks(mut self, policy: AddressPolicy) -> Self {
         self.callbacks = policy;
         self
