@@ -19,7 +19,7 @@ const MAX_OF_DOMAIN: usize = 4;
 static LOOKUPS: LazyLock<Arc<LookupPermits>> =
     LazyLock::new(|| Arc::new(LookupPermits::new(MAX_LOOKUPS, MAX_OF_DOMAIN)));
 
-/// The places for lookups.
+/// The permits for lookups, of all names and of the names of each domain.
 struct LookupPermits {
     all: Arc<Semaphore>,
     max_of_domain: usize,
@@ -113,8 +113,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is
-/// given back when the lookup returns, also where the caller has not waited for it.
+/// Runs `look_up` on a thread for blocking work, once there are permits for a lookup and for the
+/// domain of `host`. Both are released when the lookup returns, even if the caller has stopped
+/// waiting for it.
 async fn bounded<T: Send + 'static>(
     permits: &Arc<LookupPermits>,
     host: &str,
