@@ -152,7 +152,8 @@ pub trait Log: Send + Sync + 'static {
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>>;
 
     /// Takes the right to write a log, which need not exist, and reads its end as
-    /// [`tail`](Self::tail) does. For a log without bytes, it returns the default [`LogTail`].
+    /// [`tail`](Self::tail) does. For a log without bytes, it returns the default [`LogTail`]. Here
+    /// `len` may be zero: the provided [`is_open`](Self::is_open) needs no bytes.
     ///
     /// A log that was opened and never written does not exist.
     ///
