@@ -209,8 +209,9 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::InvalidRequest`] for any other mode, for `remote` without a `url`, and
-    /// if the template has no backend of the type `docker`. Returns the errors of the backend.
+    /// Returns [`ErrorKind::InvalidRequest`] for any other mode, for `remote` without a `url` that
+    /// begins with `ssh://`, `tcp://`, `unix://`, `http://` or `https://`, if the template has no
+    /// backend, and for `remote` if its type is not `docker`. Returns the errors of the backend.
     ///
     /// # Cancel safety
     ///

@@ -187,12 +187,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds the agents of a configuration file.
+    /// Adds the agents of a configuration, in the order of their ids.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`register_template`](Self::register_template), for the first
-    /// agent that cannot be added.
+    /// agent that cannot be added. The agents before it stay registered.
     pub fn register_config(&self, config: &Config) -> Result<()> {
         for (id, agent) in config.agents() {
             self.register_template(id, agent.clone())?;
