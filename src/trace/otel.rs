@@ -19,7 +19,9 @@ use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 /// convention are named `agentcore.*`.
 ///
 /// The first spans of a run are children of the current OpenTelemetry context. Texts of the
-/// conversation and arguments of tools are recorded only [on request](Self::with_content).
+/// conversation, arguments of tools and texts of errors are recorded only
+/// [on request](Self::with_content). Events ([`TraceRecorder::record_event`]) are added to the span
+/// of the current context, which is none of this recorder's own.
 ///
 /// `opentelemetry` 0.33 is part of the public API of this type. The application chooses the
 /// exporter, through the provider of the tracer.
@@ -74,8 +76,9 @@ where
         }
     }
 
-    /// Records the texts of the conversation, and the arguments and results of tools. Defaults to
-    /// `false`.
+    /// Sets whether the texts of the conversation, the arguments and results of tools, and the
+    /// texts of errors are recorded. Defaults to `false`: the error status of a failed span then
+    /// has no text.
     #[must_use]
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
