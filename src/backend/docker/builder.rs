@@ -170,7 +170,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets the time limit of commands that have none. Defaults to 120 seconds.
+    /// Sets the time limit of commands that have none. Defaults to 120 seconds, and to no limit for
+    /// commands in the background ([`Backend::start`](crate::backend::Backend::start)).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = Some(timeout);
         self

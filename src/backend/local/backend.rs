@@ -137,8 +137,9 @@ impl LocalBackend {
         self
     }
 
-    /// Sets the time limit of commands that name none. Defaults to 120 seconds. Tools that run
-    /// commands use it instead of their own default.
+    /// Sets the time limit of commands that name none. Defaults to 120 seconds, and to no limit for
+    /// commands in the background ([`start`](Backend::start)). Tools that run commands use it
+    /// instead of their own default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
