@@ -4,7 +4,9 @@
 macro_rules! connection_methods {
     ($model:ident) => {
         impl $model {
-            /// Sets a header of every request, replacing any with the same name.
+            /// Sets a header of every request, replacing any with the same name. A name or a value
+            /// that is not valid is a [`Config`](crate::ErrorKind::Config) error of the first
+            /// request.
             #[must_use]
             pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
                 let endpoint = self.connection.endpoint;
@@ -129,7 +131,7 @@ macro_rules! openai_methods {
                 self
             }
 
-            /// Returns the first mistake in the address and the headers.
+            /// Checks the address and the headers. Returns a mistake in them as the error.
             pub(in crate::providers) fn check(&self) -> Result<()> {
                 self.connection.endpoint.check()
             }

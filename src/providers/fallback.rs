@@ -24,9 +24,10 @@ use crate::model::{
 /// * fails: `Overloaded`, `Server`, `StreamTruncated`;
 /// * refuses to answer: `Refused`, or a stop for [`Refusal`](StopReason::Refusal).
 ///
-/// Other errors are returned, because the next model would return them as well. If a part of an
-/// answer was emitted, [`ModelEvent::Restart`] discards it before the next model begins. If all
-/// models fail, the last error is returned, or the first error if only the first is retryable.
+/// After any other error, no further model is called, because it would fail as well. If a part of
+/// an answer was emitted, [`ModelEvent::Restart`] discards it before the next model begins. If no
+/// model answers, the last error is returned. If the first error is retryable and the last is not,
+/// the first is returned instead, unless the last is a `ResponseTooLarge`.
 ///
 /// The id and the profile are those of the first model, and [`ModelRequest::model`] applies to the
 /// first model only.

@@ -108,7 +108,7 @@ impl Anthropic {
         Ok(model)
     }
 
-    /// Returns the first mistake in the address and the headers.
+    /// Checks the address and the headers. Returns a mistake in them as the error.
     pub(in crate::providers) fn check(&self) -> Result<()> {
         self.connection.endpoint.check()
     }
@@ -156,7 +156,7 @@ impl Anthropic {
     /// Requests the capabilities of the Claude model from the server, within ten seconds. They
     /// replace the capabilities that are known for its name: modes of thinking, efforts, structured
     /// output, limits, images and the day of its end. Capabilities that the server does not report
-    /// are unchanged.
+    /// are unchanged. A model that is not Claude is returned unchanged, without a request.
     ///
     /// # Errors
     ///

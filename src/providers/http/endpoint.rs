@@ -174,7 +174,7 @@ impl Endpoint {
         self
     }
 
-    /// Records a mistake in a setting, which the first request reports.
+    /// Records a mistake in a setting, which the first request reports. Replaces an earlier one.
     pub(crate) fn with_mistake(mut self, text: impl Into<Arc<str>>) -> Self {
         self.mistake = Some(text.into());
         self
@@ -209,8 +209,9 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Returns an error if the connection fails, if the status is not 2xx (see [`status`]), or if
-    /// the answer is HTML.
+    /// Returns [`ErrorKind::Config`] for a mistake in the endpoint, [`ErrorKind::Timeout`] if the
+    /// head does not arrive within the idle timeout, and an error if the connection fails, if the
+    /// status is not 2xx (see [`status`]), or if the answer is HTML.
     ///
     /// # Cancel safety
     ///
@@ -275,6 +276,10 @@ impl Endpoint {
     }
 
     /// Checks that a request can be built.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Config`] for the last mistake in a setting, or else in the address.
     pub(crate) fn check(&self) -> Result<()> {
         self.url()
             .map(drop)
