@@ -25,7 +25,8 @@ use super::limits::ServerLimits;
 use super::silent_connections::{FirstRequestService, SilentConnection, SilentConnections};
 use super::write_timeout::WriteTimeout;
 
-/// The time that runs have to end in a shutdown; connections have the rest of 10 seconds.
+/// The time that runs have to end in a shutdown. It and [`CONNECTIONS_TIME`] are within the 10
+/// seconds of [`Listening::serve`].
 const RUNS_TIME: Duration = Duration::from_secs(8);
 
 /// The time that connections have to end after the runs.

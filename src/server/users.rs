@@ -25,7 +25,8 @@ pub(super) const LOCAL_USER: &str = "local";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct User {
-    /// The id. Not empty, at most 256 bytes.
+    /// The id: not empty, at most 256 bytes, without control characters. A request of a user with
+    /// any other id is a 500.
     pub id: Arc<str>,
     /// True if the user has the rights of an admin:
     ///

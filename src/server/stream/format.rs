@@ -24,7 +24,8 @@ pub enum StreamFormat {
     Events,
     /// The [`SdkMessage`](crate::SdkMessage)s as server-sent events.
     Sdk,
-    /// The [`SdkMessage`](crate::SdkMessage)s as lines of JSON.
+    /// The [`SdkMessage`](crate::SdkMessage)s as lines of JSON. Unlike server-sent events, they
+    /// have no comments that keep an idle stream open.
     Ndjson,
     /// The events of AG-UI 1.0.
     AgUi,
