@@ -245,7 +245,8 @@ impl GatewayBuilder {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`AgentBuilder::build`].
+    /// Returns the errors of [`AgentBuilder::build`], and for a group those of
+    /// [`HandoffsBuilder::build`].
     pub fn build(self) -> Result<Gateway> {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));

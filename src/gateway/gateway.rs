@@ -80,14 +80,15 @@ impl Gateway {
     }
 
     /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
-    /// empty if a question waits for its answer. While the gateway does not [run](Self::run), a
-    /// summary of the session that is due is made before this returns.
+    /// empty if a question waits for its answer. While another process has the session, this waits for
+    /// up to ten seconds. While the gateway does not [run](Self::run), a summary of the session that
+    /// is due is made before this returns.
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the name of the channel has a
-    /// colon, the errors of [`Run::finish`](crate::Run::finish), of the store and of the bus, and
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if the name of the channel has a colon
+    /// or more than 1,024 bytes, the errors of [`Run::finish`](crate::Run::finish), of the store
+    /// and of the bus, and [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
     ///
     /// # Cancel safety
     ///
@@ -271,7 +272,8 @@ impl Gateway {
     /// Stops the gateway, which cannot be started again. [`run`](Self::run) takes no further
     /// message and gives back the messages whose turns have not begun. Turns in progress,
     /// including those of direct callers, have ten seconds to end. After that they are interrupted
-    /// and their messages are given back.
+    /// and their messages are given back. Turns that do not end within another 15 seconds are
+    /// dropped.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
         self.core.turns.close();
