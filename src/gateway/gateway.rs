@@ -80,9 +80,9 @@ impl Gateway {
     }
 
     /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
-    /// empty if a question waits for its answer. While another process has the session, this waits for
-    /// up to ten seconds. While the gateway does not [run](Self::run), a summary of the session that
-    /// is due is made before this returns.
+    /// empty if a question waits for its answer. While another process has the session, this waits
+    /// for up to ten seconds. While the gateway does not [run](Self::run), a summary of the session
+    /// that is due is made before this returns.
     ///
     /// # Errors
     ///

@@ -18,7 +18,8 @@ use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The maximum number of channels with published messages and without a consumer.
+/// The number of channels from which on a message to a new channel is refused. Consumers may add
+/// more channels.
 const MAX_CHANNELS: usize = 1_024;
 /// The maximum size of all messages of a direction, in bytes of JSON.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -39,7 +40,8 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// These are errors:
 ///
 /// * an id, or the name of a channel, a chat or a sender, of more than 1,024 bytes;
-/// * the name of a channel with a colon.
+/// * the name of a channel with a colon;
+/// * an outbound message to a new channel, when the bus has 1,024 channels.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
 
