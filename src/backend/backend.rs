@@ -231,7 +231,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     }
 
     /// Returns the output of a command of [`start`](Self::start) since the last poll, and the exit
-    /// code or signal if it has ended.
+    /// code or signal if it has ended. Once the end has been returned, the backend may forget the
+    /// id.
     ///
     /// # Errors
     ///
