@@ -105,8 +105,9 @@ impl Listening {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, all connections are closed at once. Runs then have no readers: they
-    /// continue to their end unless [`on_disconnect`](super::Server::on_disconnect) interrupts them.
+    /// If the future is dropped, all connections are closed at once. Runs then have no readers:
+    /// they continue to their end unless [`on_disconnect`](super::Server::on_disconnect) interrupts
+    /// them.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
