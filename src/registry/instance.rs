@@ -215,7 +215,9 @@ impl Instance {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the backend as it was or sets the new one.
+    /// If the future is dropped, the agent has either its earlier backend or the new one. With the
+    /// earlier one, [`backend_info`](Self::backend_info) may describe the new one already; call
+    /// this method again.
     pub async fn set_backend(&self, mode: &str, url: Option<&str>) -> Result<BackendInfo> {
         let host = match (mode, url) {
             ("local", _) => None,
