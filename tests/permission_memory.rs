@@ -1,10 +1,13 @@
-//! What the analysis of one command allocates. A program of its own, for it counts all that the
+//! What the analysis of one command, or of one call, allocates. A program of its own, for it counts all that the
 //! process allocates.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
+use std::sync::Mutex;
 
-use agentcore::permission::PermissionRules;
+use agentcore::permission::{Behavior, PermissionRules};
+use agentcore::{FuncTool, ToolCall};
+use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -16,8 +19,12 @@ const COMMAND: usize = 32 * 1024;
 /// The most that one decision may allocate, freed memory counted again.
 const MOST: usize = 128 * 1024 * 1024;
 
+/// What is allocated by one test at a time is counted.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn decision_about_a_long_command_allocates_some_copies_of_it() {
+    let _alone = ALONE.lock();
     let permissions = PermissionRules::new()
         .workspace("/nonexistent/project")
         .home("/nonexistent")
@@ -56,4 +63,29 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
             allocated / 1024 / 1024
         );
     }
+}
+
+#[test]
+fn decision_about_texts_that_may_be_commands_keeps_the_analysis_of_a_few() {
+    let _alone = ALONE.lock();
+    let rules = ["Bash(curl:*)", "Read(.env)", "WebFetch(domain:evil.test)"];
+    let permissions = PermissionRules::new()
+        .workspace("/nonexistent/project")
+        .allow("plain")
+        .unwrap();
+    let permissions = rules.into_iter().fold(permissions, |permissions, rule| {
+        permissions.deny(rule).unwrap()
+    });
+    let tool = FuncTool::new("plain", "", json!({"type": "object"}), |_, _| async { "" });
+    let text = "cat {a,b}{a,b}{a,b} $(x) ".repeat(100);
+    let call = ToolCall::new("c", "plain", json!({"texts": vec![text; 250]}));
+    let before = ALLOCATOR.stats().bytes_allocated;
+    let explanation = permissions.explain(&call, &tool);
+    let allocated = ALLOCATOR.stats().bytes_allocated - before;
+    assert_eq!(explanation.decision, Behavior::Ask, "{explanation}");
+    assert!(
+        allocated < MOST,
+        "{} MiB ({explanation:.100})",
+        allocated / 1024 / 1024
+    );
 }

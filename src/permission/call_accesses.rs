@@ -140,6 +140,17 @@ impl CallAccess {
         }))
     }
 
+    /// The number of words of the commands in a command.
+    fn words(&self) -> usize {
+        match self {
+            Self::Command(command) => {
+                let commands = command.analysis.commands.iter();
+                commands.map(|command| command.argv.len()).sum()
+            }
+            Self::Read(_) | Self::Write(_) | Self::Url(_) | Self::Agent(_) => 0,
+        }
+    }
+
     /// The access to the link's target, if links lead elsewhere.
     fn link_target(&self, context: &PathContext) -> Option<Self> {
         match self {
@@ -206,32 +217,41 @@ const MAX_TEXTS: usize = 256;
 /// The maximum length of a text that may be a path, a command or an address. A longer one is
 /// content.
 const MAX_TEXT_LEN: usize = 4096;
+/// The maximum number of words of the commands that the texts may be.
+const MAX_TEXT_WORDS: usize = 32 * 1024;
 
 /// Returns the accesses that any text in the arguments may mean, for rules to deny and to ask, and
-/// `true` if there are more texts than are examined.
+/// `true` if there are more texts, or more words in them, than are examined.
 fn possible_accesses(
     call: &ToolCall,
     shell: Shell,
     context: &PathContext,
 ) -> (Vec<CallAccess>, bool) {
     let mut texts = all_texts(&call.args);
-    let has_more = texts.len() > MAX_TEXTS;
+    let mut has_more = texts.len() > MAX_TEXTS;
     texts.retain(|text| text.len() <= MAX_TEXT_LEN);
     texts.truncate(MAX_TEXTS);
-    let access = |text: String| {
+    let mut accesses = Vec::new();
+    let mut words = 0;
+    for text in texts {
         let command = CallAccess::command(&text, shell, context);
+        words += command.words();
+        if words > MAX_TEXT_WORDS {
+            has_more = true;
+            break;
+        }
+
         let mut paths = paths_of_url(&text);
         if paths.is_empty() {
             paths.push(text.clone());
         }
-        let paths = paths.into_iter();
-        let paths =
-            paths.flat_map(|path| [CallAccess::Write(path.clone()), CallAccess::Read(path)]);
-        paths
-            .chain([CallAccess::Url(text), command])
-            .collect::<Vec<_>>()
-    };
-    (texts.into_iter().flat_map(access).collect(), has_more)
+
+        for path in paths {
+            accesses.extend([CallAccess::Write(path.clone()), CallAccess::Read(path)]);
+        }
+        accesses.extend([CallAccess::Url(text), command]);
+    }
+    (accesses, has_more)
 }
 
 /// The texts in a value, and each list of texts as the words of one, up to one more than the
