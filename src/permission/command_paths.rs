@@ -45,6 +45,8 @@ pub(super) struct CommandWord {
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it.
     pub(super) is_replaced: bool,
+    /// True if it does so, and the command makes the name, which is not known.
+    pub(super) is_any: bool,
 }
 
 impl PathWord {
@@ -77,6 +79,7 @@ impl CommandPaths {
                     files: candidate.files,
                     is_changed: candidate.is_changed,
                     is_replaced: candidate.is_replaced,
+                    is_any: candidate.is_any,
                 })
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),

@@ -278,7 +278,9 @@ impl Policy<'_> {
         let mut words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.find(|word| {
             let path = paths.path_of(&word.path_word, self.context).known();
-            if word.is_replaced {
+            if word.is_any {
+                true
+            } else if word.is_replaced {
                 let own_word = &word.path_word.word;
                 let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
                 let is_here = own_word.literal().is_some_and(|text| text == ".");

@@ -16,20 +16,24 @@ pub(super) struct CandidateWord {
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it.
     pub(super) is_replaced: bool,
+    /// True if it does so, and the command makes the name, which is not known.
+    pub(super) is_any: bool,
 }
 
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
-    analysis.commands.iter().flat_map(|command| {
+    analysis.commands.iter().flat_map(move |command| {
         let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
+        // An empty folder does nothing.
+        let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
         let words = command
             .argv
             .iter()
             .enumerate()
-            .filter(move |(index, _)| !texts.contains(index))
+            .filter(move |(index, word)| !texts.contains(index) && !is_name(*index, word))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
         words
             .chain(command.values.iter().map(|word| (word, false)))
@@ -44,12 +48,18 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 words.into_iter().map(move |word| (word, is_kept))
             })
             .map(move |(word, is_kept)| CandidateWord {
+                is_any: writes && !is_kept && analysis.makes(&word),
                 word,
                 files: command.files,
                 is_changed: command.files == Files::Changed && !is_kept,
                 is_replaced: (command.changes || is_unknown) && !is_kept,
             })
     })
+}
+
+/// Returns `true` for a program that is named without its folder.
+fn is_name(index: usize, word: &Word) -> bool {
+    index == 0 && word.literal().is_some_and(|name| !name.contains('/'))
 }
 
 /// The parts of a word that may be a path: all of it, or the part after an option's name, and its

@@ -1,10 +1,12 @@
 //! The result of an analysis.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::permission::programs::known;
 
-use super::word::{Word, printable};
+use super::environment::is_outer;
+use super::word::{Part, Word, printable};
 
 /// The maximum number of parts, and of bytes, of a folder that a command changes to.
 const MAX_FOLDER_PARTS: usize = 32;
@@ -28,6 +30,10 @@ pub(crate) struct Analysis {
     pub(crate) begins_with_cd: bool,
     /// True if a program works on the project in the folder where it is started.
     pub(crate) has_project: bool,
+    /// Variables that it sets to values that are not known.
+    pub(crate) unknown: BTreeSet<String>,
+    /// True if it may set any variable, and parameters.
+    pub(crate) sets_any: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
     /// The number of characters examined, where characters of nested scripts count once for each
@@ -73,6 +79,17 @@ impl Analysis {
             .iter()
             .filter(move |(path_use, _)| *path_use == wanted_use)
             .map(|(_, word)| word)
+    }
+
+    /// Returns `true` if the command itself makes a part of the word that is not known.
+    pub(crate) fn makes(&self, word: &Word) -> bool {
+        word.parts.iter().any(|part| match part {
+            Part::Value {
+                name: Some(name), ..
+            } => self.unknown.contains(name) || self.sets_any && !is_outer(name),
+            Part::Value { name: None, .. } => true,
+            _ => false,
+        })
     }
 
     /// The first reason of at least that weight.

@@ -161,18 +161,25 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
         (number(ends[0])?, number(ends[1])?, false)
     };
 
+    let step = match ends.get(2) {
+        Some(step) => usize::try_from(number(step)?.unsigned_abs()).ok()?.max(1),
+        None => 1,
+    };
     let plain = |s: &str| !s.trim_start_matches('-').starts_with('0') || s == "0";
-    let is_short = ends.len() == 2
-        && from.abs_diff(to) < MOST as u64
+    let is_short = from.abs_diff(to) / (step as u64) < MOST as u64
+        && from.abs_diff(to) < u64::from(u16::MAX)
         && (is_letters || (plain(ends[0]) && plain(ends[1])));
     if !is_short {
-        return Some(vec![Word::unknown().parts]);
+        // Numbers, perhaps several.
+        let mut word = Word::default();
+        word.push_value(Some("#".to_owned()), false);
+        return Some(vec![word.parts]);
     }
 
     let run: Vec<i64> = if from <= to {
-        (from..=to).collect()
+        (from..=to).step_by(step).collect()
     } else {
-        (to..=from).rev().collect()
+        (to..=from).rev().step_by(step).collect()
     };
 
     let text = |n: i64| match u8::try_from(n) {

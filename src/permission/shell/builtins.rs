@@ -41,7 +41,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         }
         "set" => {
             if !args.iter().all(is_harmless_setting) {
-                cx.any_text = true;
+                cx.found.sets_any = true;
                 cx.note(Reason::Builtin(name.to_owned()));
             }
         }
@@ -78,8 +78,13 @@ fn printf(cx: &mut Context, args: &[Word]) {
         Some(text) => !text.replace("%%", "").split('%').skip(1).any(sets),
         None => args.len() == 1 && !prefix.is_empty(),
     };
-    if !is_plain || prefix.starts_with("-v") {
-        cx.any_text = true;
+    if let [_, name, ..] = args
+        && prefix == "-v"
+        && let Some(name) = name.literal().filter(|name| is_name(name))
+    {
+        cx.assign(&name, None, false);
+    } else if !is_plain || prefix.starts_with("-v") {
+        cx.found.sets_any = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
 }
@@ -181,7 +186,7 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
             }
 
             cx.note(Reason::Builtin(name.to_owned()));
-            cx.any_text = true;
+            cx.found.sets_any = true;
             continue;
         };
 
@@ -227,9 +232,13 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         }
     }
 
-    if name == "read" {
-        cx.texts.insert("REPLY".to_owned());
-    }
+    let default_name = match name {
+        "read" => "REPLY",
+        "mapfile" | "readarray" => "MAPFILE",
+        _ => return,
+    };
+    cx.texts.insert(default_name.to_owned());
+    cx.found.unknown.insert(default_name.to_owned());
 }
 
 /// The first letter of joined options that takes a value, and the text that follows it in the word.
@@ -293,7 +302,7 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
     };
 
     let values = cx.constants.get(name).into_iter().flatten();
-    cx.any_text
-        || cx.texts.contains(name) && cx.unknown.contains(name)
+    cx.found.sets_any
+        || cx.texts.contains(name) && cx.found.unknown.contains(name)
         || !values.clone().all(plain)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
-use super::environment::{is_harmless, is_local, is_run, is_set_by_shell};
+use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
 use super::loops::Loops;
 use super::word::{Part, Word};
 use crate::backend::Shell;
@@ -52,8 +52,6 @@ pub(super) struct Context {
     pub(super) loops: Loops,
     /// Values that variables may hold, without those that are only known when the shell runs.
     pub(super) constants: BTreeMap<String, Vec<Word>>,
-    /// Variables whose value may not be in the script.
-    pub(super) unknown: BTreeSet<String>,
     /// Texts that programs run because of a variable or an option, after its name; true if they
     /// only may run.
     pub(super) later: Vec<(String, String, bool)>,
@@ -61,8 +59,6 @@ pub(super) struct Context {
     pub(super) texts: BTreeSet<String>,
     /// Variables that arithmetic looks at.
     pub(super) numbers: BTreeSet<String>,
-    /// Every variable may hold text.
-    pub(super) any_text: bool,
 }
 
 impl Context {
@@ -187,13 +183,17 @@ impl Context {
             self.texts.insert(name.to_owned());
         }
 
-        match value.filter(|value| !value.is_dynamic()) {
+        let is_part_known = |part: &Part| match part {
+            Part::Value { name, .. } => name.as_deref().is_some_and(is_outer),
+            _ => true,
+        };
+        match value.filter(|value| value.parts.iter().all(is_part_known)) {
             Some(value) => {
                 let values = self.constants.entry(name.to_owned()).or_default();
                 values.push(value.clone());
             }
             None => {
-                self.unknown.insert(name.to_owned());
+                self.found.unknown.insert(name.to_owned());
             }
         }
     }
@@ -208,7 +208,7 @@ impl Context {
     }
 
     /// The words that a word may be when its variables hold what this script assigns.
-    pub(super) fn guesses(&self, word: &Word) -> Vec<Word> {
+    pub(super) fn guesses(&mut self, word: &Word) -> Vec<Word> {
         if !word.is_dynamic() {
             return Vec::new();
         }
@@ -227,6 +227,7 @@ impl Context {
             };
 
             if all.len() * values.len() > MAX_GUESSES {
+                self.found.sets_any = true;
                 return Vec::new();
             }
 
@@ -247,7 +248,7 @@ impl Context {
         let unsafe_name = self
             .numbers
             .iter()
-            .any(|name| self.any_text || self.texts.contains(name) || is_set_by_shell(name));
+            .any(|name| self.found.sets_any || self.texts.contains(name) || is_set_by_shell(name));
         if unsafe_name {
             self.note(Reason::Expansion("arithmetic"));
         }

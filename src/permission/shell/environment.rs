@@ -44,6 +44,12 @@ pub(super) fn is_local(name: &str) -> bool {
         && !matches!(name, "_" | "histchars" | "auto_resume")
 }
 
+/// Returns `true` if the variable holds a folder or a name of the user, or a number.
+pub(super) fn is_outer(name: &str) -> bool {
+    const NAMES: &str = "HOME PWD OLDPWD TMPDIR USER # ? $ !";
+    NAMES.split(' ').any(|known| known == name)
+}
+
 /// Returns `true` if the shell sets the variable to texts of commands and of their input.
 pub(super) fn is_set_by_shell(name: &str) -> bool {
     const NAMES: &str = "_ REPLY MAPFILE COPROC OPTARG DIRSTACK PWD OLDPWD FUNCNAME";

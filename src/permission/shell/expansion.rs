@@ -1,8 +1,9 @@
 //! `$..` and backticks: substitutions, parameters, arithmetic.
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::Reason;
 use super::compound::is_name;
 use super::context::Parse;
+use super::listing::output;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
@@ -84,10 +85,7 @@ impl Parser<'_> {
         self.bump_by(2)?;
         let first = self.cx.found.commands.len();
         self.substitution_body()?;
-        match &self.cx.found.commands[first..] {
-            [command] if is_hash(command) => word.push_value(Some("#".to_owned()), true),
-            _ => word.push_value(None, quoted),
-        }
+        word.parts.push(output(self.cx, first, quoted));
         Ok(())
     }
 
@@ -206,6 +204,10 @@ impl Parser<'_> {
                 }
             }
 
+            return Ok(());
+        }
+
+        if self.cut_ending(word, &name)? {
             return Ok(());
         }
 
@@ -439,13 +441,4 @@ impl Parser<'_> {
             }
         }
     }
-}
-
-/// Returns `true` if all that the command prints is the hash of a commit.
-fn is_hash(command: &SimpleCommand) -> bool {
-    let words: Option<Vec<String>> = command.argv.iter().map(Word::literal).collect();
-    words.is_some_and(|words| {
-        let is_name = |word: &String| !word.starts_with('-');
-        words.starts_with(&["git".to_owned(), "merge-base".to_owned()]) && words.iter().all(is_name)
-    })
 }

@@ -89,6 +89,7 @@ fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments
     // The folder that is made.
     let folder = match subcommand {
         "submodule" if first == "add" => arguments.operands.last(),
+        "worktree" if first == "move" => arguments.operands.last(),
         "clone" | "worktree" if copies || subcommand == "clone" => arguments.operands.get(1),
         _ => None,
     };

@@ -2,7 +2,7 @@
 
 use crate::permission::programs::{first_operand, is_launcher, runs_any, runs_elsewhere};
 
-use super::analysis::{Reason, SimpleCommand, Use};
+use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells};
@@ -103,6 +103,9 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
 
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     if builtins::builtin(cx, name, command) {
+        if matches!(name, "cd" | "pushd" | "popd") {
+            cx.found.commands[index].files = Files::Unopened;
+        }
         return;
     }
 

@@ -83,6 +83,30 @@ impl Parser<'_> {
         }
     }
 
+    /// Appends the value of the variable of a loop without its ending: `%.txt}` at the cursor.
+    /// Returns `false` if the value does not have the ending.
+    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str) -> Parse<bool> {
+        let ahead = &self.src[self.pos..];
+        let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-".contains(b);
+        let ending = &ahead[..ahead.iter().take_while(is_plain).count()];
+        let Some(text) = ending.strip_prefix(b"%").filter(|text| !text.is_empty()) else {
+            return Ok(false);
+        };
+        let text = String::from_utf8_lossy(text).into_owned();
+        let mut value = self.cx.loops.value(name).cloned().unwrap_or_default();
+        let Some(Part::Text { text: own, .. }) = value.parts.last_mut() else {
+            return Ok(false);
+        };
+        if ahead.get(ending.len()) != Some(&b'}') || !own.ends_with(&text) || text.contains('%') {
+            return Ok(false);
+        }
+
+        own.truncate(own.len() - text.len());
+        word.parts.append(&mut value.parts);
+        self.bump_by(text.len() + 2)?;
+        Ok(true)
+    }
+
     /// The body of a loop, once for each word that its variable holds.
     pub(super) fn body_for(&mut self, name: &str, words: &[Word]) -> Parse<()> {
         let loops = &mut self.cx.loops;

@@ -24,6 +24,7 @@ mod git;
 mod heredoc;
 mod inspect;
 mod lexer;
+mod listing;
 mod loops;
 mod operands;
 mod options;

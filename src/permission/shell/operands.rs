@@ -146,7 +146,10 @@ fn by_row(
         return;
     }
 
-    describe_words(&mut cx.found.commands[index], program, argv, &arguments);
+    let own = &mut cx.found.commands[index];
+    describe_words(own, program, argv, &arguments);
+    // The subcommand is no file.
+    own.texts.push(start - 1);
     if !command.guessed && (program.builds || program.takes("inside")) {
         let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
         let place = if program.takes("remote") || runs_there {
@@ -416,6 +419,14 @@ fn operands(
     derived(cx, program, words);
     if program.takes("into") || program.takes("move") {
         targets(cx, program, arguments);
+    }
+
+    let changes = program.takes_any(&["write", "cut", "move", "unpack", "tar"]);
+    for text in words.iter().filter_map(|word| word.literal()) {
+        // The program expands it itself.
+        if changes && !program.reads && text.contains(['*', '?', '[']) {
+            cx.add_path(Use::Target, Word::default().followed_by(&text));
+        }
     }
 
     named(cx, program, arguments);

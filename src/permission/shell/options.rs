@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, Dash, Program, is_uncertain};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
+use super::environment::is_outer;
 use super::sql::is_plain_sql;
 use super::word::{Part, Word};
 use super::{git, shells};
@@ -265,17 +266,13 @@ pub(super) fn runs(
 
 /// Returns `true` if a word that is only known when the command runs may be an option.
 fn may_be_option(cx: &Context, word: &Word) -> bool {
-    // These hold a folder, or nothing but digits.
-    const PLAIN: [&str; 9] = [
-        "HOME", "PWD", "OLDPWD", "TMPDIR", "USER", "#", "?", "$", "!",
-    ];
     if let Some(Part::Value {
         name: Some(variable),
         ..
     }) = word.parts.first()
-        && PLAIN.contains(&variable.as_str())
+        && is_outer(variable)
         && !cx.constants.contains_key(variable)
-        && !cx.unknown.contains(variable)
+        && !cx.found.unknown.contains(variable)
     {
         return false;
     }

@@ -348,7 +348,7 @@ impl<'a> Parser<'a> {
         self.cx.found.functions.push(name);
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
-        self.cx.any_text = true;
+        self.cx.found.sets_any = true;
         let piped = std::mem::replace(&mut self.cx.piped, 1);
         let first = self.cx.found.commands.len();
         let is_body = self.compound()?;

@@ -5,8 +5,9 @@ use crate::permission::programs::{Arguments, Model, model};
 use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
 use super::context::Context;
+use super::listing::lists_files;
 use super::options::options;
-use super::word::Word;
+use super::word::{LISTED, Word};
 
 /// The maximum number of words of a command of which each may be a program.
 const MAX_TAILS: usize = 40;
@@ -59,7 +60,11 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
 
     if at < argv.len() {
         let words = match name {
-            "xargs" | "gxargs" => with_input(&argv[at..], &arguments),
+            "xargs" | "gxargs" => {
+                let source = command.piped.flatten();
+                let is_listed = source.is_some_and(|at| lists_files(cx, at).is_some());
+                with_input(&argv[at..], &arguments, is_listed.then_some(LISTED))
+            }
             _ => argv[at..].to_vec(),
         };
         inner(cx, name, command, words);
@@ -211,7 +216,24 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         own.changes = true;
     }
 
+    patterns(cx, argv, cuts);
     actions(cx, name, command);
+}
+
+/// Notes the patterns of the files that `find` selects.
+fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
+    let is_test = |word: &Word| {
+        let test = word.literal_prefix();
+        test.starts_with('-') && test.ends_with("name") || test.ends_with("path")
+    };
+    for pair in argv.windows(2).filter(|pair| is_test(&pair[0])) {
+        let pattern = pair[1].literal();
+        let pattern = pattern.map(|text| Word::default().followed_by(&text));
+        cx.assign("{}", pattern.as_ref(), false);
+        cx.found
+            .paths
+            .extend(pattern.filter(|_| cuts).map(|word| (Use::Target, word)));
+    }
 }
 
 /// Returns `true` if every program that `find` runs only reads.
@@ -275,7 +297,7 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     match text.as_str() {
         "-delete" => {
             cx.note(Reason::Edit("find".to_owned(), text));
-            let file = with_unknown(&Word::from_text("./{}"), "{}", None);
+            let file = with_unknown(&Word::from_text("./{}"), "{}", Some("{}"));
             inner(
                 cx,
                 "find -delete",
@@ -294,7 +316,7 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
 
 /// The words of a command that `xargs` runs, with its input as further words. The last of several
 /// options decides whether the input replaces a marker.
-fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
+fn with_input(words: &[Word], arguments: &Arguments<'_>, input: Option<&str>) -> Vec<Word> {
     let values = arguments.values_of("marker").map(Word::literal);
     let braces = arguments.has_mark("braces").then(|| Some("{}".to_owned()));
     let markers: Vec<_> = values.chain(braces).collect();
@@ -302,14 +324,16 @@ fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
     for marker in markers.iter().flatten().filter(|marker| !marker.is_empty()) {
         words = words
             .iter()
-            .map(|word| with_unknown(word, marker, None))
+            .map(|word| with_unknown(word, marker, input))
             .collect();
     }
 
     let is_known = |marker: &Option<String>| marker.as_ref().is_some_and(|text| !text.is_empty());
     let is_replaced = !markers.is_empty() && markers.iter().all(is_known);
     if !is_replaced || arguments.has_mark("again") {
-        words.push(Word::unknown());
+        let mut word = Word::default();
+        word.push_value(input.map(str::to_owned), false);
+        words.push(word);
     }
     words
 }

@@ -98,7 +98,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     if options.takes_script {
         if command.argv.len() > options.end + 1 {
             // Positional parameters of the script.
-            cx.any_text = true;
+            cx.found.sets_any = true;
         }
 
         return run_word(cx, command, &format!("{name} -c"), word);

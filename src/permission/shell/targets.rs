@@ -163,9 +163,10 @@ pub(super) fn targets(cx: &mut Context, program: &Program, arguments: &Arguments
     let is_certain = folder.is_some()
         || has_parents
         || words.len() > 2
-        || target
-            .basename()
-            .is_none_or(|name| matches!(name.as_str(), "" | "." | ".."));
+        || match target.basename() {
+            Some(name) => matches!(name.as_str(), "" | "." | ".."),
+            None => !target.is_glob() || target.is_dynamic(),
+        };
     let target_use = if is_certain {
         Use::Target
     } else {

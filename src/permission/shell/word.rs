@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::util::text::is_hidden;
 
+/// The name of a value that is the names of existing files, which a program lists.
+pub(crate) const LISTED: &str = "/";
+
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
@@ -213,15 +216,16 @@ impl Word {
         });
     }
 
-    /// The word with `text` after it; `*`, `?`, `[..]` and backslashes in it are patterns.
+    /// The word with `text` after it; `*`, `?`, `[..]`, `{..}` and backslashes in it are patterns.
     pub(crate) fn followed_by(&self, text: &str) -> Self {
         let mut word = self.clone();
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             match c {
-                '[' => {
+                '[' | '{' => {
+                    let end = if c == '[' { ']' } else { '}' };
                     word.parts.push(Part::Glob('*'));
-                    chars.find(|next| *next == ']');
+                    chars.find(|next| *next == end);
                 }
                 '\\' => word.parts.push(Part::Glob('*')),
                 '*' | '?' => word.parts.push(Part::Glob(c)),
@@ -296,8 +300,8 @@ impl fmt::Display for Word {
                 Part::Home(user) => write!(f, "~{user}")?,
                 Part::Value {
                     name: Some(name), ..
-                } => write!(f, "${name}")?,
-                Part::Value { name: None, .. } => f.write_str("$(..)")?,
+                } if name != LISTED => write!(f, "${name}")?,
+                Part::Value { .. } => f.write_str("$(..)")?,
             }
         }
 
