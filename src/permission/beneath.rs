@@ -1,6 +1,8 @@
 //! Patterns and the folders above their paths.
 
-use super::glob::{GlobToken, Match, segment};
+use std::collections::BTreeSet;
+
+use super::glob::{GlobToken, Match, intersect, segment, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
 
 /// The place of a pattern's paths below a folder.
@@ -57,6 +59,29 @@ impl PathPattern {
             }
         });
         beneath.max().unwrap_or(Beneath::Impossible)
+    }
+}
+
+impl PathPattern {
+    /// Returns `true` if paths of the pattern lie in the workspace, and in a file or folder with
+    /// one of these names, which may have wildcards.
+    pub(crate) fn has_name(&self, names: &BTreeSet<&str>, context: &PathContext) -> bool {
+        let pattern = self.segments(context);
+        let root = root(context);
+        let inner = match pattern.strip_prefix(&root[..]) {
+            Some(inner) => inner,
+            None if pattern.first() == Some(&Segment::Deep) => &pattern,
+            None => return false,
+        };
+        let has_name = |segment: &Segment| match folded(segment) {
+            Segment::Name(name) => {
+                let mut names = names.iter().map(|name| tokens(&name.to_lowercase()));
+                names.any(|known| intersect(&known, &name))
+            }
+            _ => false,
+        };
+        let is_all = inner.iter().all(|segment| *segment == Segment::Deep);
+        !names.is_empty() && is_all || inner.iter().any(has_name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The paths in the words of a command.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
 use super::disk::{Disk, Listing};
@@ -20,6 +20,8 @@ pub(super) struct CommandPaths {
     pub(super) shows_files: bool,
     /// True if a program changes a file that a word names.
     pub(super) changes_files: bool,
+    /// Names of files and folders that builders may make in any folder of the workspace.
+    pub(super) made_names: BTreeSet<&'static str>,
     directories: Vec<Word>,
     runs_git: bool,
     has_project: bool,
@@ -84,6 +86,7 @@ impl CommandPaths {
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),
+            made_names: analysis.made_names.clone(),
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,

@@ -226,6 +226,9 @@ impl<'a> Matcher<'a> {
             .used(&[Use::Write, Use::Linked, Use::Made])
             .chain(targets);
         let word_match = self.words_match(paths, written_paths, words, pattern);
+        if word_match == Match::No && pattern.has_name(&paths.made_names, self.context) {
+            return Match::Maybe;
+        }
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 

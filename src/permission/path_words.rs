@@ -75,8 +75,8 @@ fn candidates(word: &Word) -> Vec<Word> {
         }
     }
 
-    // The first and all others of a list.
-    let items = prefix.split([',', ':']).skip(2);
+    // All others of a list.
+    let items = prefix.split([',', ':', '=']).skip(2);
     words.extend(items.filter(|item| !item.is_empty()).map(Word::from_text));
 
     let mut letters = prefix.chars();

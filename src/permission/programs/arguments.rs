@@ -152,6 +152,16 @@ impl<'a> Arguments<'a> {
             self.add_unknown(program, word.to_string(), || next.cloned());
         }
 
+        // `--check=false`, `--check false`
+        let text = |word: &Word| word.literal().unwrap_or_default();
+        let is_off = match &value {
+            Some(value) => text(value) != "true",
+            None => next.is_some_and(|next| matches!(&*text(next), "false" | "off" | "no" | "0")),
+        };
+        if entry.value.is_none() && is_off {
+            self.add_unknown(program, name.clone(), || None);
+        }
+
         let takes_next = entry.value.is_some() && !entry.is_attached && value.is_none();
         self.add(&entry, name, if takes_next { next.cloned() } else { value });
         takes_next

@@ -14,57 +14,74 @@ const GROUPS: &str = "compose container image volume network system builder buil
 /// an option that is given, `*` is any subcommand.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
-/// `!*` stands what only rules about files need. Files and folders that are made stand behind `>`,
-/// and `?` there are files that are not known.
+/// `!*` stands what only rules about files need. Files and folders that are made, or their class in
+/// `CLASSES`, stand behind `>`, and `?` there are files that are not known.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test!build!b!check!c>target,Cargo.lock test,t!build!check!test!t>target,Cargo.lock run,r!build!check!run!r>target,Cargo.lock doc,d!build!check!doc!d>target,Cargo.lock bench,clippy!build!check>target,Cargo.lock version nextest!build!check!test>target,Cargo.lock clean>target fmt+--check,tree,metadata,locate-project fmt>. add,remove,rm,update!install!i>Cargo.toml,Cargo.lock install!*>~/.cargo
+cargo|build,b,check,c!test!build!b!check!c>Cargo.lock,BUILD,LOCKS test,t!build!check!test!t>BUILD,TEST,LOCKS run,r!build!check!run!r>BUILD,LOCKS doc,d!build!check!doc!d>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version nextest!build!check!test>BUILD,TEST,LOCKS clean>BUILD tree,metadata>LOCKS fmt+--check,locate-project fmt>. add,remove,rm,update!install!i>LOCKS install!*>~/.cargo
 rustup|show update!*>~/.rustup
-npm|audit+fix!*>node_modules,package.json,package-lock.json ci!install!i>node_modules,package-lock.json install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>node_modules,package.json,package-lock.json version!*>package.json
-yarn|,install>node_modules,yarn.lock,.pnp.cjs,.yarn add,remove,up,upgrade!install!add!remove>node_modules,package.json,yarn.lock,.pnp.cjs,.yarn
-pnpm bun|install,i,add,remove,update!install!i!add!remove!rm!un!uninstall!up>node_modules,package.json,pnpm-lock.yaml,bun.lock,bun.lockb
-npm pnpm yarn bun|test,t,tst!test!t!tst run,run-script!run!run-script start,stop,audit,why,ping,workspace restart!start!stop
-pnpm yarn bun|build,lint,dev,typecheck,format,check,clean,watch,serve,preview,e2e,coverage
-go|build,test,vet,run!get!install!generate env,doc,generate,version fmt>. get!install!mod>go.mod,go.sum mod+download,mod+verify,mod+graph,mod+why mod+tidy,mod+edit,mod+init!get>go.mod,go.sum mod+vendor!*>vendor
-pip uv poetry pipenv pdm|install,sync!*>.venv,venv,uv.lock freeze,check,lock!*>uv.lock,poetry.lock,Pipfile.lock,pdm.lock pip+list,pip+show,pip+freeze pip+install!*>.venv,venv add,remove!*>.venv,venv,pyproject.toml,uv.lock,poetry.lock
-bundle|install!*>Gemfile.lock,vendor,.bundle check
-composer|install!*>vendor,composer.lock validate,run,run-script,test!* require,update,remove!*>vendor,composer.json,composer.lock
-mvn mvnw|compile,test-compile,test,package,verify,validate,clean,dependency:tree,help:evaluate,install>~/.m2
-gradle gradlew|build,test,check,assemble,clean,run,tasks,bootRun,classes,jar,dependencies
-dotnet|build,test,run,restore,clean,watch
+npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS version!*>LOCKS test,t,tst!test!t!tst>TEST run,run-script!run!run-script start,stop,audit,why,ping,workspace restart!start!stop
+npm|ci!install!i>node_modules,LOCKS install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>LOCKS
+yarn|,install>node_modules,LOCKS
+pnpm yarn bun|,install,i,add,remove,update,up,upgrade!install!i!add!remove!rm!un!uninstall!up>LOCKS build,dev,watch,serve,preview,clean>BUILD lint,typecheck,format,check,e2e,coverage>TEST
+go|build,run!get!install!generate>BUILD test,vet!get!install!generate>BUILD,TEST env,doc,generate,version fmt>. get!install!mod>LOCKS mod+verify,mod+graph,mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS
+pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze,check pip+list,pip+show,pip+freeze lock,version!*>LOCKS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS
+bundle|install!*>LOCKS check
+composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS
+mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify,validate,clean,run,watch,bootRun,runtest,setup,query,tasks,dependencies,dependency:tree,help:evaluate>BUILD,TEST install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
 docker podman nerdctl|images,top,port,search,stats,events,version,history,system+df,compose+images,compose+top,compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull pull,tag,compose+pull!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!*
 docker-compose|images,top,version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
 kubectl oc|get,top,explain,version,port-forward,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
 gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan,validate,fmt+-check,fmt+--check,providers,graph,output,version fmt>. init!get>.terraform,.terraform.lock.hcl apply!*>terraform.tfstate
+terraform tofu|plan,validate,fmt+-check,fmt+--check,graph,output,version fmt>. init,providers!get>LOCKS apply!*>terraform.tfstate
 helm|lint,template,get,history,version
-apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
+apt apt-get|update>/var install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
 brew|install,update,upgrade,uninstall!*>/
 systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
 aws|s3+ls,sts+get-caller-identity s3+cp,logs+tail!*
-deno|fmt,test,lint,check,bench,run,task
-ruff|check,format,rule
-golangci-lint|run,linters fmt>.
+deno|check,test,run,task,bench>TEST,LOCKS fmt,lint
+ruff|check,format,rule>TEST
+golangci-lint|run,linters>TEST fmt>.
 biome|check,lint,format,ci
-turbo nx|run,build,test,lint,affected
-sbt|compile,test,run,clean,package
-mix|deps.get!*>deps,mix.lock
-stack cabal dune zig mix bazel bazelisk meson|build,test,compile,run,query,clean,runtest,setup format+--check-formatted fmt,format>.
-playwright|test
-cypress|run
-tsc|*+--noEmit,*+--version *>.
-gcc g++ cc c++ clang clang++|*+-o,*+--version *>.
+turbo nx|run,build,test,lint,affected>BUILD,TEST
+playwright|test>TEST
+cypress|run>TEST
+tsc|*+--noEmit,*+--version>BUILD *>.
+gcc g++ cc c++ clang clang++|*+-o,*+--version>BUILD *>.
 javac|*>.
 java|*+-jar
-swift|build,test,run
 swiftlint|lint,version
 dpkg|*+-l,*+-s,*+-L,*+-S
-make gmake ninja cmake ctest just task rake pytest unittest python python3 pypy node nodejs tsx ts-node gofmt goimports eslint prettier jest vitest mocha ava tap phpunit pest rspec tox nox stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck clang-format shfmt mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
-openssl|x509,req,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
+make gmake ninja cmake ctest just task rake invoke|*>BUILD,TEST
+pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*>TEST
+python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
+openssl|req>? x509,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
 git|fetch!tag am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!commit!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config
 ";
 
+/// Names of files and folders that builders make in any folder of the workspace, in classes.
+const CLASSES: [(&str, &str); 3] = [
+    (
+        "BUILD",
+        "target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next \
+         *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles",
+    ),
+    (
+        "TEST",
+        "coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap \
+         .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__",
+    ),
+    (
+        "LOCKS",
+        "node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.* \
+         *-lock.* package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json",
+    ),
+];
+
 /// Files that are not known, in a row.
 const UNKNOWN: &str = "?";
+
+/// Programs whose options are in the place of subcommands.
+const BY_OPTION: &str = "dpkg pacman rpm";
 
 /// Programs of which each word is a target.
 const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
@@ -87,13 +104,26 @@ impl Known {
     /// The files and folders that it makes.
     pub(crate) fn made(&self) -> impl Iterator<Item = &'static str> {
         let files = self.made.split(',');
-        files.filter(|file| !file.is_empty() && *file != UNKNOWN)
+        files.filter(|file| !file.is_empty() && *file != UNKNOWN && class_of(file).is_none())
+    }
+
+    /// The names of files and folders that it makes in any folder.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let classes = self.made.split(',').filter_map(class_of);
+        classes.flat_map(str::split_ascii_whitespace)
     }
 
     /// Returns `true` if it works with files that the list does not name.
     pub(crate) fn has_other_files(&self) -> bool {
         self.made == UNKNOWN
     }
+}
+
+fn class_of(name: &str) -> Option<&'static str> {
+    let mut classes = CLASSES.iter();
+    classes
+        .find(|(class, _)| *class == name)
+        .map(|(_, names)| *names)
 }
 
 /// Returns `true` if the program builds each target that its words name.
@@ -139,7 +169,8 @@ pub(crate) fn known(
         }
     });
     let Some(entry) = entry else {
-        let is_reader = !is_each && verb.is_some_and(|verb| is(READERS, verb));
+        let is_reader =
+            !is_each && !is(BY_OPTION, name) && verb.is_some_and(|verb| is(READERS, verb));
         return is_reader.then(Known::default);
     };
 

@@ -28,6 +28,8 @@ pub(crate) struct Analysis {
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
     /// the first.
     pub(crate) begins_with_cd: bool,
+    /// Names of files and folders that builders may make in any folder of the workspace.
+    pub(crate) made_names: BTreeSet<&'static str>,
     /// True if a program works on the project in the folder where it is started.
     pub(crate) has_project: bool,
     /// Variables that it sets to values that are not known.

@@ -213,7 +213,8 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
-    let writes = program.takes_any(&["cut", "move"]) && !arguments.has_mark("list");
+    let shows = arguments.has_mark("diff");
+    let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
     let cuts = writes || arguments.has_mark("cut") || is_all;
     let (read_tree, changed_tree) = tree_uses(program, arguments);
     globs(cx, arguments);
@@ -226,6 +227,7 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     let reads = program.takes_any(&["tree", "links", "visible", "move"])
         || arguments.has_mark("tree")
         || arguments.has_mark("links")
+        || shows
         || is_all;
     let is_elsewhere = arguments.values_of("unpack").next().is_some();
     if program.takes("unpack") && !is_elsewhere && !arguments.has_mark("list") {
@@ -309,7 +311,9 @@ fn globs(cx: &mut Context, arguments: &Arguments<'_>) {
 /// The parts of folders that a program reads, and changes.
 fn tree_uses(program: &Program, arguments: &Arguments<'_>) -> (Tree, Tree) {
     let mut globs = arguments.values_of("glob");
-    let is_visible = !arguments.has_mark("dot") && !globs.any(names_hidden);
+    let mut kinds = arguments.values_of("kind");
+    let is_code = |kind: &Word| kind.literal().is_some_and(|kind| is_code(&kind));
+    let is_visible = !arguments.has_mark("dot") && !globs.any(names_hidden) && kinds.all(is_code);
     let follows_links =
         program.takes("links") || arguments.has_mark("links") || arguments.has_mark("follow");
     let read_tree = Tree {
@@ -323,6 +327,12 @@ fn tree_uses(program: &Program, arguments: &Arguments<'_>) -> (Tree, Tree) {
     };
 
     (read_tree, changed_tree)
+}
+
+/// Returns `true` if the files of a type have no hidden names. A search by type finds hidden files.
+fn is_code(kind: &str) -> bool {
+    const KINDS: &str = "rust py python js ts go java kotlin c cpp cs ruby php swift css";
+    KINDS.split(' ').any(|known| known == kind)
 }
 
 /// Returns `true` if a pattern of files may include hidden ones: it neither excludes files nor is

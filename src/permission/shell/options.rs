@@ -99,7 +99,7 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
         "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
         "outdir" => &[Use::Write, Use::Tree(Tree::CHANGE)],
         "file" | "jar" => &[Use::Project],
-        "read" if program.builds => &[Use::Project],
+        "read" if program.builds => &[Use::Project, Use::Tree(Tree::READ)],
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
         _ => &[],
@@ -200,7 +200,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         "name" => !text.replace(";verbosity=", "").contains(['/', '.', '=']),
         "format" => !text.contains("file"),
         "strategy" => STRATEGIES.contains(&text),
-        "mode" => text == "readonly" || text == "vendor" || text == "mod",
+        "mode" => text == "readonly" || text == "vendor",
         "write-out" => {
             !text.starts_with('@') && text.matches('%').count() == text.matches("%{").count()
         }

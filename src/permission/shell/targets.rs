@@ -68,13 +68,15 @@ pub(super) fn subcommand(
             name.literal()
                 .is_none_or(|name| !matches!(&*name, "." | "..."))
         };
-        names
-            .filter(is_named)
-            .for_each(|name| cx.add_path(Use::Made, name));
+        let folders = cx.found.used(Use::Directory).map(Word::last_name);
+        let names: Vec<Word> = names.chain(folders).filter(is_named).collect();
+        let names = names.into_iter().map(|name| (Use::Made, name));
+        cx.found.paths.extend(names);
     }
     if let Some(known) = known(name, &words, &options, 0) {
         let files = known.made();
         files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
+        cx.found.made_names.extend(known.names());
     }
     cx.found.commands[index].subcommand = Some(Subcommand { words, options });
 }
