@@ -1,6 +1,8 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use crate::permission::programs::{first_operand, is_launcher, runs_any, runs_elsewhere};
+use crate::permission::programs::{
+    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere,
+};
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
@@ -134,7 +136,9 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
 
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
-        cx.note(Reason::Script(name.to_owned()));
+        if !runs_known(name, &command.argv) {
+            cx.note(Reason::Script(name.to_owned()));
+        }
         peel::guess_tails(cx, name, command);
         // A shell is given a script somewhere in the words.
         let mut words = command.argv.iter();
@@ -165,6 +169,27 @@ fn may_start(name: &str, words: &[Word]) -> bool {
         "uv" => prefixes.next().is_some_and(|word| word == "pip"),
         _ => false,
     }
+}
+
+/// Returns `true` if the program that another one starts, behind nothing but plain words, only reads
+/// in a container that runs, or is a tool of the project.
+fn runs_known(name: &str, argv: &[Word]) -> bool {
+    let words: Vec<String> = argv.iter().map_while(Word::literal).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let start = match words[..] {
+        ["npx", ..] => 1,
+        ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,
+        ["docker" | "podman", "compose", "exec", ..] => 4,
+        _ => return false,
+    };
+    let tool = words.get(start).copied().unwrap_or_default();
+    let program = argv.get(start..).and_then(|argv| model(tool, argv).program);
+    let has_options = words.iter().take(start).any(|word| word.starts_with('-'));
+    !has_options
+        && program.is_some_and(|row| match name {
+            "npx" => row.builds,
+            _ => row.reads && row.dash == Dash::Harmless,
+        })
 }
 
 /// Folders that a container is given may hold any file.
