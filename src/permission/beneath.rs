@@ -76,7 +76,13 @@ impl PathPattern {
         let has_name = |segment: &Segment| match folded(segment) {
             Segment::Name(name) => {
                 let mut names = names.iter().map(|name| tokens(&name.to_lowercase()));
-                names.any(|known| intersect(&known, &name))
+                names.any(|known| {
+                    // The end of a name with a wildcard counts.
+                    let begins_open =
+                        |tokens: &[GlobToken]| tokens.first() == Some(&GlobToken::Many);
+                    let is_literal = is_literal(segment) || !begins_open(&known);
+                    (is_literal || begins_open(&name)) && intersect(&known, &name)
+                })
             }
             _ => false,
         };

@@ -3,7 +3,7 @@
 use super::glob::{GlobToken, matches, tokens};
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{has_targets, is_console, is_group, is_program, known};
+use super::programs::{first_operand, has_targets, is_console, is_group, is_program, known};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -21,7 +21,7 @@ impl CommandPattern {
             texts.split(' ').any(|text| text == word)
         };
         let slash = GlobToken::Char('/');
-        let pairs = "python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
+        let pairs = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
                      sed=gsed awk=gawk find=gfind xargs=gxargs tar=gtar";
         for (name, other) in pairs
             .split_whitespace()
@@ -90,8 +90,37 @@ impl CommandPattern {
         // `git-lfs` is a part of git.
         let own_name = command.program().unwrap_or_default();
         let own_name = own_name.split('-').next().unwrap_or_default();
-        !is_named && matches(&program, &folded(own_name))
+        !is_named && (matches(&program, &folded(own_name)) || self.is_part_of_name(command))
             || command.argv.iter().skip(1).any(may_name_program)
+    }
+
+    /// Returns `true` if the name of the command's program contains the name of the pattern's, and
+    /// its words contain the pattern's subcommand: `autossh`, `pipx install`.
+    fn is_part_of_name(&self, command: &SimpleCommand) -> bool {
+        let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
+        let name = command.program().unwrap_or_default().to_lowercase();
+        let is_name = |text: &String| {
+            text.len() > 2 && (name.starts_with(&**text) || name.ends_with(&**text))
+        };
+        let has = |text: &String| command.argv.iter().any(|word| word.starts_with_text(text));
+        texts.first().is_some_and(is_name) && texts.get(1).is_some_and(has)
+    }
+
+    /// Returns `true` if the command runs the script of a package that the pattern is about with
+    /// another program.
+    pub(super) fn runs_script(&self, command: &SimpleCommand) -> bool {
+        const RUNNERS: &str =
+            "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
+        let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
+        let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
+        let [program, run, script, ..] = &texts[..] else {
+            return false;
+        };
+        let is_script = |word: &Word| word.literal().is_some_and(|text| text == *script);
+        is_runner(program)
+            && run.starts_with("run")
+            && command.program().is_some_and(|name| is_runner(&name))
+            && command.argv[1..].iter().any(is_script)
     }
 
     /// Returns the number of words that a rule has to spell out to allow the command, if it is
@@ -110,24 +139,50 @@ impl CommandPattern {
         let own = command.subcommand.as_ref()?;
         let (program, words) = texts.split_first()?;
         let name = command.program()?;
-        let mut pairs = words.iter().zip(&own.words);
-        let shared = pairs.position(|(word, own)| word != own)?;
+        if *program == name && runs_file(words, &command.argv) {
+            return Some(2);
+        }
+        // `docker container rm` is `docker rm`.
+        let word_count = words.len();
+        let (words, own_words) = (without_group(words), without_group(&own.words));
+        let has_other_group = own_words.len() + word_count != own.words.len() + words.len();
+        let mut pairs = words.iter().zip(own_words);
+        let shared = match pairs.position(|(word, own)| word != own) {
+            None if has_other_group && words.len() <= own_words.len() => return Some(2),
+            shared => shared?,
+        };
 
         // A rule about an option is about commands with this option, or another spelling of it.
         let has = |option: &String| own.options.iter().any(|own| may_be_option(own, option));
         let has_options = options.iter().all(has);
 
         // `:app:publish`, `deploy[prod]`
-        let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
-        let has_target = has_targets(&name) && own.words.iter().any(has_word);
-        // The words behind other subcommands are what they are about.
-        let (word, own_word) = (&words[shared], &own.words[shared]);
+        let has_word = |target: &String| {
+            let mut words = words.iter();
+            words.any(|word| target.contains(word.as_str()) || may_name(target, word, false))
+        };
+        let has_target = has_targets(&name) && own_words.iter().any(has_word);
+        let (word, own_word) = (&words[shared], &own_words[shared]);
         let is_part = word.starts_with(own_word.as_str()) || own_word.contains(word.as_str());
-        let has_group = is_group(&own.words[0]) || is_group(&name);
+        let has_group = is_group(&own_words[0]) || is_group(&name);
         let is_subcommand = shared == 0 || has_group || is_part;
-        let is_known = known(&name, &own.words, &own.options, shared)
-            .is_some_and(|known| !has_options || !known.may_do(words));
-        let is_open = is_subcommand && (!is_known || has_target);
+        let spells = |option: &String| {
+            let name = option.trim_start_matches('-');
+            (word.len() > 4 && name.contains(word.as_str()) || name.strip_suffix('s') == Some(word))
+                && !name.starts_with("no-")
+        };
+        let is_known = known(&name, own_words, &own.options, shared).is_some_and(|known| {
+            let is_other = known.is_alone() || !own.options.iter().any(spells);
+            is_other && (!has_options || !known.may_do(words))
+        });
+        // The words behind other subcommands are what they are about.
+        let is_cluster = name == "kubectl" || name == "oc";
+        let is_named = |word: &String| {
+            let mut given = own_words[shared..].iter();
+            given.any(|own| may_name(own, word, is_cluster && own_word == own))
+        };
+        let is_about = !is_subcommand && has_options && words[shared..].iter().all(is_named);
+        let is_open = is_subcommand && (!is_known || has_target) || is_about;
         let is_open = is_open && *program == name.to_lowercase();
         is_open.then_some(shared + 2)
     }
@@ -141,11 +196,18 @@ impl CommandPattern {
         self.words().iter().take_while(is_text).count()
     }
 
-    /// The number of its first words that a rule to allow spells out, without options.
+    /// The number of its first words that a rule to allow spells out, without options and their
+    /// values.
     pub(super) fn named(&self) -> usize {
-        let words = self.words()[..self.spelled()].iter();
-        words
-            .filter(|word| !literal_prefix(word).starts_with('-'))
+        let words = self.words()[..self.spelled()].iter().map(literal_prefix);
+        let argv: Vec<Word> = words.map(Word::from_text).collect();
+        let Some(name) = argv.first().and_then(Word::basename) else {
+            return 0;
+        };
+        let operands = &argv[first_operand(&name, &argv)..];
+        1 + operands
+            .iter()
+            .filter(|word| !word.starts_with_dash())
             .count()
     }
 
@@ -223,10 +285,74 @@ fn literal_prefix(word: &PatternWord) -> String {
     characters.collect()
 }
 
-/// Returns `true` if two options begin with the same letter: `-g` and `--global`.
+/// Returns `true` if the words of a rule name a file that an interpreter runs, and one of the words
+/// of a command is that file in another folder, without its ending, or as a module.
+fn runs_file(words: &[String], argv: &[Word]) -> bool {
+    let Some((script, rest)) = words
+        .split_first()
+        .filter(|(script, _)| script.contains('.'))
+    else {
+        return false;
+    };
+    let (folder, file) = script.rsplit_once('/').unwrap_or(("", script));
+    let (stem, _) = file.split_once('.').unwrap_or((file, ""));
+    let is_file = |word: &Word| {
+        let text = word.literal().unwrap_or_default();
+        let name = text.rsplit('/').next().unwrap_or_default();
+        let module = name.rsplit('.').next().unwrap_or_default();
+        let is_folder = stem == "index" && folder.rsplit('/').next() == Some(name);
+        let is_named = name == file || name == stem || module == stem;
+        !name.is_empty() && (is_named || is_folder)
+    };
+    let is_given = |text: &String| {
+        argv.iter()
+            .any(|word| word.literal().as_ref() == Some(text))
+    };
+    argv.iter().skip(1).any(is_file) && rest.iter().all(is_given)
+}
+
+/// The words of a subcommand without the group that may stand before it.
+fn without_group(words: &[String]) -> &[String] {
+    match words {
+        [group, rest @ ..] if matches!(&**group, "container" | "image") => rest,
+        _ => words,
+    }
+}
+
+/// Returns `true` if two options begin with the same letter, `-g` and `--global`, or if both discard
+/// changes.
 fn may_be_option(option: &str, other: &str) -> bool {
     let letter = |text: &str| text.trim_start_matches('-').chars().next();
-    letter(option) == letter(other)
+    let forces = |text: &str| matches!(text, "-f" | "--force" | "--hard" | "--discard-changes");
+    letter(option) == letter(other) || forces(option) && forces(other)
+}
+
+/// Returns `true` if the operand of a command may be what the word of a rule names: a part of it is
+/// the same, or is not known. Resources of clusters have short names.
+fn may_name(operand: &str, word: &str, is_resource: bool) -> bool {
+    let is_any = matches!(operand, ":" | "@" | "HEAD");
+    let known = operand.split('$').next().unwrap_or_default();
+    let mut pattern = tokens(known.split('[').next().unwrap_or_default());
+    if pattern.len() < operand.chars().count() {
+        pattern.push(GlobToken::Many);
+    }
+    let ends = operand.rsplit([':', '/', '@', '=', '+']).next();
+    let end = tokens(
+        ends.filter(|_| !operand.contains(['$', '[']))
+            .unwrap_or_default(),
+    );
+    let is_same = |pattern: &[GlobToken]| matches(pattern, &chars(word));
+    let is_short = |short: &str, long: &str| {
+        let mut letters = long.chars();
+        short.chars().next() == long.chars().next()
+            && short.chars().all(|c| letters.any(|l| l == c))
+    };
+    let resource = operand.split('/').next().unwrap_or_default();
+    is_any
+        || is_same(&pattern)
+        || is_same(&end)
+        || is_resource
+            && (resource == "all" || is_short(resource, word) || is_short(word, resource))
 }
 
 /// Returns `true` if the word is the address of a file with an ending, which may be a script.

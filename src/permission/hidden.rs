@@ -52,6 +52,9 @@ impl Policy<'_> {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
             let is_open = |rule: &&&Rule| match &rule.kind {
+                RuleKind::Command(pattern) if pattern.runs_script(command) => {
+                    !self.is_named(call, named, 2)
+                }
                 RuleKind::Command(pattern) if command.is_unmodeled() => {
                     pattern.may_be_started_by(command, self.is_named(call, named, 1))
                 }

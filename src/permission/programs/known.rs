@@ -1,47 +1,49 @@
 //! Subcommands that work on the project by purpose, and do nothing else.
 
-/// Subcommands of any program that only show something.
-const READERS: &str = "status log diff show list ls ps describe logs help inspect info search view \
- whoami outdated policy";
+/// Subcommands of any program that only show something. Commas stand between those that show the
+/// same.
+const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images \
+ help search whoami outdated policy blame,annotate";
 
 /// First words of subcommands of two words.
 const GROUPS: &str = "compose container image volume network system builder buildx manifest context \
  pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project \
- stash remote worktree submodule bisect notes lfs rollout config dependency workspace state \
+ stash remote reflog worktree submodule bisect notes lfs rollout config dependency workspace state \
  toolchain target component pip aws gcloud az";
 
-/// Rows of programs, with their subcommands that are known. `+` stands between two words, `-x` is
-/// an option that is given, `*` is any subcommand.
+/// Rows of programs, with their subcommands that are known. Commas stand between subcommands that do
+/// the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
+/// subcommand.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made, or their class in
 /// `CLASSES`, stand behind `>`, and `?` there are files that are not known.
 const KNOWN: &str = "\
-cargo|build,b,check,c!test!build!b!check!c>Cargo.lock,BUILD,LOCKS test,t!build!check!test!t>BUILD,TEST,LOCKS run,r!build!check!run!r>BUILD,LOCKS doc,d!build!check!doc!d>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version nextest!build!check!test>BUILD,TEST,LOCKS clean>BUILD tree,metadata>LOCKS fmt+--check,locate-project fmt>. add,remove,rm,update!install!i>LOCKS install!*>~/.cargo
+cargo|build,b!test!check!c>Cargo.lock,BUILD,LOCKS check,c!build!b!test>Cargo.lock,BUILD,LOCKS test,t,nextest!build!check>BUILD,TEST,LOCKS run,r!build!check>BUILD,LOCKS doc,d!build!check>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version clean>BUILD tree>LOCKS metadata>LOCKS fmt+--check locate-project fmt>. add!install!i>LOCKS remove,rm>LOCKS update>LOCKS install!*>~/.cargo
 rustup|show update!*>~/.rustup
-npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS version!*>LOCKS test,t,tst!test!t!tst>TEST run,run-script!run!run-script start,stop,audit,why,ping,workspace restart!start!stop
-npm|ci!install!i>node_modules,LOCKS install,i,add,update,remove,uninstall,rm!ci!add!install!i!update!remove!uninstall!rm!un>LOCKS
+npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS version!*>LOCKS test,t,tst>TEST run,run-script start stop audit why ping workspace restart!start!stop
+npm|ci!install!i>node_modules,LOCKS install,i,add,update,remove,uninstall,un,rm!ci>LOCKS
 yarn|,install>node_modules,LOCKS
-pnpm yarn bun|,install,i,add,remove,update,up,upgrade!install!i!add!remove!rm!un!uninstall!up>LOCKS build,dev,watch,serve,preview,clean>BUILD lint,typecheck,format,check,e2e,coverage>TEST
-go|build,run!get!install!generate>BUILD test,vet!get!install!generate>BUILD,TEST env,doc,generate,version fmt>. get!install!mod>LOCKS mod+verify,mod+graph,mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS
-pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze,check pip+list,pip+show,pip+freeze lock,version!*>LOCKS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS
+pnpm yarn bun|,install,i,add,remove,rm,update,up,upgrade,un,uninstall>LOCKS build>BUILD dev>BUILD watch>BUILD serve>BUILD preview>BUILD clean>BUILD lint>TEST typecheck>TEST format>TEST check>TEST e2e>TEST coverage>TEST
+go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS
+pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock,version!*>LOCKS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS
 bundle|install!*>LOCKS check
 composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS
-mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify,validate,clean,run,watch,bootRun,runtest,setup,query,tasks,dependencies,dependency:tree,help:evaluate>BUILD,TEST install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
-docker podman nerdctl|images,top,port,search,stats,events,version,history,system+df,compose+images,compose+top,compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,restart,compose+start,compose+restart!run!create!up build!pull pull,tag,compose+pull!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!*
-docker-compose|images,top,version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!*
-kubectl oc|get,top,explain,version,port-forward,api-resources,api-versions,cluster-info,rollout+status,rollout+history apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
-gh glab|auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks,run+list,run+view,run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan,validate,fmt+-check,fmt+--check,graph,output,version fmt>. init,providers!get>LOCKS apply!*>terraform.tfstate
-helm|lint,template,get,history,version
+mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
+docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
+docker-compose|images top version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
+kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history exec apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
+gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks run+list run+view run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+terraform tofu|plan validate fmt+-check,fmt+--check graph output version show!output!state fmt>. init,get>LOCKS providers!get>LOCKS apply!*>terraform.tfstate
+helm|lint template get history version
 apt apt-get|update>/var install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
 brew|install,update,upgrade,uninstall!*>/
-systemctl|is-active,is-enabled,is-failed,list-units,list-unit-files,list-timers,cat start,stop,restart,reload!*
-aws|s3+ls,sts+get-caller-identity s3+cp,logs+tail!*
-deno|check,test,run,task,bench>TEST,LOCKS fmt,lint
-ruff|check,format,rule>TEST
+systemctl|is-active is-enabled is-failed list-units list-unit-files list-timers cat start,stop,restart,reload!*
+aws|s3+ls sts+get-caller-identity s3+cp,logs+tail!*
+deno|check>TEST,LOCKS test,bench>TEST,LOCKS run,task>TEST,LOCKS fmt lint
+ruff|check>TEST format>TEST rule
 golangci-lint|run,linters>TEST fmt>.
-biome|check,lint,format,ci
+biome|check lint format ci
 turbo nx|run,build,test,lint,affected>BUILD,TEST
 playwright|test>TEST
 cypress|run>TEST
@@ -49,13 +51,14 @@ tsc|*+--noEmit,*+--version>BUILD *>.
 gcc g++ cc c++ clang clang++|*+-o,*+--version>BUILD *>.
 javac|*>.
 java|*+-jar
-swiftlint|lint,version
+swiftlint|lint version
 dpkg|*+-l,*+-s,*+-L,*+-S
 make gmake ninja cmake ctest just task rake invoke|*>BUILD,TEST
 pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*>TEST
 python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
-openssl|req>? x509,verify,version,dgst,rand,base64,enc,genrsa,rsa,ec,ecparam,genpkey,pkey,pkcs12,s_client,ciphers,speed,passwd
-git|fetch!tag am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,tag,init,clean,blame,annotate,reflog,shortlog,whatchanged,rev-parse,rev-list,name-rev,ls-files,ls-tree,ls-remote,merge-base,cat-file,count-objects,check-ignore,for-each-ref,show-ref,grep,config,bisect push!* stage,commit,rm,mv!add branch!tag merge,cherry-pick,revert!commit rebase!commit!merge switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!checkout!restore!reset!clean pull!commit!fetch!merge!rebase!reset clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config
+openssl|req>? x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
+docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipenv pdm bundle hatch rye pixi conda|run,compose+run,exec,x,dlx,debug!pull!create!start!up!build!sync!lock!install!add
+git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
 
 /// Names of files and folders that builders make in any folder of the workspace, in classes.
@@ -72,8 +75,8 @@ const CLASSES: [(&str, &str); 3] = [
     ),
     (
         "LOCKS",
-        "node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.* \
-         *-lock.* package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json",
+        "node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.hcl \
+         package-lock.json pnpm-lock.yaml package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json",
     ),
 ];
 
@@ -89,6 +92,8 @@ const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gr
 /// A subcommand that is known.
 #[derive(Default)]
 pub(crate) struct Known {
+    /// The subcommands that do the same.
+    same: &'static str,
     /// Other subcommands that it may do the work of.
     others: &'static str,
     made: &'static str,
@@ -98,7 +103,14 @@ impl Known {
     /// Returns `true` if it may do what another subcommand does, of which these are the words.
     pub(crate) fn may_do(&self, words: &[String]) -> bool {
         let mut others = self.others.split('!');
+        let mut same = self.same.split(',');
         others.any(|other| other == "*" || words.iter().any(|word| word == other))
+            || same.any(|same| same != "*" && words.iter().any(|word| word == same))
+    }
+
+    /// Returns `true` if it only shows something, or does nothing that other subcommands do.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.others.is_empty()
     }
 
     /// The files and folders that it makes.
@@ -150,6 +162,7 @@ pub(crate) fn known(
 ) -> Option<Known> {
     let first = words.first().map(String::as_str).unwrap_or_default();
     let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
+    let verb = verb.map(String::as_str);
     let is_each = has_targets(name);
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let has_name = |names: &str| is(names, name) || is(names, plain_name);
@@ -169,21 +182,28 @@ pub(crate) fn known(
         }
     });
     let Some(entry) = entry else {
-        let is_reader =
-            !is_each && !is(BY_OPTION, name) && verb.is_some_and(|verb| is(READERS, verb));
-        return is_reader.then(Known::default);
+        let mut readers = READERS.split_ascii_whitespace();
+        let has = |group: &&str| group.split(',').any(|reader| Some(reader) == verb);
+        let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
+        return group.map(|same| Known {
+            same,
+            ..Known::default()
+        });
     };
 
     let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
-    let (_, others) = entry.split_once('!').unwrap_or((entry, ""));
-    Some(Known { others, made })
+    let (same, others) = entry.split_once('!').unwrap_or((entry, ""));
+    Some(Known { same, others, made })
 }
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.
 fn fits(subcommand: &str, words: &[String], options: &[String], depth: usize) -> bool {
     let parts = subcommand.split('+').filter(|part| !part.is_empty());
     let (given, known): (Vec<_>, Vec<_>) = parts.partition(|part| part.starts_with('-'));
-    let has = |option: &&str| options.iter().any(|given| given == option);
+    let has = |option: &&str| {
+        let mut names = options.iter().map(|given| given.split('=').next());
+        names.any(|name| name == Some(*option))
+    };
     let is_given = given.iter().all(has);
     match known[..] {
         _ if !is_given => false,

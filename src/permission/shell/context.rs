@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_outer, is_run, is_set_by_shell};
 use super::loops::Loops;
-use super::word::{Part, Word};
+use super::word::{LISTED, Part, Word};
 use crate::backend::Shell;
 
 /// The maximum length of a command, in bytes; longer ones are not analyzed.
@@ -184,13 +184,17 @@ impl Context {
         }
 
         let is_part_known = |part: &Part| match part {
-            Part::Value { name, .. } => name.as_deref().is_some_and(is_outer),
+            Part::Value { name, .. } => name.as_deref().is_some_and(is_outer) || is_listed(part),
             _ => true,
         };
         match value.filter(|value| value.parts.iter().all(is_part_known)) {
             Some(value) => {
+                let is_listed = value.parts.iter().any(is_listed);
+                let listed_words = self.constants.get(LISTED).filter(|_| is_listed);
+                let mut words = listed_words.cloned().unwrap_or_default();
+                words.push(value.clone());
                 let values = self.constants.entry(name.to_owned()).or_default();
-                values.push(value.clone());
+                values.append(&mut words);
             }
             None => {
                 self.found.unknown.insert(name.to_owned());
@@ -253,4 +257,9 @@ impl Context {
             self.note(Reason::Expansion("arithmetic"));
         }
     }
+}
+
+/// Returns `true` for the names of existing files that a program lists.
+fn is_listed(part: &Part) -> bool {
+    matches!(part, Part::Value { name: Some(name), .. } if name == LISTED)
 }

@@ -42,6 +42,14 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             }
         } else {
             launched(cx, name, argv, globals.map(|(row, _)| row));
+            if !command.guessed {
+                let operands = argv[start..].iter().filter(|word| !word.starts_with_dash());
+                let arguments = Arguments {
+                    operands: operands.collect(),
+                    ..Arguments::default()
+                };
+                subcommand(cx, index, name, argv, start, &arguments);
+            }
         }
 
         return;
@@ -136,7 +144,7 @@ fn by_row(
     let words = bundled(cx, command, program);
     let argv = words.as_deref().unwrap_or(argv);
     let mut arguments = Arguments::read(program, argv, start);
-    if !command.guessed && (program.builds || start > 1) && !program.takes("host") {
+    if !command.guessed && (program.builds && !program.takes("host") || start > 1) {
         subcommand(cx, index, name, argv, start, &arguments);
     }
     // The options before a subcommand have been examined.
