@@ -73,17 +73,18 @@ impl PathPattern {
             None if pattern.first() == Some(&Segment::Deep) => &pattern,
             None => return false,
         };
+        let begins_open = |tokens: &[GlobToken]| tokens.first() == Some(&GlobToken::Many);
+        let names: Vec<_> = names
+            .iter()
+            .map(|name| tokens(&name.to_lowercase()))
+            .collect();
         let has_name = |segment: &Segment| match folded(segment) {
-            Segment::Name(name) => {
-                let mut names = names.iter().map(|name| tokens(&name.to_lowercase()));
-                names.any(|known| {
-                    // The end of a name with a wildcard counts.
-                    let begins_open =
-                        |tokens: &[GlobToken]| tokens.first() == Some(&GlobToken::Many);
-                    let is_literal = is_literal(segment) || !begins_open(&known);
-                    (is_literal || begins_open(&name)) && intersect(&known, &name)
-                })
-            }
+            // Only the end of a name is compared with the end of another one.
+            Segment::Name(name) => names.iter().any(|known| {
+                let is_comparable =
+                    is_literal(segment) || !begins_open(known) || begins_open(&name);
+                is_comparable && intersect(known, &name)
+            }),
             _ => false,
         };
         let is_all = inner.iter().all(|segment| *segment == Segment::Deep);

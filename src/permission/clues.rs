@@ -90,37 +90,33 @@ impl CommandPattern {
         // `git-lfs` is a part of git.
         let own_name = command.program().unwrap_or_default();
         let own_name = own_name.split('-').next().unwrap_or_default();
-        !is_named && (matches(&program, &folded(own_name)) || self.is_part_of_name(command))
+        !is_named && matches(&program, &folded(own_name))
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
-    /// Returns `true` if the name of the command's program contains the name of the pattern's, and
-    /// its words contain the pattern's subcommand: `autossh`, `pipx install`.
-    fn is_part_of_name(&self, command: &SimpleCommand) -> bool {
-        let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
-        let name = command.program().unwrap_or_default().to_lowercase();
-        let is_name = |text: &String| {
-            text.len() > 2 && (name.starts_with(&**text) || name.ends_with(&**text))
-        };
-        let has = |text: &String| command.argv.iter().any(|word| word.starts_with_text(text));
-        texts.first().is_some_and(is_name) && texts.get(1).is_some_and(has)
-    }
-
-    /// Returns `true` if the command runs the script of a package that the pattern is about with
-    /// another program.
-    pub(super) fn runs_script(&self, command: &SimpleCommand) -> bool {
+    /// Returns `true` if another program may do what the pattern is about: one whose name contains
+    /// the name of the pattern's, with the same subcommand, such as `pipx install`, or one that runs
+    /// the same script of a package.
+    pub(super) fn is_like(&self, command: &SimpleCommand) -> bool {
         const RUNNERS: &str =
             "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
         let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
-        let [program, run, script, ..] = &texts[..] else {
+        let [program, subcommand, rest @ ..] = &texts[..] else {
             return false;
         };
-        let is_script = |word: &Word| word.literal().is_some_and(|text| text == *script);
-        is_runner(program)
-            && run.starts_with("run")
-            && command.program().is_some_and(|name| is_runner(&name))
-            && command.argv[1..].iter().any(is_script)
+        let name = command.program().unwrap_or_default().to_lowercase();
+        let has = |text: &String| {
+            command
+                .argv
+                .iter()
+                .skip(1)
+                .any(|word| word.starts_with_text(text))
+        };
+        let is_part = name.starts_with(&**program) || name.ends_with(&**program);
+        let is_script = subcommand.starts_with("run") && is_runner(program) && is_runner(&name);
+        command.is_unmodeled() && program.len() > 2 && is_part && has(subcommand)
+            || is_script && rest.first().is_some_and(has)
     }
 
     /// Returns the number of words that a rule has to spell out to allow the command, if it is

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use super::disk::{Disk, Listing};
 use super::links::Links;
-use super::path_words::path_words;
+use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf};
 use super::shell::{Analysis, Files, SimpleCommand, Tree, Use, Word};
 
@@ -15,7 +15,7 @@ pub(super) struct CommandPaths {
     /// The paths with a known use.
     paths: Vec<(Use, PathWord)>,
     /// All words of all commands.
-    pub(super) words: Vec<CommandWord>,
+    pub(super) words: Vec<(PathWord, WordUse)>,
     /// True if a program shows the content of a file that a word names.
     pub(super) shows_files: bool,
     /// True if a program changes a file that a word names.
@@ -36,19 +36,6 @@ pub(super) struct PathWord {
     pub(super) word: Word,
     /// The other paths it leads to.
     link_targets: Vec<Word>,
-}
-
-/// A word of a command, and the use of files by its program.
-#[derive(Debug)]
-pub(super) struct CommandWord {
-    pub(super) path_word: PathWord,
-    pub(super) files: Files,
-    /// True if the program may change the file.
-    pub(super) is_changed: bool,
-    /// True if the program makes, replaces or removes it.
-    pub(super) is_replaced: bool,
-    /// True if it does so, and the command makes the name, which is not known.
-    pub(super) is_any: bool,
 }
 
 impl PathWord {
@@ -76,13 +63,7 @@ impl CommandPaths {
                 .map(|(path_use, word)| (path_use, make_path_word(&word)))
                 .collect(),
             words: distinct(path_words(analysis))
-                .map(|candidate| CommandWord {
-                    path_word: make_path_word(&candidate.word),
-                    files: candidate.files,
-                    is_changed: candidate.is_changed,
-                    is_replaced: candidate.is_replaced,
-                    is_any: candidate.is_any,
-                })
+                .map(|(word, word_use)| (make_path_word(&word), word_use))
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),

@@ -275,22 +275,22 @@ impl Policy<'_> {
         // A link to a folder around the workspace leads to all protected paths.
         let mut links = paths.used(&[Use::Linked]);
         let link = links.find(|word| paths.path_of(word, self.context).has_within(self.context));
-        let mut words = paths.words.iter().filter(|word| word.is_changed);
-        let changed_path = words.find(|word| {
-            let path = paths.path_of(&word.path_word, self.context).known();
-            if word.is_any {
-                true
-            } else if word.is_replaced {
-                let own_word = &word.path_word.word;
-                let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
-                let is_here = own_word.literal().is_some_and(|text| text == ".");
-                is_cut && !is_here && path.has_within(self.context)
-                    || self.protected_paths.contain_or_are(&path)
-            } else {
-                self.protected_paths.contain(&path)
+        let words = paths.words.iter();
+        let mut words = words.filter(|(_, word_use)| word_use.is_changed);
+        let changed_path = words.find(|(path_word, word_use)| {
+            let path = paths.path_of(path_word, self.context).known();
+            if !word_use.is_replaced {
+                return self.protected_paths.contain(&path);
             }
+
+            let own_word = &path_word.word;
+            let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
+            let is_here = own_word.literal().is_some_and(|text| text == ".");
+            word_use.is_any
+                || is_cut && !is_here && path.has_within(self.context)
+                || self.protected_paths.contain_or_are(&path)
         });
-        let changed_path = changed_path.map(|word| &word.path_word);
+        let changed_path = changed_path.map(|(path_word, _)| path_word);
         let path_word = written_path.or(target).or(link).or(changed_path);
         path_word.map(|path_word| path_word.word.to_string())
     }

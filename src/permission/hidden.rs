@@ -52,7 +52,7 @@ impl Policy<'_> {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
             let is_open = |rule: &&&Rule| match &rule.kind {
-                RuleKind::Command(pattern) if pattern.runs_script(command) => {
+                RuleKind::Command(pattern) if pattern.is_like(command) => {
                     !self.is_named(call, named, 2)
                 }
                 RuleKind::Command(pattern) if command.is_unmodeled() => {

@@ -2,10 +2,11 @@
 
 use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses};
-use super::command_paths::{CommandPaths, CommandWord, PathWord};
+use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
 use super::glob::Match;
 use super::parse::{Family, family};
+use super::path_words::WordUse;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Rule, RuleKind};
@@ -208,10 +209,8 @@ impl<'a> Matcher<'a> {
 
     /// Matches the pattern against the files the command reads.
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths
-            .words
-            .iter()
-            .filter(|word| word.files != Files::Unopened);
+        let words = paths.words.iter();
+        let words = words.filter(|(_, word_use)| word_use.files != Files::Unopened);
         let read_paths = paths.used(&[Use::Read, Use::Directory]);
         let word_match = self.words_match(paths, read_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
@@ -220,7 +219,10 @@ impl<'a> Matcher<'a> {
     /// Matches the pattern against the files the command writes: redirections, words of programs
     /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths.words.iter().filter(|word| word.is_changed);
+        let words = paths
+            .words
+            .iter()
+            .filter(|(_, word_use)| word_use.is_changed);
         let targets = paths.targets(self.context, self.disk);
         let written_paths = paths
             .used(&[Use::Write, Use::Linked, Use::Made])
@@ -237,11 +239,11 @@ impl<'a> Matcher<'a> {
         self,
         paths: &CommandPaths,
         path_words: impl Iterator<Item = &'p PathWord>,
-        words: impl Iterator<Item = &'p CommandWord>,
+        words: impl Iterator<Item = &'p (PathWord, WordUse)>,
         pattern: &PathPattern,
     ) -> Match {
         let path_matches = path_words.map(|path_word| self.word_match(paths, path_word, pattern));
-        let word_matches = words.map(|word| self.word_match(paths, &word.path_word, pattern));
+        let word_matches = words.map(|(path_word, _)| self.word_match(paths, path_word, pattern));
         best(path_matches.chain(word_matches))
     }
 

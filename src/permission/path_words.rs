@@ -7,10 +7,9 @@ use super::shell::{Analysis, Files, Part, Word};
 /// The maximum number of parts of a word that are examined; a word with more may name any file.
 const MAX_PIECES: usize = 256;
 
-/// A word, or a part of one, that may name a file.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct CandidateWord {
-    pub(super) word: Word,
+/// The use of a file that a word may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WordUse {
     pub(super) files: Files,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
@@ -20,8 +19,8 @@ pub(super) struct CandidateWord {
     pub(super) is_any: bool,
 }
 
-/// The words of a command that may name files.
-pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
+/// The words of a command, and parts of them, that may name files.
+pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, WordUse)> {
     analysis.commands.iter().flat_map(move |command| {
         let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
@@ -47,12 +46,14 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
                 }
                 words.into_iter().map(move |word| (word, is_kept))
             })
-            .map(move |(word, is_kept)| CandidateWord {
-                is_any: writes && !is_kept && analysis.makes(&word),
-                word,
-                files: command.files,
-                is_changed: command.files == Files::Changed && !is_kept,
-                is_replaced: (command.changes || is_unknown) && !is_kept,
+            .map(move |(word, is_kept)| {
+                let word_use = WordUse {
+                    is_any: writes && !is_kept && analysis.makes(&word),
+                    files: command.files,
+                    is_changed: command.files == Files::Changed && !is_kept,
+                    is_replaced: (command.changes || is_unknown) && !is_kept,
+                };
+                (word, word_use)
             })
     })
 }

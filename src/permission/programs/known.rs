@@ -61,24 +61,12 @@ docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipe
 git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
 
-/// Names of files and folders that builders make in any folder of the workspace, in classes.
-const CLASSES: [(&str, &str); 3] = [
-    (
-        "BUILD",
-        "target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next \
-         *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles",
-    ),
-    (
-        "TEST",
-        "coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap \
-         .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__",
-    ),
-    (
-        "LOCKS",
-        "node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.hcl \
-         package-lock.json pnpm-lock.yaml package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json",
-    ),
-];
+/// Names of files and folders that builders make in any folder of the workspace, behind their class.
+const CLASSES: &str = "\
+BUILD target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
+TEST coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
+LOCKS node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.hcl package-lock.json pnpm-lock.yaml package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json
+";
 
 /// Files that are not known, in a row.
 const UNKNOWN: &str = "?";
@@ -132,10 +120,10 @@ impl Known {
 }
 
 fn class_of(name: &str) -> Option<&'static str> {
-    let mut classes = CLASSES.iter();
+    let mut classes = CLASSES.lines().filter_map(|class| class.split_once(' '));
     classes
         .find(|(class, _)| *class == name)
-        .map(|(_, names)| *names)
+        .map(|(_, names)| names)
 }
 
 /// Returns `true` if the program builds each target that its words name.

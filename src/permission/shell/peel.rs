@@ -62,7 +62,7 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         let words = match name {
             "xargs" | "gxargs" => {
                 let source = command.piped.flatten();
-                let is_listed = source.is_some_and(|at| lists_files(cx, at).is_some());
+                let is_listed = source.is_some_and(|at| lists_files(cx, at));
                 with_input(&argv[at..], &arguments, is_listed.then_some(LISTED))
             }
             _ => argv[at..].to_vec(),
