@@ -228,9 +228,6 @@ impl<'a> Matcher<'a> {
             .used(&[Use::Write, Use::Linked, Use::Made])
             .chain(targets);
         let word_match = self.words_match(paths, written_paths, words, pattern);
-        if word_match == Match::No && pattern.has_name(&paths.made_names, self.context) {
-            return Match::Maybe;
-        }
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
@@ -260,7 +257,8 @@ impl<'a> Matcher<'a> {
             let path = paths.path_of(path_word, self.context);
             pattern.beneath(&path, self.context, false) == Beneath::Possible
         };
-        if cuts && paths.used(&[Use::Made]).any(is_made) {
+        let has_name = || pattern.has_name(&paths.made_names, self.context);
+        if cuts && (paths.used(&[Use::Made]).any(is_made) || has_name()) {
             return Match::Maybe;
         }
 

@@ -180,10 +180,6 @@ pub(super) fn folded(segment: &Segment) -> Segment {
         }
     }
 
-    // The short name of a file system of Windows.
-    if folded_tokens == tokens("git~1") {
-        folded_tokens = tokens(".git");
-    }
     Segment::Name(folded_tokens)
 }
 

@@ -9,7 +9,7 @@ use super::glob::{GlobToken, Match};
 use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected whether they exist or not, with all below them, in any case of letters.
-const PROTECTED: [&str; 43] = [
+const PROTECTED: [&str; 44] = [
     // Git runs them or what they name, or checks it out.
     "/**/.git/hooks",
     "/**/.git/config",
@@ -28,6 +28,7 @@ const PROTECTED: [&str; 43] = [
     "/**/.git/sequencer",
     "/**/.git/packed-refs",
     "/**/.git/refs",
+    "/**/git~1",
     "/**/.husky",
     // Shells, package managers and editors run what they name.
     "/**/.envrc",

@@ -47,7 +47,7 @@ pub(super) fn describe_words(
     own.changes |= is_edit;
 
     own.shows |= prints_files(program, arguments);
-    own.texts.clone_from(&arguments.patterns);
+    own.texts.extend(&arguments.patterns);
     let has_text =
         program.takes("pattern") || program.reads && program.operands.starts_with("text ");
     if has_text && !arguments.has_mark("first") {

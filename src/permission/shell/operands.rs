@@ -42,13 +42,10 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             }
         } else {
             launched(cx, name, argv, globals.map(|(row, _)| row));
+            let operands = argv[start..].iter();
+            let operands: Vec<&Word> = operands.filter(|word| !word.starts_with_dash()).collect();
             if !command.guessed {
-                let operands = argv[start..].iter().filter(|word| !word.starts_with_dash());
-                let arguments = Arguments {
-                    operands: operands.collect(),
-                    ..Arguments::default()
-                };
-                subcommand(cx, index, name, argv, start, &arguments);
+                subcommand(cx, index, name, argv, start, &operands);
             }
         }
 
@@ -56,6 +53,8 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
     };
 
     describe(&mut cx.found.commands[index], program);
+    // The subcommand is no file.
+    cx.found.commands[index].texts.push(start - 1);
     by_row(cx, index, name, command, program, start);
 }
 
@@ -145,7 +144,7 @@ fn by_row(
     let argv = words.as_deref().unwrap_or(argv);
     let mut arguments = Arguments::read(program, argv, start);
     if !command.guessed && (program.builds && !program.takes("host") || start > 1) {
-        subcommand(cx, index, name, argv, start, &arguments);
+        subcommand(cx, index, name, argv, start, &arguments.operands);
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
@@ -154,10 +153,7 @@ fn by_row(
         return;
     }
 
-    let own = &mut cx.found.commands[index];
-    describe_words(own, program, argv, &arguments);
-    // The subcommand is no file.
-    own.texts.push(start - 1);
+    describe_words(&mut cx.found.commands[index], program, argv, &arguments);
     if !command.guessed && (program.builds || program.takes("inside")) {
         let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
         let place = if program.takes("remote") || runs_there {
@@ -437,14 +433,6 @@ fn operands(
     derived(cx, program, words);
     if program.takes("into") || program.takes("move") {
         targets(cx, program, arguments);
-    }
-
-    let changes = program.takes_any(&["write", "cut", "move", "unpack", "tar"]);
-    for text in words.iter().filter_map(|word| word.literal()) {
-        // The program expands it itself.
-        if changes && !program.reads && text.contains(['*', '?', '[']) {
-            cx.add_path(Use::Target, Word::default().followed_by(&text));
-        }
     }
 
     named(cx, program, arguments);

@@ -21,6 +21,14 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
         }
     }
 
+    let changes = program.takes_any(&["write", "cut", "move", "unpack", "tar"]) && !program.reads;
+    for text in words.iter().filter_map(|word| word.literal()) {
+        // The program expands it itself.
+        if changes && text.contains(['*', '?', '[']) {
+            cx.add_path(Use::Target, Word::default().followed_by(&text));
+        }
+    }
+
     // Programs add these to names, or replace what stands there.
     const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
     for word in words {
@@ -48,7 +56,7 @@ pub(super) fn subcommand(
     name: &str,
     argv: &[Word],
     start: usize,
-    arguments: &Arguments<'_>,
+    operands: &[&Word],
 ) {
     let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
     let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
@@ -57,12 +65,12 @@ pub(super) fn subcommand(
         .filter(|word| !word.starts_with_dash());
     let count = verbs.clone().count();
     let verbs = verbs.skip(count.saturating_sub(1 + usize::from(has_group)));
-    let words = verbs.chain(arguments.operands.iter().copied());
+    let words = verbs.chain(operands.iter().copied());
     let words: Vec<String> = words.map(ToString::to_string).collect();
     let options = argv.iter().filter(|word| word.starts_with_dash());
     let options: Vec<String> = options.map(Word::literal_prefix).collect();
     if name == "go" && words.first().is_some_and(|word| word == "build") {
-        let names = arguments.operands.iter().map(|word| word.last_name());
+        let names = operands.iter().map(|word| word.last_name());
         // The name of a package in a folder without a name is the name of its module.
         let is_named = |name: &Word| {
             name.literal()
