@@ -36,6 +36,8 @@ pub(super) struct PathWord {
     pub(super) word: Word,
     /// The other paths it leads to.
     link_targets: Vec<Word>,
+    /// True if the command itself makes a part of the word that is not known.
+    pub(super) is_made: bool,
 }
 
 impl PathWord {
@@ -55,6 +57,7 @@ impl CommandPaths {
         let mut make_path_word = |word: &Word| PathWord {
             word: word.clone(),
             link_targets: links.of_word(word),
+            is_made: analysis.makes(word),
         };
 
         let paths = distinct(analysis.paths.iter().cloned());

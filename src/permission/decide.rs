@@ -270,7 +270,9 @@ impl Policy<'_> {
         let target = targets.find(|word| {
             let path = paths.path_of(word, self.context).known();
             let protected_paths = &self.protected_paths;
-            protected_paths.contain_or_are(&path) || protected_paths.contain_made(&path)
+            word.is_made
+                || protected_paths.contain_or_are(&path)
+                || protected_paths.contain_made(&path)
         });
         // A link to a folder around the workspace leads to all protected paths.
         let mut links = paths.used(&[Use::Linked]);
@@ -286,7 +288,7 @@ impl Policy<'_> {
             let own_word = &path_word.word;
             let is_cut = paths.trees(true).any(|(_, tree)| tree.word == *own_word);
             let is_here = own_word.literal().is_some_and(|text| text == ".");
-            word_use.is_any
+            word_use.is_written && path_word.is_made
                 || is_cut && !is_here && path.has_within(self.context)
                 || self.protected_paths.contain_or_are(&path)
         });

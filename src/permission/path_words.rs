@@ -15,16 +15,15 @@ pub(super) struct WordUse {
     pub(super) is_changed: bool,
     /// True if the program makes, replaces or removes it.
     pub(super) is_replaced: bool,
-    /// True if it does so, and the command makes the name, which is not known.
-    pub(super) is_any: bool,
+    /// True if the program is known to do so with more than an empty folder.
+    pub(super) is_written: bool,
 }
 
 /// The words of a command, and parts of them, that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, WordUse)> {
-    analysis.commands.iter().flat_map(move |command| {
+    analysis.commands.iter().flat_map(|command| {
         let is_unknown = command.unlisted.is_some();
         let is_git = command.program().is_some_and(|name| name == "git");
-        // An empty folder does nothing.
         let writes = command.changes && !is_unknown && !command.is("mkdir");
         let has_parts = is_unknown || is_git || command.is_code || command.has_parts;
         let texts: HashSet<usize> = command.texts.iter().copied().collect();
@@ -48,10 +47,10 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
             })
             .map(move |(word, is_kept)| {
                 let word_use = WordUse {
-                    is_any: writes && !is_kept && analysis.makes(&word),
                     files: command.files,
                     is_changed: command.files == Files::Changed && !is_kept,
                     is_replaced: (command.changes || is_unknown) && !is_kept,
+                    is_written: writes && !is_kept,
                 };
                 (word, word_use)
             })

@@ -7,6 +7,9 @@ use crate::util::text::is_hidden;
 /// The name of a value that is the names of existing files, which a program lists.
 pub(crate) const LISTED: &str = "/";
 
+/// The name of a value of which nothing is known.
+const ANY: &str = "//";
+
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
@@ -46,7 +49,7 @@ impl Word {
     pub(crate) fn unknown() -> Self {
         Self {
             parts: vec![Part::Value {
-                name: None,
+                name: Some(ANY.to_owned()),
                 quoted: false,
             }],
         }
@@ -300,7 +303,7 @@ impl fmt::Display for Word {
                 Part::Home(user) => write!(f, "~{user}")?,
                 Part::Value {
                     name: Some(name), ..
-                } if name != LISTED => write!(f, "${name}")?,
+                } if !name.starts_with(LISTED) => write!(f, "${name}")?,
                 Part::Value { .. } => f.write_str("$(..)")?,
             }
         }
