@@ -102,7 +102,7 @@ impl CommandPattern {
             "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
         let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
-        let [program, subcommand, rest @ ..] = &texts[..] else {
+        let [program, subcommand, operands @ ..] = &texts[..] else {
             return false;
         };
         let name = command.program().unwrap_or_default().to_lowercase();
@@ -116,7 +116,7 @@ impl CommandPattern {
         let is_part = name.starts_with(&**program) || name.ends_with(&**program);
         let is_script = subcommand.starts_with("run") && is_runner(program) && is_runner(&name);
         command.is_unmodeled() && program.len() > 2 && is_part && has(subcommand)
-            || is_script && rest.first().is_some_and(has)
+            || is_script && operands.first().is_some_and(has)
     }
 
     /// Returns the number of words that a rule has to spell out to allow the command, if it is
@@ -284,7 +284,7 @@ fn literal_prefix(word: &PatternWord) -> String {
 /// Returns `true` if the words of a rule name a file that an interpreter runs, and one of the words
 /// of a command is that file in another folder, without its ending, or as a module.
 fn runs_file(words: &[String], argv: &[Word]) -> bool {
-    let Some((script, rest)) = words
+    let Some((script, operands)) = words
         .split_first()
         .filter(|(script, _)| script.contains('.'))
     else {
@@ -304,13 +304,13 @@ fn runs_file(words: &[String], argv: &[Word]) -> bool {
         argv.iter()
             .any(|word| word.literal().as_ref() == Some(text))
     };
-    argv.iter().skip(1).any(is_file) && rest.iter().all(is_given)
+    argv.iter().skip(1).any(is_file) && operands.iter().all(is_given)
 }
 
 /// The words of a subcommand without the group that may stand before it.
 fn without_group(words: &[String]) -> &[String] {
     match words {
-        [group, rest @ ..] if matches!(&**group, "container" | "image") => rest,
+        [group, subcommand @ ..] if matches!(&**group, "container" | "image") => subcommand,
         _ => words,
     }
 }

@@ -6,6 +6,7 @@ use crate::permission::programs::{
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
+use super::listing::texts;
 use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells};
 
@@ -136,7 +137,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
 
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
-        if !runs_known(name, &command.argv) {
+        if !runs_known(name, command) {
             cx.note(Reason::Script(name.to_owned()));
         }
         peel::guess_tails(cx, name, command);
@@ -173,9 +174,8 @@ fn may_start(name: &str, words: &[Word]) -> bool {
 
 /// Returns `true` if the program that another one starts, behind nothing but plain words, only reads
 /// in a container that runs, or is a tool of the project.
-fn runs_known(name: &str, argv: &[Word]) -> bool {
-    let words: Vec<String> = argv.iter().map_while(Word::literal).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn runs_known(name: &str, command: &SimpleCommand) -> bool {
+    let words = texts(command);
     let start = match words[..] {
         ["npx", ..] => 1,
         ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,
@@ -183,7 +183,8 @@ fn runs_known(name: &str, argv: &[Word]) -> bool {
         _ => return false,
     };
     let tool = words.get(start).copied().unwrap_or_default();
-    let program = argv.get(start..).and_then(|argv| model(tool, argv).program);
+    let argv = command.argv.get(start..);
+    let program = argv.and_then(|argv| model(tool, argv).program);
     let has_options = words.iter().take(start).any(|word| word.starts_with('-'));
     !has_options
         && program.is_some_and(|row| match name {

@@ -22,7 +22,7 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
 }
 
 /// The words of the command; none if they are not all known.
-fn texts(command: &SimpleCommand) -> Vec<&str> {
+pub(super) fn texts(command: &SimpleCommand) -> Vec<&str> {
     let words = command.argv.iter().map(|word| match &word.parts[..] {
         [Part::Text { text, .. }] => Some(text.as_str()),
         _ => None,
