@@ -95,8 +95,8 @@ impl CommandPattern {
     }
 
     /// Returns `true` if another program may do what the pattern is about: one whose name contains
-    /// the name of the pattern's, with the same subcommand, such as `pipx install`, or one that runs
-    /// the same script of a package.
+    /// the name of the pattern's, with the same subcommand, such as `pipx install`, or one that
+    /// runs the same script of a package.
     pub(super) fn is_like(&self, command: &SimpleCommand) -> bool {
         const RUNNERS: &str =
             "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
@@ -174,8 +174,8 @@ impl CommandPattern {
         // The words behind other subcommands are what they are about.
         let is_cluster = name == "kubectl" || name == "oc";
         let is_named = |word: &String| {
-            let mut given = own_words[shared..].iter();
-            given.any(|own| may_name(own, word, is_cluster && own_word == own))
+            let mut operands = own_words[shared..].iter();
+            operands.any(|own| may_name(own, word, is_cluster && own_word == own))
         };
         let is_about = !is_subcommand && has_options && words[shared..].iter().all(is_named);
         let is_open = is_subcommand && (!is_known || has_target) || is_about;
@@ -315,8 +315,8 @@ fn without_group(words: &[String]) -> &[String] {
     }
 }
 
-/// Returns `true` if two options begin with the same letter, `-g` and `--global`, or if both discard
-/// changes.
+/// Returns `true` if two options begin with the same letter, `-g` and `--global`, or if both
+/// discard changes.
 fn may_be_option(option: &str, other: &str) -> bool {
     let letter = |text: &str| text.trim_start_matches('-').chars().next();
     let forces = |text: &str| matches!(text, "-f" | "--force" | "--hard" | "--discard-changes");
@@ -327,8 +327,8 @@ fn may_be_option(option: &str, other: &str) -> bool {
 /// the same, or is not known. Resources of clusters have short names.
 fn may_name(operand: &str, word: &str, is_resource: bool) -> bool {
     let is_any = matches!(operand, ":" | "@" | "HEAD");
-    let known = operand.split('$').next().unwrap_or_default();
-    let mut pattern = tokens(known.split('[').next().unwrap_or_default());
+    let prefix = operand.split(['$', '[']).next().unwrap_or_default();
+    let mut pattern = tokens(prefix);
     if pattern.len() < operand.chars().count() {
         pattern.push(GlobToken::Many);
     }

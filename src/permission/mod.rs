@@ -27,12 +27,13 @@
 //!
 //! The same is true of subcommands. Next to a rule about files, programs with subcommands, such as
 //! git and programs that build and deploy, are covered only with the subcommands of one list: these
-//! work on the project by purpose, and make nothing but the files that the list names, or files of a
-//! class, such as results of tests, in any folder of the workspace. Next to a rule about a
-//! subcommand, such as `git fetch`, another subcommand is covered only if the list has it and states
-//! that it does not do the same work: `git status` is covered, `git pull` is not. Next to a rule
-//! that names operands, such as `git push origin main`, all operands of a command are compared, and
-//! one that is not known may be any. A rule to allow that names the subcommand covers it.
+//! work on the project by purpose, and make nothing but the files that the list names, or files of
+//! a class, such as results of tests, in any folder of the workspace. Next to a rule about a
+//! subcommand, such as `git fetch`, another subcommand is covered only if the list has it and
+//! states that it does not do the same work: `git status` is covered, `git pull` is not. Next to a
+//! rule that names operands, such as `git push origin main`, all operands of a command are
+//! compared, and one that is not known may be any. A rule to allow that names the subcommand covers
+//! it.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop. Writing a file

@@ -11,8 +11,8 @@ const GROUPS: &str = "compose container image volume network system builder buil
  stash remote reflog worktree submodule bisect notes lfs rollout config dependency workspace state \
  toolchain target component pip aws gcloud az";
 
-/// Rows of programs, with their subcommands that are known. Commas stand between subcommands that do
-/// the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
+/// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
+/// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
 /// subcommand.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
@@ -61,7 +61,7 @@ docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipe
 git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
 
-/// Names of files and folders that builders make in any folder of the workspace, behind their class.
+/// Names of files and folders that builders make in any folder of the workspace, with their class.
 const CLASSES: &str = "\
 BUILD target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
 TEST coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
