@@ -1,5 +1,5 @@
-//! What the analysis of one command, or of one call, allocates. A program of its own, for it counts all that the
-//! process allocates.
+//! What the analysis of one command, or of one call, allocates. A program of its own, for it counts
+//! all that the process allocates.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;

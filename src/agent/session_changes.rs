@@ -30,6 +30,10 @@ impl Session {
     ///
     /// Returns [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if there is nothing to copy,
     /// and [`Conflict`](crate::ErrorKind::Conflict) if the new id is taken.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the copy either exists completely or does not exist.
     pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork(&id).await?;
@@ -44,6 +48,10 @@ impl Session {
     ///
     /// Returns the same errors as [`fork`](Session::fork), and
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if there are fewer messages.
+    ///
+    /// # Cancel safety
+    ///
+    /// The same as for [`fork`](Session::fork).
     pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
         let id = new_id.into();
         self.stored().fork_at(&id, messages).await?;
@@ -60,6 +68,11 @@ impl Session {
     /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased the session,
     /// or the store's error. If the session of a subagent cannot be removed, all others are removed
     /// before the error is returned; a second call removes the remaining ones.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, each of these sessions is either removed or complete; a second
+    /// call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
         let removed_ids = self.stored().delete().await?;
         Ok(removed_ids.contains(&self.id))

@@ -12,7 +12,7 @@ use crate::run::{
     ExitReason, OutputFormat, Parent, Run, RunContext, RunOutput, RunShared, Stop,
     TIME_LIMIT_REACHED, TreeLimits, check_wrapping_hooks,
 };
-use crate::tool::{BackgroundTasks, check_name};
+use crate::tool::{BackgroundTasks, check_name_of};
 use crate::trace::TraceRecorder;
 use crate::util::sync::lock;
 use crate::util::{Values, panic};
@@ -127,7 +127,7 @@ async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opene
     cx.budget().count_subagent()?;
     let format = lock(&cx.shared().control).output.take();
     if let Some(format) = &format {
-        check_name(&format.name).map_err(|error| error.context("output schema"))?;
+        check_name_of("a name of an output schema", ErrorKind::Tool, &format.name)?;
     }
     if let Some(deadline) = cx.budget().deadline() {
         cx.shared().stop_at(deadline);

@@ -147,8 +147,8 @@ impl ActiveRun {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::Continue(message)) if !is_valid_input(&message) => {
                     self.cx.warn(format!(
-                        "hook `{}` returned a message from before_stop that is empty or not a user \
-                         message; it was ignored",
+                        "hook `{}` returned a message from before_stop that is empty, or neither a \
+                         user nor a system message; it was ignored",
                         hook.name()
                     ));
                 }

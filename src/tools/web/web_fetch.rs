@@ -45,14 +45,15 @@ static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semapho
 /// connections go to the addresses that were checked. Requests are GET, without cookies. They
 /// ignore the system's proxy, because the address that a proxy connects to cannot be checked.
 ///
-/// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB are
-/// read, and of eight pages of more than 512 KiB at the same time. A page of more than 50,000 elements, with elements nested more than 512 deep, with more
-/// than 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one
-/// element, is read up to that point, and the output contains a note about it. Quotes and lists
-/// nested more than 32 deep are shown without marks, and tables of more than 4 MiB without columns.
-/// A call returns at most 50,000 characters from `offset`, and the offset at which to continue. The
-/// output begins with the title, the final URL and the status, which is 2xx; any other status is an
-/// error with the start of the server's answer.
+/// HTML, text, JSON and XML are read; any other type is an error that names it. At most 5 MiB of a
+/// page are read, and at most eight pages of more than 512 KiB at the same time in the process. A
+/// page of more than 50,000 elements, with elements nested more than 512 deep, with more than
+/// 200,000 attributes or 8 MiB of their values, or with thousands of attributes in one element, is
+/// read up to that point, and the output contains a note about it. Quotes and lists nested more
+/// than 32 deep are shown without marks, and tables of more than 4 MiB without columns. A call
+/// returns at most 50,000 characters from `offset`, and the offset at which to continue. The output
+/// begins with the title, the final URL and the status, which is 2xx; any other status is an error
+/// with the start of the server's answer.
 ///
 /// Redirects are followed on the same host and port, from http to https as well. A redirect to
 /// another host is returned to the model as text, so that permission rules such as
