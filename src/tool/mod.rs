@@ -85,7 +85,7 @@ pub(crate) use load::{LoadPermit, LoadPermits};
 pub(crate) use output::UnansweredQuestion;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
-pub(crate) use registry::{check_name, check_name_of, check_tool};
+pub(crate) use registry::{check_name_of, check_tool};
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub(crate) use session_grants::SessionGrants;
