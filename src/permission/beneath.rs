@@ -60,9 +60,7 @@ impl PathPattern {
         });
         beneath.max().unwrap_or(Beneath::Impossible)
     }
-}
 
-impl PathPattern {
     /// Returns `true` if paths of the pattern lie in the workspace, and in a file or folder with
     /// one of these names, which may have wildcards.
     pub(crate) fn has_name(&self, names: &BTreeSet<&str>, context: &PathContext) -> bool {
