@@ -7,8 +7,8 @@ use super::programs::{first_operand, has_targets, is_console, is_group, is_progr
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
-    /// The patterns that mean the same to a rule to deny or to ask: a program by its path, and the
-    /// script of a package.
+    /// The patterns that mean the same to a rule to deny or to ask: other names of the program, a
+    /// program without its folder, and the script of a package without `run`.
     pub(super) fn other_names(&self) -> Vec<Self> {
         let mut others = Vec::new();
         let mut add = |words| others.push(self.with_words(words));
@@ -21,8 +21,9 @@ impl CommandPattern {
             texts.split(' ').any(|text| text == word)
         };
         let slash = GlobToken::Char('/');
-        let pairs = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
-                     sed=gsed awk=gawk find=gfind xargs=gxargs tar=gtar";
+        let pairs = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 \
+                     pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed \
+                     awk=gawk find=gfind xargs=gxargs tar=gtar";
         for (name, other) in pairs
             .split_whitespace()
             .filter_map(|pair| pair.split_once('='))
@@ -94,9 +95,9 @@ impl CommandPattern {
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
-    /// Returns `true` if another program may do what the pattern is about: one whose name contains
-    /// the name of the pattern's, with the same subcommand, such as `pipx install`, or one that
-    /// runs the same script of a package.
+    /// Returns `true` if another program may do what the pattern is about: one that is not modeled
+    /// and whose name begins or ends with the name of the pattern's, with the same subcommand, such
+    /// as `pipx install`, or one that runs the same script of a package.
     pub(super) fn is_like(&self, command: &SimpleCommand) -> bool {
         const RUNNERS: &str =
             "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
@@ -119,8 +120,9 @@ impl CommandPattern {
             || is_script && operands.first().is_some_and(has)
     }
 
-    /// Returns the number of words that a rule has to spell out to allow the command, if it is
-    /// another subcommand of the pattern's program and may do what the pattern's subcommand does.
+    /// Returns the number of words that a rule has to spell out to allow the command, if it has
+    /// another subcommand of the pattern's program, or the same one in other words, and may do what
+    /// the pattern is about.
     pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> Option<usize> {
         let others = self.other_names();
         let mut patterns = std::iter::once(self).chain(&others);
@@ -192,8 +194,8 @@ impl CommandPattern {
         self.words().iter().take_while(is_text).count()
     }
 
-    /// The number of its first words that a rule to allow spells out, without options and their
-    /// values.
+    /// The number of its first words that a rule to allow spells out, without options and without
+    /// the values of options before the first operand.
     pub(super) fn named(&self) -> usize {
         let words = self.words()[..self.spelled()].iter().map(literal_prefix);
         let argv: Vec<Word> = words.map(Word::from_text).collect();
@@ -307,7 +309,7 @@ fn runs_file(words: &[String], argv: &[Word]) -> bool {
     argv.iter().skip(1).any(is_file) && operands.iter().all(is_given)
 }
 
-/// The words of a subcommand without the group that may stand before it.
+/// The words of a subcommand without a group that docker also leaves out.
 fn without_group(words: &[String]) -> &[String] {
     match words {
         [group, subcommand @ ..] if matches!(&**group, "container" | "image") => subcommand,
@@ -323,8 +325,8 @@ fn may_be_option(option: &str, other: &str) -> bool {
     letter(option) == letter(other) || forces(option) && forces(other)
 }
 
-/// Returns `true` if the operand of a command may be what the word of a rule names: a part of it is
-/// the same, or is not known. Resources of clusters have short names.
+/// Returns `true` if the operand of a command may be what the word of a rule names: all of it or
+/// its last part is the same, up to what is not known. Resources of clusters have short names.
 fn may_name(operand: &str, word: &str, is_resource: bool) -> bool {
     let is_any = matches!(operand, ":" | "@" | "HEAD");
     let prefix = operand.split(['$', '[']).next().unwrap_or_default();

@@ -39,7 +39,8 @@
 //! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
 //! whose name the command itself makes, with a substitution, a builtin or an operator of an
 //! expansion, is a question in every mode, because it may be a protected file. Names of existing
-//! files that a program lists, numbers, and variables that the command does not set are none.
+//! files that a program lists, numbers, and variables that the command does not set do not count as
+//! made.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. Files that a search finds are

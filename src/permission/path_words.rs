@@ -57,7 +57,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, Wor
     })
 }
 
-/// Returns `true` for a program that is named without its folder.
+/// Returns `true` for the first word of a command, if it names a program without its folder.
 fn is_name(index: usize, word: &Word) -> bool {
     index == 0 && word.literal().is_some_and(|name| !name.contains('/'))
 }
@@ -75,7 +75,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         }
     }
 
-    // All others of a list.
+    // The items of a list behind the first two.
     let items = prefix.split([',', ':', '=']).skip(2);
     words.extend(items.filter(|item| !item.is_empty()).map(Word::from_text));
 

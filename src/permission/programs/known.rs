@@ -1,7 +1,7 @@
 //! Subcommands that work on the project by purpose, and do nothing else.
 
-/// Subcommands of any program that only show something. Commas stand between those that show the
-/// same.
+/// Subcommands of programs without targets that only show something. Commas stand between those
+/// that show the same.
 const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images \
  help search whoami outdated policy blame,annotate";
 
@@ -17,7 +17,8 @@ const GROUPS: &str = "compose container image volume network system builder buil
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made, or their class in
-/// `CLASSES`, stand behind `>`, and `?` there are files that are not known.
+/// `CLASSES`, stand behind `>`; `?` stands there for files that are not known. The first entry that
+/// fits decides.
 const KNOWN: &str = "\
 cargo|build,b!test!check!c>Cargo.lock,BUILD,LOCKS check,c!build!b!test>Cargo.lock,BUILD,LOCKS test,t,nextest!build!check>BUILD,TEST,LOCKS run,r!build!check>BUILD,LOCKS doc,d!build!check>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version clean>BUILD tree>LOCKS metadata>LOCKS fmt+--check locate-project fmt>. add!install!i>LOCKS remove,rm>LOCKS update>LOCKS install!*>~/.cargo
 rustup|show update!*>~/.rustup
@@ -80,10 +81,11 @@ const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gr
 /// A subcommand that is known.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// The subcommands that do the same.
+    /// The subcommands that do the same, with its own, separated by commas.
     same: &'static str,
-    /// Other subcommands that it may do the work of.
+    /// Other subcommands that it may do the work of, separated by `!`.
     others: &'static str,
+    /// Files and folders that it makes, and classes of them, separated by commas.
     made: &'static str,
 }
 
@@ -96,7 +98,7 @@ impl Known {
             || same.any(|same| same != "*" && words.iter().any(|word| word == same))
     }
 
-    /// Returns `true` if it only shows something, or does nothing that other subcommands do.
+    /// Returns `true` if the list names no other subcommand that it may do the work of.
     pub(crate) fn is_alone(&self) -> bool {
         self.others.is_empty()
     }
@@ -119,6 +121,7 @@ impl Known {
     }
 }
 
+/// The names of files and folders of a class.
 fn class_of(name: &str) -> Option<&'static str> {
     let mut classes = CLASSES.lines().filter_map(|class| class.split_once(' '));
     classes

@@ -52,8 +52,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// changed, read), `create`, `extract`, `list` (the action on an archive), `shell` (a shell is
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
 /// changed), `diff` (contents are printed instead), `console` (commands in the input are run),
-/// `again` (the input is appended), `parents`
-/// (the folders of what is copied are made), `unpacked`
+/// `again` (the input is appended), `parents` (the folders of what is copied are made), `unpacked`
 /// (what is elsewhere is unpacked under its name), `word` (the letters are one option).
 ///
 /// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the

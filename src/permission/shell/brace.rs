@@ -145,7 +145,7 @@ fn closing(parts: &[Part], start: usize) -> Option<(usize, Vec<usize>)> {
     None
 }
 
-/// `1..5`, `a..e`, `1..9..2`: an unknown value when it is no short run of letters or numbers.
+/// `1..5`, `a..e`, `1..9..2`: numbers that are not known if they are many, or have leading zeros.
 fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     let ends: Vec<&str> = text.split("..").collect();
     if !(2..=3).contains(&ends.len()) {

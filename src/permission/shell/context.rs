@@ -259,7 +259,7 @@ impl Context {
     }
 }
 
-/// Returns `true` for the names of existing files that a program lists.
+/// Returns `true` for a value that is the names of existing files, which a program lists.
 fn is_listed(part: &Part) -> bool {
     matches!(part, Part::Value { name: Some(name), .. } if name == LISTED)
 }

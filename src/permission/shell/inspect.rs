@@ -172,8 +172,8 @@ fn may_start(name: &str, words: &[Word]) -> bool {
     }
 }
 
-/// Returns `true` if the program that another one starts, behind nothing but plain words, only
-/// reads in a container that runs, or is a tool of the project.
+/// Returns `true` if all words are known, no option stands before the program that another one
+/// starts, and that program only reads in a container that runs, or is a tool of the project.
 fn runs_known(name: &str, command: &SimpleCommand) -> bool {
     let words = texts(command);
     let start = match words[..] {

@@ -4,7 +4,7 @@ use super::analysis::SimpleCommand;
 use super::context::Context;
 use super::word::{LISTED, Part, Word};
 
-/// The value of a substitution of the commands from index `first` on.
+/// The value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     let is_one = cx.found.commands.len() == first + 1;
     let words = cx.found.commands.get(first).filter(|_| is_one);
@@ -21,7 +21,7 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     }
 }
 
-/// The words of the command; none if they are not all known.
+/// The words of the command; none if one of them is not a single text.
 pub(super) fn texts(command: &SimpleCommand) -> Vec<&str> {
     let words = command.argv.iter().map(|word| match &word.parts[..] {
         [Part::Text { text, .. }] => Some(text.as_str()),
@@ -42,8 +42,8 @@ fn prints_number(words: &[&str]) -> bool {
     }
 }
 
-/// Returns `true` if the command at an index prints names of existing files. The words that select
-/// them are noted as values.
+/// Returns `true` if the command at an index prints names of existing files. Its words without a
+/// dash, which select them, are noted as values of `LISTED`.
 pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
     const OPTIONS: &str = "--name-only --cached --staged --others --modified --exclude-standard --files \
          --files-with-matches --hidden --type --extension --recursive --include --exclude";

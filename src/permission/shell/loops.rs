@@ -83,8 +83,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Appends the value of the variable of a loop without its ending: `%.txt}` at the cursor.
-    /// Returns `false` if the value does not have the ending.
+    /// Appends the value of the variable of a loop without the ending that `%.txt}` at the cursor
+    /// cuts off. Returns `false`, and appends nothing, for another operator, a variable that is not
+    /// known, and a value without the ending.
     pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str) -> Parse<bool> {
         let ahead = &self.src[self.pos..];
         let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-".contains(b);

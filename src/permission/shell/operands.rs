@@ -53,7 +53,7 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
     };
 
     describe(&mut cx.found.commands[index], program);
-    // The subcommand is no file.
+    // The program, or the subcommand before the operands, is no file.
     cx.found.commands[index].texts.push(start - 1);
     by_row(cx, index, name, command, program, start);
 }

@@ -220,7 +220,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     actions(cx, name, command);
 }
 
-/// Notes the patterns of the files that `find` selects.
+/// Notes the names and paths by which `find` selects files; they are written if it `cuts`.
 fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
     let is_test = |word: &Word| {
         let test = word.literal_prefix();
