@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::run::{ExitReason, RunContext};
+use crate::run::{ExitReason, RunContext, Stop};
 use crate::session::{PendingCall, Record};
 use crate::tool::{Answer, Tool, Verdict};
 use crate::util::Pace;
@@ -190,6 +190,10 @@ impl ActiveRun {
         let start = CallStart::default();
         let execution = runner.run_permitted(tool, call, context, &start);
         let end = self.cx.shared().unless_stopped(execution).await;
+        if runner.halt.is_interrupted() {
+            self.cx.shared().request_stop(Stop::Interrupt);
+        }
+
         if start.has_begun() {
             return Some(end.unwrap_or_else(|| CallEnd::Done(cancelled_result(call, true))));
         }

@@ -360,8 +360,6 @@ impl ToolCore {
                 Ok(Permit::Reply(result)) => return result,
                 Err(refusal) => {
                     self.halt.set(refusal.exit());
-                    // Nothing reads the halt of a call that was approved later.
-                    refusal.interrupt(cx);
                     return refusal.into_result(permitted_call);
                 }
             };

@@ -8,9 +8,9 @@ use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::GateRequest;
 use agentcore::{
     AgentBuilder, AgentState, Decision, Error, ErrorKind, ExitReason, Message, OnUnanswered,
-    PermissionMode, Result, StopReason, ThreadStore, ToolDecision, async_trait, hook,
+    PermissionMode, Result, StopReason, ThreadStore, ToolCall, ToolDecision, async_trait, hook,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, asking, kinds, logged, roles, stuck, texts, warnings, watch};
@@ -220,6 +220,29 @@ async fn gate_interrupt_ends_a_resumed_run() {
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log)
         .permissions(Gate(|_: &GateRequest| ToolDecision::stop("hands off")))
+        .build()
+        .unwrap();
+    let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
+    let output = agent.session("s").resume(all).await.unwrap();
+    assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
+    assert_eq!(texts(&output.messages), ["Error: hands off"]);
+    assert_eq!(output.pending(), &calls[1..]);
+}
+
+#[tokio::test]
+async fn gate_interrupt_about_arguments_that_a_hook_changed_ends_a_resumed_run() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let change = hook::wrap_tool_call("change", |call: ToolCall, next| async move {
+        next.run(call.with_args(json!({"changed": true}))).await
+    });
+    let gate = Gate(|request: &GateRequest| match request.call.args["changed"] {
+        Value::Null => ToolDecision::allow(),
+        _ => ToolDecision::stop("hands off"),
+    });
+    let agent = parking(ScriptedModel::new(), &store, &log)
+        .hook(change)
+        .permissions(gate)
         .build()
         .unwrap();
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();

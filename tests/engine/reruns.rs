@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
+use agentcore::session::Record;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{GateRequest, SideEffect};
 use agentcore::{
-    Agent, Answer, FuncTool, Messages, Run, SdkMessage, ThreadStore, ToolDecision, hook,
+    Agent, AgentState, Answer, ExitReason, FuncTool, Messages, Result, Run, SdkMessage,
+    ThreadStore, ToolCall, ToolDecision, async_trait, hook,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};
 
 /// A tool that never returns the first time, and does from then on.
@@ -280,5 +283,62 @@ async fn reply_to_the_question_about_an_interrupted_call_is_its_result() {
     let output = run.into_output().unwrap();
     assert_eq!(texts(&output.messages), ["Done by hand."]);
     assert_eq!(log.len(), 1, "it ran once");
+    model.assert_finished();
+}
+
+/// A store that takes a moment for each record.
+struct Slow;
+
+#[async_trait]
+impl Spy for Slow {
+    async fn append(&self, _records: &[Record]) -> Result<()> {
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn save(&self, _state: &AgentState) -> Result<()> {
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn stop_of_a_gate_about_changed_arguments_keeps_the_result_of_an_interrupted_call() {
+    let (log, store) = (Log::default(), ThreadStore::new());
+    let build = |model: &ScriptedModel, changes: bool| {
+        let change = hook::wrap_tool_call("change", move |mut call: ToolCall, next| async move {
+            if changes {
+                call = call.with_args(json!({"changed": true}));
+            }
+            next.run(call).await
+        });
+        let gate = Gate(|request: &GateRequest| match request.call.args["changed"] {
+            Value::Null => ToolDecision::allow(),
+            _ => ToolDecision::stop("hands off"),
+        });
+
+        agent(StrictModel::new(model.clone()))
+            .tool(halting("again", &log).idempotent())
+            .hook(change)
+            .permissions(gate)
+            .store(Spied(store.clone(), Slow))
+            .build()
+            .unwrap()
+    };
+
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    dropped(&build(&model, false), &log, 1).await;
+    let output = build(&model, true).session("s").run("And?").await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(texts(&output.messages), ["Error: hands off"]);
+    assert_eq!(stored(&build(&model, false), "s").await, output.messages);
+
+    let output = build(&model, true)
+        .session("s")
+        .run("And now?")
+        .await
+        .unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert_eq!(log.len(), 1);
     model.assert_finished();
 }
