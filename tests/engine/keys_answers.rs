@@ -198,6 +198,44 @@ async fn key_in_arguments_reaches_neither_the_tool_nor_the_session() {
 }
 
 #[tokio::test]
+async fn key_in_arguments_of_single_characters_is_redacted() {
+    let key = "k-chars-Hw27RbKdu5Xq9eTz40LmGs";
+    let _known = Secret::new(key);
+    let escape = |c: char| match c {
+        '-' => "\\u002d".to_owned(),
+        c => c.to_string(),
+    };
+    for spelled in [key.to_owned(), key.chars().map(escape).collect()] {
+        let raw = format!(r#"{{"a":"{spelled}"}}"#);
+        let delta = |json: char| ModelEvent::ToolCallDelta {
+            index: 0,
+            json: json.to_string(),
+        };
+        let mut events = vec![ModelEvent::ToolCallStart {
+            index: 0,
+            id: "c1".into(),
+            name: "tool".into(),
+        }];
+        events.extend(
+            key.chars()
+                .flat_map(|c| [text(&c.to_string()), thinking(&c.to_string())]),
+        );
+        events.extend(raw.chars().map(delta));
+        events.push(ModelEvent::ToolCall(ToolCall::from_raw(
+            "c1",
+            "tool",
+            raw.clone(),
+        )));
+        let model = ScriptedModel::new().step(events).say("ok");
+        let seen = run(model, &Log::default()).await;
+        for what in [&seen.all, &seen.shown] {
+            assert_no_leak(what, key, &raw);
+            assert!(!what.contains("Hw27RbKdu5"), "{raw}: {what}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn key_in_unparsable_arguments_is_not_stored() {
     let key = "k-torn-0123456789";
     let _known = Secret::new(key);
