@@ -21,7 +21,7 @@ const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
 /// Returns the events of one answer without the secrets of this process, by exact match. Returns
 /// the stream itself if there are none.
-pub(super) fn redact_stream(events: ModelStream) -> ModelStream {
+pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
         Some(exact) => Box::pin(AnswerRedactor {
             events,

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use futures::{Stream, StreamExt};
 use serde::Serialize;
 
+use crate::engine::redact_stream;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelCard, ModelEvent, ModelRequest, ModelStream};
 use crate::util::sync::lock;
@@ -56,7 +57,7 @@ impl Recorder {
 
         match self.model.stream(request).await {
             Ok(inner) => Ok(Tap {
-                inner,
+                inner: redact_stream(inner),
                 exchange: Some(exchange),
                 file: self.file.clone(),
             }

@@ -289,3 +289,22 @@ fn cassette_longer_than_64_mib_is_refused() {
     let reason = "it is longer than 67108864 bytes";
     assert!(error.text().contains(reason), "{error}");
 }
+
+#[tokio::test]
+async fn cassette_contains_no_key_that_a_model_repeats() {
+    let key = "k-cassette-0123456789";
+    let _known = Secret::new(key);
+    let file = File::new("key");
+    let (a, b) = key.split_at(9);
+    let model = ScriptedModel::new().step(vec![
+        ModelEvent::Text(a.to_owned()),
+        ModelEvent::Text(b.to_owned()),
+        ModelEvent::stop(StopReason::EndTurn),
+    ]);
+    let recorder = Cassette::record(&file.0, model).unwrap();
+    let response = recorder.call(ModelRequest::new("hi")).await.unwrap();
+    assert_eq!(response.text(), "[redacted]");
+    let text = std::fs::read_to_string(&file.0).unwrap();
+    assert!(!text.contains(a) && !text.contains(b), "{text}");
+    assert!(text.contains("[redacted]"), "{text}");
+}

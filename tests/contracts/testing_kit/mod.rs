@@ -16,7 +16,7 @@ use agentcore::model::{
 };
 use agentcore::testing::{Cassette, FunctionModel, ScriptedModel, Step, StrictModel, conformance};
 use agentcore::{
-    Error, ErrorKind, Message, Messages, Model, ModelRequest, ModelResponse, Part, Result,
+    Error, ErrorKind, Message, Messages, Model, ModelRequest, ModelResponse, Part, Result, Secret,
     ToolCall, Usage,
 };
 use futures::StreamExt;
