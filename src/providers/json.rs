@@ -225,17 +225,23 @@ pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
     write(out, &*identifier(value))
 }
 
+/// The maximum length of a name of a tool, which providers limit to 64 characters or more.
+const MAX_NAME: usize = 64;
+
 /// Returns the name with every character other than letters, digits, `_` and `-` replaced by `_`,
-/// because names from one provider may have characters that another refuses. An empty name becomes
-/// `_`.
+/// and cut after 64 characters, because names from one provider, or that a model made up, may have
+/// what another refuses. An empty name becomes `_`.
 pub(crate) fn identifier(name: &str) -> Cow<'_, str> {
     if is_identifier(name) {
-        return name.into();
+        return name[..name.len().min(MAX_NAME)].into();
     }
-    match name {
-        "" => "_".into(),
-        name => name.replace(is_not_allowed, "_").into(),
+    if name.is_empty() {
+        return "_".into();
     }
+    let letters = name
+        .chars()
+        .map(|c| if is_not_allowed(c) { '_' } else { c });
+    letters.take(MAX_NAME).collect()
 }
 
 /// Appends [`call_identifier`] of `id` as a JSON string.
@@ -268,7 +274,7 @@ fn is_not_allowed(c: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{replace_refused, write_text};
+    use super::{identifier, replace_refused, write_text};
 
     fn written(text: &str) -> String {
         let mut out = Vec::new();
@@ -293,6 +299,19 @@ mod tests {
         #[test]
         fn text_without_nul_is_written_as_by_the_serializer(text in "(?s)([a-zé𝄞]{0,40}[\\x01-\\x7f]{0,4}){0,6}") {
             prop_assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
+        }
+    }
+
+    #[test]
+    fn name_is_cut_and_has_no_other_characters() {
+        for (name, sent) in [
+            ("get_time-2", "get_time-2".to_owned()),
+            ("", "_".to_owned()),
+            ("a.b c", "a_b_c".to_owned()),
+            (&*"n".repeat(900), "n".repeat(64)),
+            (&*"é".repeat(900), "_".repeat(64)),
+        ] {
+            assert_eq!(identifier(name), sent);
         }
     }
 
