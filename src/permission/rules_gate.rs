@@ -165,8 +165,8 @@ impl PermissionRules {
     /// and the targets of symbolic links checked as well. Defaults to `true`. The lookup blocks:
     /// turn it off for a workspace on another machine, or on a file system that may be slow.
     ///
-    /// The target is checked before the access: a link that another process replaces in between is
-    /// not noticed. Where that matters, run commands in a sandbox, whose policy the kernel enforces.
+    /// The target is checked before the access, so a link that another process replaces in between
+    /// is not noticed.
     pub fn follow_links(mut self, follows: bool) -> Self {
         self.context.follows_links = follows;
         self
