@@ -64,13 +64,18 @@ impl PathPattern {
     /// Returns `true` if paths of the pattern lie in the workspace, and in a file or folder with
     /// one of these names, which may have wildcards.
     pub(crate) fn has_name(&self, names: &BTreeSet<&str>, context: &PathContext) -> bool {
-        let pattern = self.segments(context);
-        let root = root(context);
-        let inner = match pattern.strip_prefix(&root[..]) {
-            Some(inner) => inner,
-            None if pattern.first() == Some(&Segment::Deep) => &pattern,
-            None => return false,
-        };
+        let mut pattern = self.segments(context);
+        let mut root = root(context);
+        if context.folds_case {
+            pattern = pattern.iter().map(folded).collect();
+            root = root.iter().map(folded).collect();
+        }
+        let deep = pattern.iter().position(|segment| *segment == Segment::Deep);
+        let count = root.len().min(deep.unwrap_or(pattern.len()));
+        if count < root.len() && deep.is_none() || !may_agree(&pattern[..count], &root) {
+            return false;
+        }
+        let inner = &pattern[count..];
         let begins_open = |tokens: &[GlobToken]| tokens.first() == Some(&GlobToken::Many);
         let names: Vec<_> = names
             .iter()

@@ -102,7 +102,9 @@ impl CommandPattern {
         const RUNNERS: &str =
             "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
-        let texts: Vec<String> = self.words().iter().map(literal_prefix).collect();
+        // What stands behind a wildcard is an operand, or the end of a name.
+        let texts = self.words().iter().map(literal_prefix);
+        let texts: Vec<String> = texts.take_while(|text| !text.is_empty()).collect();
         let [program, subcommand, operands @ ..] = &texts[..] else {
             return false;
         };
@@ -115,7 +117,8 @@ impl CommandPattern {
                 .any(|word| word.starts_with_text(text))
         };
         let is_part = name.starts_with(&**program) || name.ends_with(&**program);
-        let is_script = subcommand.starts_with("run") && is_runner(program) && is_runner(&name);
+        let is_other = *program != name && is_runner(program) && is_runner(&name);
+        let is_script = subcommand.starts_with("run") && is_other;
         command.is_unmodeled() && program.len() > 2 && is_part && has(subcommand)
             || is_script && operands.first().is_some_and(has)
     }
@@ -137,22 +140,26 @@ impl CommandPattern {
         let own = command.subcommand.as_ref()?;
         let (program, words) = texts.split_first()?;
         let name = command.program()?;
-        if *program == name && runs_file(words, &command.argv) {
+        if *program != name.to_lowercase() {
+            return None;
+        }
+        if runs_file(words, &command.argv) {
             return Some(2);
         }
+        // A rule about an option is about commands with this option, or another spelling of it.
+        let has = |option: &String| own.options.iter().any(|own| may_be_option(own, option));
+        let has_options = options.iter().all(has);
         // `docker container rm` is `docker rm`.
         let word_count = words.len();
         let (words, own_words) = (without_group(words), without_group(&own.words));
         let has_other_group = own_words.len() + word_count != own.words.len() + words.len();
         let mut pairs = words.iter().zip(own_words);
         let shared = match pairs.position(|(word, own)| word != own) {
-            None if has_other_group && words.len() <= own_words.len() => return Some(2),
+            None if has_other_group && !words.is_empty() && words.len() <= own_words.len() => {
+                return has_options.then_some(2);
+            }
             shared => shared?,
         };
-
-        // A rule about an option is about commands with this option, or another spelling of it.
-        let has = |option: &String| own.options.iter().any(|own| may_be_option(own, option));
-        let has_options = options.iter().all(has);
 
         // `:app:publish`, `deploy[prod]`
         let has_word = |target: &String| {
@@ -181,7 +188,6 @@ impl CommandPattern {
         };
         let is_about = !is_subcommand && has_options && words[shared..].iter().all(is_named);
         let is_open = is_subcommand && (!is_known || has_target) || is_about;
-        let is_open = is_open && *program == name.to_lowercase();
         is_open.then_some(shared + 2)
     }
 

@@ -52,8 +52,10 @@ impl Policy<'_> {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
             let is_open = |rule: &&&Rule| match &rule.kind {
-                RuleKind::Command(pattern) if pattern.is_like(command) => {
-                    !self.is_named(call, named, 2)
+                RuleKind::Command(pattern)
+                    if pattern.is_like(command) && !self.is_named(call, named, 2) =>
+                {
+                    true
                 }
                 RuleKind::Command(pattern) if command.is_unmodeled() => {
                     pattern.may_be_started_by(command, self.is_named(call, named, 1))

@@ -194,6 +194,12 @@ impl Context {
                 let mut words = listed_words.cloned().unwrap_or_default();
                 words.push(value.clone());
                 let values = self.constants.entry(name.to_owned()).or_default();
+                let free = (MAX_GUESSES + 1).saturating_sub(values.len());
+                if words.len() > free {
+                    // A word with more values is not examined as each of them.
+                    words.truncate(free);
+                    self.found.unknown.insert(name.to_owned());
+                }
                 values.append(&mut words);
             }
             None => {

@@ -207,7 +207,7 @@ impl Parser<'_> {
             return Ok(());
         }
 
-        if self.cut_ending(word, &name)? {
+        if !length && !indirect && self.cut_ending(word, &name, quoted_value)? {
             return Ok(());
         }
 

@@ -86,7 +86,7 @@ impl Parser<'_> {
     /// Appends the value of the variable of a loop without the ending that `%.txt}` at the cursor
     /// cuts off. Returns `false`, and appends nothing, for another operator, a variable that is not
     /// known, and a value without the ending.
-    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str) -> Parse<bool> {
+    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str, quoted: bool) -> Parse<bool> {
         let ahead = &self.src[self.pos..];
         let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-".contains(b);
         let ending = &ahead[..ahead.iter().take_while(is_plain).count()];
@@ -103,6 +103,12 @@ impl Parser<'_> {
         }
 
         own.truncate(own.len() - text.len());
+        let is_one = quoted || value.literal().is_some_and(|text| is_one_word(&text));
+        let has_home = value.parts.iter().any(|part| matches!(part, Part::Home(_)));
+        if !is_one || has_home && !word.parts.is_empty() {
+            return Ok(false);
+        }
+
         word.parts.append(&mut value.parts);
         self.bump_by(text.len() + 2)?;
         Ok(true)

@@ -224,7 +224,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
 fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
     let is_test = |word: &Word| {
         let test = word.literal_prefix();
-        test.starts_with('-') && test.ends_with("name") || test.ends_with("path")
+        test.starts_with('-') && (test.ends_with("name") || test.ends_with("path"))
     };
     for pair in argv.windows(2).filter(|pair| is_test(&pair[0])) {
         let pattern = pair[1].literal();
