@@ -89,3 +89,29 @@ fn decision_about_texts_that_may_be_commands_keeps_the_analysis_of_a_few() {
         allocated / 1024 / 1024
     );
 }
+
+#[test]
+fn decision_about_a_variable_with_many_listed_values_allocates_some_copies_of_them() {
+    let names = "a ".repeat(COMMAND / 4);
+    let command = format!("y=$(ls {names}); {}", "x=$(ls); ".repeat(1600));
+    assert!(allocated_for(&command) < MOST);
+    assert!(allocated_for(&"x=$(ls a);".repeat(COMMAND / 10)) < MOST);
+}
+
+#[test]
+fn decision_about_builds_in_many_folders_allocates_some_copies_of_them() {
+    assert!(allocated_for(&"cd a;go build;".repeat(COMMAND / 14)) < MOST);
+}
+
+/// The bytes that the decision about a command allocates.
+fn allocated_for(command: &str) -> usize {
+    let _alone = ALONE.lock();
+    let permissions = PermissionRules::new()
+        .workspace("/nonexistent/project")
+        .home("/nonexistent")
+        .allow("Bash")
+        .unwrap();
+    let before = ALLOCATOR.stats().bytes_allocated;
+    let _decision = permissions.explain_command(command);
+    ALLOCATOR.stats().bytes_allocated - before
+}

@@ -58,12 +58,6 @@ impl CommandPattern {
     /// program. Plain words that do not contain the program's name start nothing. If a rule to
     /// allow names the program, all words do that are not the name itself.
     pub(super) fn may_be_started_by(&self, command: &SimpleCommand, is_named: bool) -> bool {
-        let others = self.other_names();
-        let mut patterns = std::iter::once(self).chain(&others);
-        patterns.any(|pattern| pattern.may_be_in(command, is_named))
-    }
-
-    fn may_be_in(&self, command: &SimpleCommand, is_named: bool) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
             return !is_named;
         };
@@ -127,12 +121,6 @@ impl CommandPattern {
     /// another subcommand of the pattern's program, or the same one in other words, and may do what
     /// the pattern is about.
     pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> Option<usize> {
-        let others = self.other_names();
-        let mut patterns = std::iter::once(self).chain(&others);
-        patterns.find_map(|pattern| pattern.done_by(command))
-    }
-
-    fn done_by(&self, command: &SimpleCommand) -> Option<usize> {
         // What stands behind a wildcard is an operand, or the end of a name.
         let texts = self.words().iter().map(literal_prefix);
         let texts = texts.take_while(|text| !text.is_empty());

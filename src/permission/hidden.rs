@@ -4,6 +4,7 @@ use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::matching::{governs_writes, restricts_commands};
+use super::pattern::CommandPattern;
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SimpleCommand, Weight};
@@ -47,26 +48,34 @@ impl Policy<'_> {
         analysis: &Analysis,
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
+        let patterns = rules.iter().map(|rule| match &rule.kind {
+            RuleKind::Command(pattern) => {
+                let mut patterns = pattern.other_names();
+                patterns.insert(0, pattern.clone());
+                (*rule, patterns)
+            }
+            _ => (*rule, Vec::new()),
+        });
+        let patterns: Vec<_> = patterns.collect();
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
-            let is_open = |rule: &&&Rule| match &rule.kind {
-                RuleKind::Command(pattern)
-                    if pattern.is_like(command) && !self.is_named(call, named, 2) =>
-                {
-                    true
+            let is_open = |(_, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
+                [pattern, ..] if pattern.is_like(command) && !self.is_named(call, named, 2) => true,
+                [] => command.has_other_files() && !self.is_named(call, named, 1),
+                patterns if command.is_unmodeled() => {
+                    let is_named = self.is_named(call, named, 1);
+                    let mut patterns = patterns.iter();
+                    patterns.any(|pattern| pattern.may_be_started_by(command, is_named))
                 }
-                RuleKind::Command(pattern) if command.is_unmodeled() => {
-                    pattern.may_be_started_by(command, self.is_named(call, named, 1))
-                }
-                RuleKind::Command(pattern) => {
-                    let count = pattern.may_be_done_by(command);
+                patterns => {
+                    let mut patterns = patterns.iter();
+                    let count = patterns.find_map(|pattern| pattern.may_be_done_by(command));
                     count.is_some_and(|count| !self.is_named(call, named, count))
                 }
-                _ => command.has_other_files() && !self.is_named(call, named, 1),
             };
-            let rule = rules.iter().find(is_open)?;
+            let (rule, _) = patterns.iter().find(is_open)?;
             let reason = if command.is_unmodeled() {
                 "is not modeled"
             } else {

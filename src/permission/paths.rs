@@ -235,11 +235,12 @@ impl PathOf {
         let mut paths = vec![resolve(word, &root(context), context)];
         if !is_anchored(word) {
             let mut bases = vec![root(context)];
-            if directories.len() > MAX_DIRECTORIES {
+            let is_known = directories.len() <= MAX_DIRECTORIES;
+            if !is_known {
                 bases.push(vec![Segment::Unknown]);
             }
 
-            for directory in directories.iter().take(MAX_DIRECTORIES) {
+            for directory in directories.iter().filter(|_| is_known) {
                 for base in &bases.clone() {
                     let next = resolve(directory, base, context);
                     if !bases.contains(&next) {

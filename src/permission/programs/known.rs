@@ -1,5 +1,8 @@
 //! Subcommands that work on the project by purpose, and do nothing else.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// Subcommands of programs without targets that only show something. Commas stand between those
 /// that show the same.
 const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images \
@@ -68,6 +71,17 @@ BUILD target build dist out bin obj .build zig-out zig-cache .zig-cache _build .
 TEST coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
 LOCKS node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.hcl package-lock.json pnpm-lock.yaml package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json
 ";
+
+/// The entries of each row of a program.
+static ROWS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut rows = HashMap::new();
+    for (names, entries) in KNOWN.lines().filter_map(|row| row.split_once('|')) {
+        for name in names.split(' ') {
+            rows.entry(name).or_insert_with(Vec::new).push(entries);
+        }
+    }
+    rows
+});
 
 /// Files that are not known, in a row.
 const UNKNOWN: &str = "?";
@@ -156,11 +170,9 @@ pub(crate) fn known(
     let verb = verb.map(String::as_str);
     let is_each = has_targets(name);
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let has_name = |names: &str| is(names, name) || is(names, plain_name);
-    let rows = KNOWN.lines().filter_map(|row| row.split_once('|'));
-    let mut entries = rows
-        .filter(|(names, _)| has_name(names))
-        .flat_map(|(_, entries)| entries.split(' '));
+    let names = [name, plain_name].into_iter();
+    let rows = names.filter_map(|name| ROWS.get(name));
+    let mut entries = rows.flatten().flat_map(|entries| entries.split(' '));
     let entry = entries.find(|entry| {
         let subcommands = entry.split(['!', '>']).next().unwrap_or_default();
         let matches = |words: &[String]| {

@@ -10,15 +10,16 @@ use crate::util::text::is_hidden;
 
 /// Takes a command apart as `shell` reads it.
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
-    let new_context = |is_off| Context {
+    let new_context = |distrusts| Context {
         shell,
         is_chain: true,
-        loops: Loops::new(is_off),
+        loops: Loops::new(distrusts),
+        distrusts,
         ..Context::default()
     };
     let mut cx = new_context(false);
     read(&mut cx, command);
-    if cx.loops.are_wrong() {
+    if cx.loops.are_wrong() || cx.is_deceived() {
         cx = new_context(true);
         read(&mut cx, command);
     }

@@ -25,6 +25,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "trap" => trap(cx, command, args),
         "alias" => {
             cx.note(Reason::Builtin(name.to_owned()));
+            cx.has_alias |= !args.is_empty();
             args.iter()
                 .for_each(|word| runs(cx, name, "=", command, word));
         }

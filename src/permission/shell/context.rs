@@ -59,6 +59,14 @@ pub(super) struct Context {
     pub(super) texts: BTreeSet<String>,
     /// Variables that arithmetic looks at.
     pub(super) numbers: BTreeSet<String>,
+    /// Programs whose output is known in part.
+    pub(super) printers: BTreeSet<String>,
+    /// True if programs may print something else than usual.
+    pub(super) distrusts: bool,
+    /// True if a command gives a program another name.
+    pub(super) has_alias: bool,
+    /// True if the folders that it changes to are names of programs that are built.
+    pub(super) builds_folders: bool,
 }
 
 impl Context {
@@ -194,18 +202,27 @@ impl Context {
                 let mut words = listed_words.cloned().unwrap_or_default();
                 words.push(value.clone());
                 let values = self.constants.entry(name.to_owned()).or_default();
-                let free = (MAX_GUESSES + 1).saturating_sub(values.len());
-                if words.len() > free {
-                    // A word with more values is not examined as each of them.
-                    words.truncate(free);
-                    self.found.unknown.insert(name.to_owned());
+                for word in words.into_iter().take(MAX_GUESSES + 1) {
+                    if values.len() > MAX_GUESSES {
+                        // A word with more values is not examined as each of them.
+                        self.found.unknown.insert(name.to_owned());
+                        break;
+                    }
+                    if !values.contains(&word) {
+                        values.push(word);
+                    }
                 }
-                values.append(&mut words);
             }
             None => {
                 self.found.unknown.insert(name.to_owned());
             }
         }
+    }
+
+    /// Returns `true` if a program of which the output is known in part may be another one.
+    pub(super) fn is_deceived(&self) -> bool {
+        let is_defined = |name: &String| self.found.functions.contains(name);
+        !self.printers.is_empty() && (self.has_alias || self.printers.iter().any(is_defined))
     }
 
     /// Notes that `text` is run as a command because of `from`.

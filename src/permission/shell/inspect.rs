@@ -8,7 +8,7 @@ use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::listing::texts;
 use super::word::{Part, Word};
-use super::{builtins, operands, peel, shells};
+use super::{builtins, operands, peel, shells, targets};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: [&str; 8] = [
@@ -48,6 +48,7 @@ pub(super) fn inspect(cx: &mut Context) {
     }
 
     cx.check_numbers();
+    targets::built_folders(cx);
 }
 
 fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
@@ -175,7 +176,8 @@ fn may_start(name: &str, words: &[Word]) -> bool {
 /// Returns `true` if all words are known, no option stands before the program that another one
 /// starts, and that program only reads in a container that runs, or is a tool of the project.
 fn runs_known(name: &str, command: &SimpleCommand) -> bool {
-    let words = texts(command);
+    let texts = texts(command);
+    let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let start = match words[..] {
         ["npx", ..] => 1,
         ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,

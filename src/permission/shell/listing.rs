@@ -6,15 +6,28 @@ use super::word::{LISTED, Part, Word};
 
 /// The value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
-    let is_one = cx.found.commands.len() == first + 1;
-    let words = cx.found.commands.get(first).filter(|_| is_one);
-    let name = match &words.map(texts).unwrap_or_default()[..] {
-        words if prints_number(words) => Some("#"),
+    let is_one = cx.found.commands.len() == first + 1 && !cx.distrusts;
+    let command = cx.found.commands.get(first).filter(|_| is_one);
+    let texts = command.map(texts).unwrap_or_default();
+    let words: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let name = match words[..] {
+        _ if prints_number(&words) => Some("#"),
         // A new folder, or a new file there.
         ["mktemp"] | ["mktemp", "-d"] => Some("TMPDIR"),
+        ["mktemp", template] | ["mktemp", "-d", template] if !template.starts_with('-') => {
+            let mut pieces = template.split('X').collect::<Vec<_>>();
+            pieces.dedup_by(|piece, before| piece.is_empty() && before.is_empty());
+            let pattern = Word::default().followed_by(&pieces.join("*"));
+            cx.assign(LISTED, Some(&pattern), false);
+            Some(LISTED)
+        }
         [] => None,
-        _ => lists_files(cx, first).then_some(LISTED),
+        _ if is_one => lists_files(cx, first).then_some(LISTED),
+        _ => None,
     };
+    if let Some(program) = words.first().filter(|_| name.is_some()) {
+        cx.printers.insert((*program).to_owned());
+    }
     Part::Value {
         quoted: quoted || name == Some("#"),
         name: name.map(str::to_owned),
@@ -22,12 +35,23 @@ pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
 }
 
 /// The words of the command; none if one of them is not a single text.
-pub(super) fn texts(command: &SimpleCommand) -> Vec<&str> {
-    let words = command.argv.iter().map(|word| match &word.parts[..] {
-        [Part::Text { text, .. }] => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Option<Vec<&str>> = words.collect();
+pub(super) fn texts(command: &SimpleCommand) -> Vec<String> {
+    let texts: Option<Vec<String>> = command.argv.iter().map(Word::literal).collect();
+    texts.unwrap_or_default()
+}
+
+/// The words of the command, of which some may be patterns of names; none if one of them may be
+/// any text.
+fn patterns(command: &SimpleCommand) -> Vec<String> {
+    let text = |part: &Part| match part {
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::Glob(c) | Part::Brace(c) => Some(c.to_string()),
+        Part::Home(_) | Part::Value { .. } => None,
+    };
+    let words = command.argv.iter();
+    let texts: Option<Vec<String>> = words
+        .map(|word| word.parts.iter().map(text).collect())
+        .collect();
     texts.unwrap_or_default()
 }
 
@@ -37,7 +61,9 @@ fn prints_number(words: &[&str]) -> bool {
     match words {
         ["git", "merge-base", names @ ..] => names.iter().all(|name| !name.starts_with('-')),
         ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] | ["nproc"] => true,
-        ["date", format] => format.starts_with("+%") && format.chars().all(is_mark),
+        ["date", format] | ["date", "-u", format] => {
+            format.starts_with("+%") && format.chars().all(is_mark)
+        }
         _ => false,
     }
 }
@@ -45,26 +71,35 @@ fn prints_number(words: &[&str]) -> bool {
 /// Returns `true` if the command at an index prints names of existing files. Its words without a
 /// dash, which select them, are noted as values of `LISTED`.
 pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
-    const OPTIONS: &str = "--name-only --cached --staged --others --modified --exclude-standard --files \
-         --files-with-matches --hidden --type --extension --recursive --include --exclude";
+    const OPTIONS: &str = "-- --name-only --cached --staged --others --modified --exclude-standard \
+         --diff-filter --files --files-with-matches --hidden --type --extension --recursive \
+         --include --exclude";
     const ACTIONS: [&str; 6] = ["-printf", "-exec", "-ok", "-f", "-x", "-X"];
-    let words = texts(&cx.found.commands[index]);
+    let texts = patterns(&cx.found.commands[index]);
+    let words: Vec<&str> = texts.iter().map(String::as_str).collect();
     let is_plain = |word: &&str| match word.split('=').next().unwrap_or_default() {
         name if name.starts_with("--") => OPTIONS.split(' ').any(|known| known == name),
         name => !ACTIONS.iter().any(|action| name.starts_with(action)),
     };
-    let has = |options: &str| {
-        words
-            .iter()
-            .any(|word| options.split(' ').any(|o| o == *word))
+    // `-rl`, where no other letter has a value or prints lines.
+    let other_letters = match words.first() {
+        Some(&"rg") => "iwsFPn",
+        _ => "rRiIwsEFGPn",
     };
+    let is_cluster = |word: &&str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        let is_other = |c| c == 'l' || other_letters.contains(c);
+        letters.contains('l') && letters.chars().all(is_other)
+    };
+    let names_matches =
+        |word: &&str| is_cluster(word) || matches!(*word, "--files" | "--files-with-matches");
     let is_list = match words[..] {
         ["find" | "fd" | "ls", ..] | ["git", "ls-files", ..] => true,
-        ["git", "diff", ..] => has("--name-only"),
-        ["grep" | "rg", ..] => has("-l -rl -lr -ril --files --files-with-matches"),
+        ["git", "diff", ..] => words.contains(&"--name-only"),
+        ["grep" | "rg", ..] | ["git", "grep", ..] => words.iter().any(names_matches),
         _ => false,
     };
-    if !is_list || !words.iter().all(is_plain) {
+    if !is_list || cx.distrusts || !words.iter().all(is_plain) {
         return false;
     }
 
@@ -75,5 +110,6 @@ pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
     for name in &names {
         cx.assign(LISTED, Some(name), false);
     }
+    cx.printers.insert(words[0].to_owned());
     true
 }

@@ -1,5 +1,7 @@
 //! The files that programs make under names derived from their words.
 
+use std::collections::HashSet;
+
 use crate::permission::programs::{Arguments, Program, is_group, known};
 
 use super::analysis::{Subcommand, Tree, Use};
@@ -70,16 +72,8 @@ pub(super) fn subcommand(
     let options = argv.iter().filter(|word| word.starts_with_dash());
     let options: Vec<String> = options.map(Word::literal_prefix).collect();
     if name == "go" && words.first().is_some_and(|word| word == "build") {
-        let names = operands.iter().map(|word| word.last_name());
-        // The name of a package in a folder without a name is the name of its module.
-        let is_named = |name: &Word| {
-            name.literal()
-                .is_none_or(|name| !matches!(&*name, "." | "..."))
-        };
-        let folders = cx.found.used(Use::Directory).map(Word::last_name);
-        let names: Vec<Word> = names.chain(folders).filter(is_named).collect();
-        let names = names.into_iter().map(|name| (Use::Made, name));
-        cx.found.paths.extend(names);
+        cx.builds_folders = true;
+        build(cx, operands.iter().map(|word| word.last_name()).collect());
     }
     if let Some(known) = known(name, &words, &options, 0) {
         let files = known.made();
@@ -87,6 +81,28 @@ pub(super) fn subcommand(
         cx.found.made_names.extend(known.names());
     }
     cx.found.commands[index].subcommand = Some(Subcommand { words, options });
+}
+
+/// Notes the programs that `go build` makes under the names of the folders that the command changes
+/// to: once for all of them, whichever it changed to before.
+pub(super) fn built_folders(cx: &mut Context) {
+    if cx.builds_folders {
+        let mut known_names = HashSet::new();
+        let names = cx.found.used(Use::Directory).map(Word::last_name);
+        let names = names.filter(|name| known_names.insert(name.clone()));
+        build(cx, names.collect());
+    }
+}
+
+/// Notes programs that `go build` makes.
+fn build(cx: &mut Context, names: Vec<Word>) {
+    // The name of a package in a folder without a name is the name of its module.
+    let is_named = |name: &Word| {
+        name.literal()
+            .is_none_or(|name| !matches!(&*name, "." | "..."))
+    };
+    let names = names.into_iter().filter(is_named);
+    cx.found.paths.extend(names.map(|name| (Use::Made, name)));
 }
 
 /// The word with a text behind it.
