@@ -131,7 +131,7 @@ impl CommandPattern {
         if *program != name.to_lowercase() {
             return None;
         }
-        if runs_file(words, &command.argv) {
+        if runs_file(words, &name, &command.argv) {
             return Some(2);
         }
         // A rule about an option is about commands with this option, or another spelling of it.
@@ -156,9 +156,8 @@ impl CommandPattern {
         };
         let has_target = has_targets(&name) && own_words.iter().any(has_word);
         let (word, own_word) = (&words[shared], &own_words[shared]);
-        let is_part = word.starts_with(own_word.as_str()) || own_word.contains(word.as_str());
         let has_group = is_group(&own_words[0]) || is_group(&name);
-        let is_subcommand = shared == 0 || has_group || is_part;
+        let is_subcommand = shared == 0 || has_group;
         let spells = |option: &String| {
             let name = option.trim_start_matches('-');
             (word.len() > 4 && name.contains(word.as_str()) || name.strip_suffix('s') == Some(word))
@@ -277,9 +276,9 @@ fn literal_prefix(word: &PatternWord) -> String {
     characters.collect()
 }
 
-/// Returns `true` if the words of a rule name a file that an interpreter runs, and one of the words
-/// of a command is that file in another folder, without its ending, or as a module.
-fn runs_file(words: &[String], argv: &[Word]) -> bool {
+/// Returns `true` if the words of a rule name a file that an interpreter runs, and a command of it
+/// runs that file in another folder, without its ending, or as a module.
+fn runs_file(words: &[String], program: &str, argv: &[Word]) -> bool {
     let Some((script, operands)) = words
         .split_first()
         .filter(|(script, _)| script.contains('.'))
@@ -288,8 +287,7 @@ fn runs_file(words: &[String], argv: &[Word]) -> bool {
     };
     let (folder, file) = script.rsplit_once('/').unwrap_or(("", script));
     let (stem, _) = file.split_once('.').unwrap_or((file, ""));
-    let is_file = |word: &Word| {
-        let text = word.literal().unwrap_or_default();
+    let is_file = |text: &str| {
         let name = text.rsplit('/').next().unwrap_or_default();
         let module = name.rsplit('.').next().unwrap_or_default();
         let is_folder = stem == "index" && folder.rsplit('/').next() == Some(name);
@@ -300,7 +298,19 @@ fn runs_file(words: &[String], argv: &[Word]) -> bool {
         argv.iter()
             .any(|word| word.literal().as_ref() == Some(text))
     };
-    argv.iter().skip(1).any(is_file) && operands.iter().all(is_given)
+    script_of(program, argv).is_some_and(|text| is_file(&text)) && operands.iter().all(is_given)
+}
+
+/// The file or the module that an interpreter runs.
+fn script_of(program: &str, argv: &[Word]) -> Option<String> {
+    let at = first_operand(program, argv);
+    let mut options = (1..at).filter_map(|at| Some((at, argv[at].literal()?)));
+    let module = options.find_map(|(at, text)| match text.strip_prefix("-m") {
+        Some("") => argv.get(at + 1)?.literal(),
+        None if text == "-jar" => argv.get(at + 1)?.literal(),
+        module => module.map(str::to_owned),
+    });
+    module.or_else(|| argv.get(at)?.literal())
 }
 
 /// The words of a subcommand without a group that docker also leaves out.

@@ -152,11 +152,12 @@ impl<'a> Arguments<'a> {
             self.add_unknown(program, word.to_string(), || next.cloned());
         }
 
-        // `--check=false`, `--check false`
+        // `--check=false`, `--check false`; a word such as `always` is a kind of yes.
+        let is_no = |text: &str| matches!(text, "" | "false" | "off" | "no" | "0");
         let text = |word: &Word| word.literal().unwrap_or_default();
         let is_off = match &value {
-            Some(value) => text(value) != "true",
-            None => next.is_some_and(|next| matches!(&*text(next), "false" | "off" | "no" | "0")),
+            Some(value) => is_no(&text(value)) || !text(value).chars().all(char::is_alphanumeric),
+            None => next.is_some_and(|next| is_no(&text(next))),
         };
         if entry.value.is_none() && is_off {
             self.add_unknown(program, name.clone(), || None);

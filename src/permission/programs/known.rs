@@ -16,23 +16,24 @@ const GROUPS: &str = "compose container image volume network system builder buil
 
 /// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
-/// subcommand.
+/// subcommand, `.` is the end of the command.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
 /// `!*` stands what only rules about files need. Files and folders that are made, or their class in
 /// `CLASSES`, stand behind `>`; `?` stands there for files that are not known. The first entry that
 /// fits decides.
 const KNOWN: &str = "\
-cargo|build,b!test!check!c>Cargo.lock,BUILD,LOCKS check,c!build!b!test>Cargo.lock,BUILD,LOCKS test,t,nextest!build!check>BUILD,TEST,LOCKS run,r!build!check>BUILD,LOCKS doc,d!build!check>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version clean>BUILD tree>LOCKS metadata>LOCKS fmt+--check locate-project fmt>. add!install!i>LOCKS remove,rm>LOCKS update>LOCKS install!*>~/.cargo
+cargo|build,b!test!check!c>Cargo.lock,BUILD,LOCKS check,c!build!b!test>Cargo.lock,BUILD,LOCKS test,t,nextest!build!check>BUILD,TEST,LOCKS run,r!build!check>BUILD,LOCKS doc,d!build!check>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version clean>BUILD tree>LOCKS metadata>LOCKS fmt+--check locate-project fmt>. add!install!i>LOCKS,MANIFESTS remove,rm>LOCKS,MANIFESTS update>LOCKS install!*>~/.cargo
 rustup|show update!*>~/.rustup
-npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS version!*>LOCKS test,t,tst>TEST run,run-script start stop audit why ping workspace restart!start!stop
-npm|ci!install!i>node_modules,LOCKS install,i,add,update,remove,uninstall,un,rm!ci>LOCKS
-yarn|,install>node_modules,LOCKS
-pnpm yarn bun|,install,i,add,remove,rm,update,up,upgrade,un,uninstall>LOCKS build>BUILD dev>BUILD watch>BUILD serve>BUILD preview>BUILD clean>BUILD lint>TEST typecheck>TEST format>TEST check>TEST e2e>TEST coverage>TEST
-go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS
-pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock,version!*>LOCKS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS
+npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS,MANIFESTS version!*>LOCKS,MANIFESTS test,t,tst>TEST run,run-script start stop audit why ping workspace restart!start!stop
+npm|ci!install!i>node_modules,LOCKS install+.,i+.!install!i!ci>LOCKS install,i,add,update,remove,uninstall,un,rm!ci>LOCKS,MANIFESTS
+yarn|>node_modules,LOCKS
+pnpm yarn bun|,install+.,i+.!install!i>LOCKS install,i,add,remove,rm,update,up,upgrade,un,uninstall>LOCKS,MANIFESTS build>BUILD dev>BUILD watch>BUILD serve>BUILD preview>BUILD clean>BUILD lint>TEST typecheck>TEST format>TEST check>TEST e2e>TEST coverage>TEST
+go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS,vendor
+pipenv|install+.,sync!*>LOCKS install!*>LOCKS,MANIFESTS
+pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock!*>LOCKS version!*>LOCKS,MANIFESTS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS,MANIFESTS
 bundle|install!*>LOCKS check
-composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS
+composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS,MANIFESTS
 mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
 docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
 docker-compose|images top version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
@@ -57,7 +58,7 @@ javac|*>.
 java|*+-jar
 swiftlint|lint version
 dpkg|*+-l,*+-s,*+-L,*+-S
-make gmake ninja cmake ctest just task rake invoke|*>BUILD,TEST
+make gmake ninja cmake ctest just task rake invoke|test>TEST check>TEST lint>TEST fmt>TEST format>TEST *>BUILD,TEST
 pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*>TEST
 python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
 openssl|req>? x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
@@ -65,12 +66,42 @@ docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipe
 git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
 
-/// Names of files and folders that builders make in any folder of the workspace, with their class.
+/// Names of files and folders that builders make in any folder of the workspace: their class, and
+/// before a bar the programs that make them. The first row that fits decides.
 const CLASSES: &str = "\
-BUILD target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
-TEST coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
-LOCKS node_modules .venv venv vendor deps .yarn .pnp.cjs .bundle .terraform *.lock *.lockb *.lock.hcl package-lock.json pnpm-lock.yaml package.json go.mod go.sum Cargo.toml pyproject.toml Pipfile Gemfile composer.json
+BUILD cargo|target Cargo.lock
+BUILD go|*.test
+BUILD mvn mvnw sbt|target *.class
+BUILD gradle gradlew|build bin out .gradle *.class
+BUILD dotnet|bin obj
+BUILD swift|.build
+BUILD stack cabal|.stack-work dist dist-newstyle
+BUILD dune mix bazel bazelisk|_build bazel-*
+BUILD zig|zig-out zig-cache .zig-cache
+BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
+BUILD tsc|*.tsbuildinfo
+BUILD *|target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
+TEST cargo go|
+TEST pytest unittest tox nox ruff mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|coverage .coverage htmlcov .pytest_cache .tox .nox .mypy_cache .ruff_cache __pycache__
+TEST *|coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
+LOCKS cargo|Cargo.lock
+LOCKS go|go.mod go.sum go.work.sum
+LOCKS npm pnpm yarn bun deno|node_modules .yarn .pnp.cjs package-lock.json pnpm-lock.yaml *.lock *.lockb
+LOCKS pip uv poetry pipenv pdm|.venv venv *.lock
+LOCKS bundle composer|vendor .bundle *.lock
+LOCKS terraform tofu|.terraform *.lock.hcl
+LOCKS *|deps vendor *.lock packages.lock.json
+MANIFESTS *|package.json go.mod Cargo.toml pyproject.toml Pipfile Gemfile composer.json
 ";
+
+/// Files that are not known, in a row.
+const UNKNOWN: &str = "?";
+
+/// Programs whose options are in the place of subcommands.
+const BY_OPTION: &str = "dpkg pacman rpm";
+
+/// Programs of which each word is a target.
+const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
 
 /// The entries of each row of a program.
 static ROWS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
@@ -83,15 +114,6 @@ static ROWS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     rows
 });
 
-/// Files that are not known, in a row.
-const UNKNOWN: &str = "?";
-
-/// Programs whose options are in the place of subcommands.
-const BY_OPTION: &str = "dpkg pacman rpm";
-
-/// Programs of which each word is a target.
-const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
-
 /// A subcommand that is known.
 #[derive(Default)]
 pub(crate) struct Known {
@@ -101,6 +123,8 @@ pub(crate) struct Known {
     others: &'static str,
     /// Files and folders that it makes, and classes of them, separated by commas.
     made: &'static str,
+    /// The program.
+    name: String,
 }
 
 impl Known {
@@ -120,12 +144,15 @@ impl Known {
     /// The files and folders that it makes.
     pub(crate) fn made(&self) -> impl Iterator<Item = &'static str> {
         let files = self.made.split(',');
-        files.filter(|file| !file.is_empty() && *file != UNKNOWN && class_of(file).is_none())
+        files.filter(|file| {
+            !file.is_empty() && *file != UNKNOWN && class_of(file, &self.name).is_none()
+        })
     }
 
     /// The names of files and folders that it makes in any folder.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let classes = self.made.split(',').filter_map(class_of);
+        let classes = self.made.split(',');
+        let classes = classes.filter_map(|class| class_of(class, &self.name));
         classes.flat_map(str::split_ascii_whitespace)
     }
 
@@ -135,12 +162,14 @@ impl Known {
     }
 }
 
-/// The names of files and folders of a class.
-fn class_of(name: &str) -> Option<&'static str> {
-    let mut classes = CLASSES.lines().filter_map(|class| class.split_once(' '));
-    classes
-        .find(|(class, _)| *class == name)
-        .map(|(_, names)| names)
+/// The names of files and folders of a class that a program makes.
+fn class_of(class: &str, program: &str) -> Option<&'static str> {
+    let mut rows = CLASSES.lines().filter_map(|row| row.split_once('|'));
+    let is_row = |row: &str| match row.split_once(' ') {
+        Some((name, programs)) => name == class && (programs == "*" || is(programs, program)),
+        None => false,
+    };
+    rows.find(|(row, _)| is_row(row)).map(|(_, names)| names)
 }
 
 /// Returns `true` if the program builds each target that its words name.
@@ -190,13 +219,20 @@ pub(crate) fn known(
         let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
         return group.map(|same| Known {
             same,
+            name: name.to_owned(),
             ..Known::default()
         });
     };
 
     let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
     let (same, others) = entry.split_once('!').unwrap_or((entry, ""));
-    Some(Known { same, others, made })
+    let name = name.to_owned();
+    Some(Known {
+        same,
+        others,
+        made,
+        name,
+    })
 }
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.
@@ -212,6 +248,7 @@ fn fits(subcommand: &str, words: &[String], options: &[String], depth: usize) ->
         _ if !is_given => false,
         [] => words.is_empty(),
         ["*"] => depth == 0,
+        [ref known @ .., "."] => known.len() > depth && known.iter().eq(words),
         _ => {
             known.len() > depth
                 && words.len() >= known.len()

@@ -172,6 +172,7 @@ impl Parser<'_> {
 
         let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
+        let mut is_element = false;
         if self.peek() == Some(b'[') {
             self.cx.bash_only("an array");
             self.bump()?;
@@ -187,6 +188,8 @@ impl Parser<'_> {
             } else if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
             }
+            // Another element than the value of a loop.
+            is_element = self.cx.loops.has(&name);
         }
 
         if indirect {
@@ -196,18 +199,17 @@ impl Parser<'_> {
         if self.take("}")? {
             if length {
                 word.push_value(Some("#".to_owned()), true);
+            } else if !is_element && (is_name(&name) || name.len() == 1) {
+                self.variable(word, name, quoted_value);
             } else {
-                if is_name(&name) || name.len() == 1 {
-                    self.variable(word, name, quoted_value);
-                } else {
-                    word.push_value(None, quoted_value);
-                }
+                word.push_value(None, quoted_value);
             }
 
             return Ok(());
         }
 
-        if !length && !indirect && self.cut_ending(word, &name, quoted_value)? {
+        let is_plain = !length && !indirect && !is_element;
+        if is_plain && self.cut_ending(word, &name, quoted_value)? {
             return Ok(());
         }
 

@@ -6,7 +6,7 @@ use crate::permission::programs::{
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
-use super::listing::texts;
+use super::listing::{branch, texts};
 use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells, targets};
 
@@ -56,6 +56,7 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         return;
     };
 
+    branch(cx, command);
     if !command.guessed {
         guess(cx, command);
     }

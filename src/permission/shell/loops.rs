@@ -45,6 +45,11 @@ impl Loops {
         self.changed.insert(name.to_owned());
     }
 
+    /// Returns `true` if the value of the variable is known.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.iter().any(|(known, _)| known == name)
+    }
+
     fn value(&mut self, name: &str) -> Option<&Word> {
         let (name, value) = self.values.iter().find(|(known, _)| known == name)?;
         self.used.insert(name.clone());
@@ -57,6 +62,47 @@ fn is_one_word(value: &str) -> bool {
     !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[\\".contains(c))
 }
 
+/// Appends a value that is known to a word, as text that is quoted.
+fn push(word: &mut Word, value: Word) {
+    for part in value.parts {
+        match part {
+            Part::Text { text, .. } => word.push_text(&text, true),
+            Part::Brace(c) => word.push_text(c.encode_utf8(&mut [0; 4]), true),
+            part => word.parts.push(part),
+        }
+    }
+}
+
+/// The value without the ending that a pattern behind `%` cuts off.
+fn without_ending(mut value: Word, pattern: &str) -> Option<Word> {
+    let is_star = |part: &Part| matches!(part, Part::Glob('*'));
+    match (pattern, value.literal()) {
+        ("%.*", Some(text)) => Some(Word::from_text(text.split('.').next()?)),
+        ("%.*", None) => {
+            // The names that a star stands for, cut off, are names that it stands for as well.
+            let at = value.parts.iter().position(is_star)?;
+            let is_plain =
+                |part: &Part| matches!(part, Part::Text { text, .. } if !text.contains('.'));
+            let is_known = value.parts[..at].iter().all(is_plain);
+            value.parts.truncate(at + 1);
+            is_known.then_some(value)
+        }
+        _ => {
+            let Some(Part::Text { text, .. }) = value.parts.last_mut() else {
+                return None;
+            };
+            let end = match pattern {
+                ".*" => text.rfind('.')?,
+                "" => return None,
+                _ if pattern.contains(['%', '*']) => return None,
+                _ => text.strip_suffix(pattern)?.len(),
+            };
+            text.truncate(end);
+            Some(value)
+        }
+    }
+}
+
 impl Parser<'_> {
     /// Appends a variable to a word: its value, if that is known.
     pub(super) fn variable(&mut self, word: &mut Word, name: String, quoted: bool) {
@@ -64,53 +110,42 @@ impl Parser<'_> {
             return word.push_value(None, quoted);
         }
 
-        let value = match self.cx.loops.value(&name) {
-            Some(value) if quoted => value.clone(),
-            Some(value) if value.literal().is_some_and(|text| is_one_word(&text)) => value.clone(),
-            _ => return word.push_value(Some(name), quoted),
-        };
-        let has_home = value.parts.iter().any(|part| matches!(part, Part::Home(_)));
-        if has_home && !word.parts.is_empty() {
-            return word.push_value(Some(name), quoted);
-        }
-
-        for part in value.parts {
-            match part {
-                Part::Text { text, .. } => word.push_text(&text, true),
-                Part::Brace(c) => word.push_text(c.encode_utf8(&mut [0; 4]), true),
-                part => word.parts.push(part),
-            }
+        match self.loop_value(word, &name, quoted) {
+            Some(value) => push(word, value),
+            None => word.push_value(Some(name), quoted),
         }
     }
 
-    /// Appends the value of the variable of a loop without the ending that `%.txt}` at the cursor
-    /// cuts off. Returns `false`, and appends nothing, for another operator, a variable that is not
-    /// known, and a value without the ending.
-    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str, quoted: bool) -> Parse<bool> {
-        let ahead = &self.src[self.pos..];
-        let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-".contains(b);
-        let ending = &ahead[..ahead.iter().take_while(is_plain).count()];
-        let Some(text) = ending.strip_prefix(b"%").filter(|text| !text.is_empty()) else {
-            return Ok(false);
-        };
-        let text = String::from_utf8_lossy(text).into_owned();
-        let mut value = self.cx.loops.value(name).cloned().unwrap_or_default();
-        let Some(Part::Text { text: own, .. }) = value.parts.last_mut() else {
-            return Ok(false);
-        };
-        if ahead.get(ending.len()) != Some(&b'}') || !own.ends_with(&text) || text.contains('%') {
-            return Ok(false);
-        }
-
-        own.truncate(own.len() - text.len());
+    /// The value of the variable of a loop, if it is known and becomes a part of the word as it is.
+    fn loop_value(&mut self, word: &Word, name: &str, quoted: bool) -> Option<Word> {
+        let value = self.cx.loops.value(name)?;
         let is_one = quoted || value.literal().is_some_and(|text| is_one_word(&text));
         let has_home = value.parts.iter().any(|part| matches!(part, Part::Home(_)));
-        if !is_one || has_home && !word.parts.is_empty() {
+        (is_one && (!has_home || word.parts.is_empty())).then(|| value.clone())
+    }
+
+    /// Appends the value of the variable of a loop without the ending that `%.txt}`, `%.*}` or
+    /// `%%.*}` at the cursor cuts off. Returns `false`, and appends nothing, for another operator,
+    /// a variable that is not known, and a value without the ending.
+    pub(super) fn cut_ending(&mut self, word: &mut Word, name: &str, quoted: bool) -> Parse<bool> {
+        let ahead = &self.src[self.pos..];
+        let is_plain = |b: &&u8| b.is_ascii_alphanumeric() || b"%._-*".contains(b);
+        let operator = &ahead[..ahead.iter().take_while(is_plain).count()];
+        let is_whole = ahead.get(operator.len()) == Some(&b'}');
+        let operator = String::from_utf8_lossy(operator).into_owned();
+        let Some(pattern) = operator.strip_prefix('%').filter(|_| is_whole) else {
+            return Ok(false);
+        };
+        let value = self.loop_value(word, name, quoted);
+        let Some(value) = value.and_then(|value| without_ending(value, pattern)) else {
+            return Ok(false);
+        };
+        if !quoted && value.len() == 0 {
             return Ok(false);
         }
 
-        word.parts.append(&mut value.parts);
-        self.bump_by(text.len() + 2)?;
+        push(word, value);
+        self.bump_by(operator.len() + 1)?;
         Ok(true)
     }
 
