@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::permission::programs::known;
 
-use super::environment::is_outer;
+use super::environment::{is_outer, is_special};
 use super::word::{Part, Word, printable};
 
 /// The maximum number of parts, and of bytes, of a folder that a command changes to.
@@ -36,6 +36,8 @@ pub(crate) struct Analysis {
     pub(crate) unknown: BTreeSet<String>,
     /// True if it may set any variable, and parameters.
     pub(crate) sets_any: bool,
+    /// True if it may set variables of any name, such as `HOME`.
+    pub(crate) sets_names: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
     /// The number of characters examined, where characters of nested scripts count once for each
@@ -88,7 +90,11 @@ impl Analysis {
         word.parts.iter().any(|part| match part {
             Part::Value {
                 name: Some(name), ..
-            } => self.unknown.contains(name) || self.sets_any && !is_outer(name),
+            } => {
+                self.unknown.contains(name)
+                    || self.sets_any && !is_outer(name)
+                    || self.sets_names && !is_special(name)
+            }
             Part::Value { name: None, .. } => true,
             _ => false,
         })

@@ -86,6 +86,7 @@ fn printf(cx: &mut Context, args: &[Word]) {
         cx.assign(&name, None, false);
     } else if !is_plain || prefix.starts_with("-v") {
         cx.found.sets_any = true;
+        cx.found.sets_names = true;
         cx.note(Reason::Builtin("printf -v".to_owned()));
     }
 }
@@ -188,6 +189,7 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
 
             cx.note(Reason::Builtin(name.to_owned()));
             cx.found.sets_any = true;
+            cx.found.sets_names = true;
             continue;
         };
 

@@ -1,6 +1,6 @@
 //! Variables, by their use in programs.
 
-use super::word::Word;
+use super::word::{LISTED, Word};
 
 /// Variables that change nothing but language, color, logging and the target of a build.
 const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
@@ -48,6 +48,12 @@ pub(super) fn is_local(name: &str) -> bool {
 pub(super) fn is_outer(name: &str) -> bool {
     const NAMES: &str = "HOME PWD OLDPWD TMPDIR USER # ? $ !";
     NAMES.split(' ').any(|known| known == name)
+}
+
+/// Returns `true` if the name is that of a number which the shell counts, or of a value that is no
+/// variable.
+pub(super) fn is_special(name: &str) -> bool {
+    matches!(name, "#" | "?" | "$" | "!") || name.starts_with(LISTED)
 }
 
 /// Returns `true` if the shell sets the variable to texts of commands and of their input.
