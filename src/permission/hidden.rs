@@ -1,5 +1,7 @@
 //! Commands that may hide what a rule to deny or to ask is about.
 
+use std::cell::LazyCell;
+
 use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
@@ -61,9 +63,10 @@ impl Policy<'_> {
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
+            let has_other_files = LazyCell::new(|| command.has_other_files());
             let is_open = |(_, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
                 [pattern, ..] if pattern.is_like(command) && !self.is_named(call, named, 2) => true,
-                [] => command.has_other_files() && !self.is_named(call, named, 1),
+                [] => *has_other_files && !self.is_named(call, named, 1),
                 patterns if command.is_unmodeled() => {
                     let is_named = self.is_named(call, named, 1);
                     let mut patterns = patterns.iter();

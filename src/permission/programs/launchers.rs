@@ -1,5 +1,8 @@
 //! Programs that run what stands somewhere in their arguments.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::model::{has_row, works_inside};
 
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
@@ -27,23 +30,41 @@ const HERE: &str = "cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,d
  pipenv:run uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run \
  pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec,e rustup:run";
 
+/// The subcommands of each program in a list; none for all of them.
+type Entries = HashMap<&'static str, Option<&'static str>>;
+
+static LAUNCHER_ENTRIES: LazyLock<Entries> = LazyLock::new(|| entries(LAUNCHERS));
+static ELSEWHERE_ENTRIES: LazyLock<Entries> = LazyLock::new(|| entries(ELSEWHERE));
+static HERE_ENTRIES: LazyLock<Entries> = LazyLock::new(|| entries(HERE));
+
+fn entries(list: &'static str) -> Entries {
+    let entries = list.split_ascii_whitespace();
+    let entries = entries.map(|entry| match entry.split_once(':') {
+        Some((name, subcommands)) => (name, Some(subcommands)),
+        None => (entry, None),
+    });
+    entries.collect()
+}
+
 /// Returns `true` if a rule about `name` alone does not allow the program that stands in its
 /// arguments, of which these are the first that are no options.
 pub(crate) fn runs_any(name: &str, words: &[String]) -> bool {
     let inner = words.get(1).map(String::as_str).unwrap_or_default();
     let is_script = inner.ends_with(".py") && !inner.contains(':');
-    is_listed(HERE, name, words) && !works_inside(inner) && !is_script
+    is_listed(&HERE_ENTRIES, name, words) && !works_inside(inner) && !is_script
 }
 
 /// Returns `true` if `name` runs what stands in its arguments, of which these are the first that
 /// are no options.
 pub(crate) fn is_launcher(name: &str, words: &[String]) -> bool {
-    name.starts_with("ld-linux") || name.starts_with("ld-musl") || is_listed(LAUNCHERS, name, words)
+    name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+        || is_listed(&LAUNCHER_ENTRIES, name, words)
 }
 
 /// Returns `true` if it does so elsewhere, or for a package.
 pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
-    is_listed(ELSEWHERE, name, words) || is_listed(HERE, name, words)
+    is_listed(&ELSEWHERE_ENTRIES, name, words) || is_listed(&HERE_ENTRIES, name, words)
 }
 
 /// Returns `true` if programs have a subcommand of this name that runs code, in the words after it
@@ -55,12 +76,7 @@ pub(crate) fn is_console(name: &str) -> bool {
 
 /// Returns `true` if `name` runs such programs here.
 pub(crate) fn runs_here(name: &str) -> bool {
-    let programs = HERE
-        .split_ascii_whitespace()
-        .chain(["nix", "nix-shell", "uv"]);
-    programs
-        .map(|entry| entry.split(':').next())
-        .any(|known| known == Some(name))
+    HERE_ENTRIES.contains_key(name) || matches!(name, "nix" | "nix-shell" | "uv")
 }
 
 /// Returns `true` if `name` is a program that is known.
@@ -68,23 +84,22 @@ pub(crate) fn is_program(name: &str) -> bool {
     has_row(name) || is_launcher(name, &[]) || runs_elsewhere(name, &[])
 }
 
-fn is_listed(list: &str, name: &str, words: &[String]) -> bool {
-    let mut entries = list.split_ascii_whitespace();
-    entries.any(|entry| match entry.split_once(':') {
-        None => entry == name,
-        Some((known, subcommands)) => {
-            let mut subcommands = subcommands.split(',');
-            // A subcommand may be given by its first letters.
-            let is = |known: &str, word: &String| {
-                known == word || word.len() > 1 && known.starts_with(word.as_str())
-            };
-            let begins = |subcommand: &str| {
-                let (first, second) = subcommand.split_once('+').unwrap_or((subcommand, ""));
-                let mut other_words = words.iter().skip(1);
-                words.first().is_some_and(|word| is(first, word))
-                    && (second.is_empty() || other_words.any(|word| is(second, word)))
-            };
-            known == name && subcommands.any(begins)
-        }
+fn is_listed(entries: &Entries, name: &str, words: &[String]) -> bool {
+    let Some(subcommands) = entries.get(name) else {
+        return false;
+    };
+    let Some(subcommands) = subcommands else {
+        return true;
+    };
+
+    // A subcommand may be given by its first letters.
+    let is = |known: &str, word: &String| {
+        known == word || word.len() > 1 && known.starts_with(word.as_str())
+    };
+    subcommands.split(',').any(|subcommand| {
+        let (first, second) = subcommand.split_once('+').unwrap_or((subcommand, ""));
+        let mut other_words = words.iter().skip(1);
+        words.first().is_some_and(|word| is(first, word))
+            && (second.is_empty() || other_words.any(|word| is(second, word)))
     })
 }

@@ -61,6 +61,8 @@ use super::{builders, git, readers, wrappers, writers};
 pub(crate) struct Program {
     pub(crate) dash: Dash,
     pub(crate) operands: &'static str,
+    /// The kinds of its operands.
+    kinds: Arc<[&'static str]>,
     options: Options,
     /// True if long options begin with one dash.
     pub(crate) has_one_dash: bool,
@@ -145,6 +147,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
 
     let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
     let options: Options = options.split_ascii_whitespace().map(read_entry).collect();
+    let kinds: Arc<[&str]> = operands.split(['/', '=', ' ']).collect();
     let dash = match dash {
         "H" => Dash::Harmless,
         "W" => Dash::Writes,
@@ -155,6 +158,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
             let program = Program {
                 dash,
                 operands,
+                kinds: kinds.clone(),
                 options: options.clone(),
                 has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
                 reads: table == Table::Readers,
@@ -293,10 +297,9 @@ impl Program {
     /// Returns `true` if it leaves the files that its operands name as they are, except for its
     /// target.
     pub(crate) fn keeps_operands(&self) -> bool {
-        let mut kinds = self.operands.split(['/', '=', ' ']);
-        kinds.all(|kind| {
+        self.kinds.iter().all(|kind| {
             matches!(
-                kind,
+                *kind,
                 "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin" | "stem" | "ending"
             )
         })
@@ -309,7 +312,7 @@ impl Program {
 
     /// Returns `true` if its operands are of this kind, or the last ones are.
     pub(crate) fn takes(&self, kind: &str) -> bool {
-        self.operands.split(['/', '=', ' ']).any(|k| k == kind)
+        self.kinds.contains(&kind)
     }
 }
 
