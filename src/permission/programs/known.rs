@@ -103,12 +103,17 @@ const BY_OPTION: &str = "dpkg pacman rpm";
 /// Programs of which each word is a target.
 const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
 
-/// The entries of each row of a program.
-static ROWS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+/// The entries of each program, with their subcommands.
+static ROWS: LazyLock<HashMap<&str, Vec<(Vec<&str>, &str)>>> = LazyLock::new(|| {
     let mut rows = HashMap::new();
     for (names, entries) in KNOWN.lines().filter_map(|row| row.split_once('|')) {
+        let entries = entries.split(' ').map(|entry| {
+            let subcommands = entry.split(['!', '>']).next().unwrap_or_default();
+            (subcommands.split(',').collect::<Vec<_>>(), entry)
+        });
         for name in names.split(' ') {
-            rows.entry(name).or_insert_with(Vec::new).push(entries);
+            let own_entries = rows.entry(name).or_insert_with(Vec::new);
+            own_entries.extend(entries.clone());
         }
     }
     rows
@@ -201,11 +206,9 @@ pub(crate) fn known(
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let names = [name, plain_name].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
-    let mut entries = rows.flatten().flat_map(|entries| entries.split(' '));
-    let entry = entries.find(|entry| {
-        let subcommands = entry.split(['!', '>']).next().unwrap_or_default();
+    let entry = rows.flatten().find(|(subcommands, _)| {
         let matches = |words: &[String]| {
-            let mut subcommands = subcommands.split(',');
+            let mut subcommands = subcommands.iter();
             subcommands.any(|subcommand| fits(subcommand, words, options, depth))
         };
         match words {
@@ -213,7 +216,7 @@ pub(crate) fn known(
             _ => matches(words),
         }
     });
-    let Some(entry) = entry else {
+    let Some((_, entry)) = entry else {
         let mut readers = READERS.split_ascii_whitespace();
         let has = |group: &&str| group.split(',').any(|reader| Some(reader) == verb);
         let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
@@ -237,6 +240,11 @@ pub(crate) fn known(
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.
 fn fits(subcommand: &str, words: &[String], options: &[String], depth: usize) -> bool {
+    let is_one = !subcommand.contains('+') && !subcommand.starts_with(['-', '*']);
+    if is_one && !subcommand.is_empty() {
+        return depth == 0 && words.first().is_some_and(|word| word == subcommand);
+    }
+
     let parts = subcommand.split('+').filter(|part| !part.is_empty());
     let (given, known): (Vec<_>, Vec<_>) = parts.partition(|part| part.starts_with('-'));
     let has = |option: &&str| {

@@ -208,8 +208,7 @@ impl Parser<'_> {
             return Ok(());
         }
 
-        let is_plain = !length && !indirect && !is_element;
-        if is_plain && self.cut_ending(word, &name, quoted_value)? {
+        if !length && !indirect && !is_element && self.cut_ending(word, &name, quoted_value)? {
             return Ok(());
         }
 
