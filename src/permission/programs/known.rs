@@ -103,13 +103,21 @@ const BY_OPTION: &str = "dpkg pacman rpm";
 /// Programs of which each word is a target.
 const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
 
-/// The entries of each program, with their subcommands.
-static ROWS: LazyLock<HashMap<&str, Vec<(Vec<&str>, &str)>>> = LazyLock::new(|| {
+/// An entry of the list, and the subcommands that it begins with.
+#[derive(Clone)]
+struct Entry {
+    subcommands: Vec<&'static str>,
+    text: &'static str,
+}
+
+/// The entries of each program.
+static ROWS: LazyLock<HashMap<&str, Vec<Entry>>> = LazyLock::new(|| {
     let mut rows = HashMap::new();
     for (names, entries) in KNOWN.lines().filter_map(|row| row.split_once('|')) {
-        let entries = entries.split(' ').map(|entry| {
-            let subcommands = entry.split(['!', '>']).next().unwrap_or_default();
-            (subcommands.split(',').collect::<Vec<_>>(), entry)
+        let entries = entries.split(' ').map(|text| {
+            let subcommands = text.split(['!', '>']).next().unwrap_or_default();
+            let subcommands = subcommands.split(',').collect();
+            Entry { subcommands, text }
         });
         for name in names.split(' ') {
             let own_entries = rows.entry(name).or_insert_with(Vec::new);
@@ -206,9 +214,9 @@ pub(crate) fn known(
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let names = [name, plain_name].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
-    let entry = rows.flatten().find(|(subcommands, _)| {
+    let entry = rows.flatten().find(|entry| {
         let matches = |words: &[String]| {
-            let mut subcommands = subcommands.iter();
+            let mut subcommands = entry.subcommands.iter();
             subcommands.any(|subcommand| fits(subcommand, words, options, depth))
         };
         match words {
@@ -216,7 +224,7 @@ pub(crate) fn known(
             _ => matches(words),
         }
     });
-    let Some((_, entry)) = entry else {
+    let Some(Entry { text: entry, .. }) = entry else {
         let mut readers = READERS.split_ascii_whitespace();
         let has = |group: &&str| group.split(',').any(|reader| Some(reader) == verb);
         let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
