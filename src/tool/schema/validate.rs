@@ -29,8 +29,8 @@ const FREE_EFFORT: usize = 20_000 * SCHEMA_EFFORT;
 /// alternatives, and long lists under `enum`, would need unlimited effort, and are stopped here.
 const EFFORT_A_VALUE: usize = 100 * SCHEMA_EFFORT;
 
-/// The maximum effort, regardless of the size of the arguments: 500,000 schemas, which take less than
-/// a second. The check runs on the executor.
+/// The maximum effort, regardless of the size of the arguments: 500,000 schemas, which take less
+/// than a second. The check runs on the executor.
 const MAX_EFFORT: usize = 500_000 * SCHEMA_EFFORT;
 
 /// A step from a value to one inside it.
