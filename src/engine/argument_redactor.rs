@@ -13,15 +13,22 @@ pub(super) struct ArgumentRedactor {
     pieces: Pieces,
     /// The beginning of an escape that the last piece ended with.
     begun: String,
-    /// The text held back since an escape.
-    held: Option<String>,
+    /// The text since an escape, with the beginning of a secret before it.
+    buffer: Option<Buffer>,
+}
+
+/// The end of the arguments, which is buffered.
+struct Buffer {
+    json: String,
+    /// The number of its bytes that were passed on.
+    passed: usize,
 }
 
 impl ArgumentRedactor {
     /// Takes the next piece; returns the part that may be shown, which may be empty.
     pub(super) fn push(&mut self, exact: &Exact, json: String) -> String {
-        if let Some(buffer) = &mut self.held {
-            buffer.push_str(&json);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.json.push_str(&json);
             return String::new();
         }
 
@@ -32,7 +39,11 @@ impl ArgumentRedactor {
 
         let mut json = std::mem::take(&mut self.begun) + &json;
         if has_ascii_escape(&json) {
-            self.held = Some(self.pieces.finish() + &json);
+            let (open, passed) = self.pieces.take_open();
+            self.buffer = Some(Buffer {
+                json: open + &json,
+                passed,
+            });
             return String::new();
         }
 
@@ -46,8 +57,8 @@ impl ArgumentRedactor {
 
     /// Ends the arguments; returns what was held back.
     pub(super) fn finish(mut self, exact: &Exact) -> String {
-        match self.held {
-            Some(held) => exact.redacted_json(&held),
+        match self.buffer {
+            Some(buffer) => exact.redacted_json_after(&buffer.json, buffer.passed),
             None => self.pieces.finish() + &self.begun,
         }
     }

@@ -121,6 +121,31 @@ fn comparison_with_long_texts_is_rejected_at_the_effort_limit() {
 }
 
 #[test]
+fn texts_and_paths_of_discarded_failures_count_toward_the_effort_limit() {
+    let variants: Vec<_> = (0..20).map(|n| format!("{n:0>80}")).collect();
+    let listing = json!({"anyOf": vec![json!({"enum": variants}); 100]});
+    let items = json!(vec!["x"; 50]);
+    let deep = (0..90).fold(
+        json!({"anyOf": vec![json!({"type": "null"}); 1_000]}),
+        |inner, _| json!({"properties": {"a": inner}}),
+    );
+    let nested = (0..90).fold(json!(1), |inner, _| json!({"a": inner}));
+    for (schema, args) in [
+        (
+            json!({"properties": {"a": {"items": listing}}}),
+            json!({"a": items}),
+        ),
+        (
+            json!({"properties": {"a": {"items": deep}}}),
+            json!({"a": vec![nested; 50]}),
+        ),
+    ] {
+        let error = check_arguments(&schema, &args).unwrap_err().to_string();
+        assert!(error.contains("too large to check"), "{error:.200}");
+    }
+}
+
+#[test]
 fn long_list_is_compared_with_a_usual_enum() {
     let codes: Vec<_> = (0..250).map(|n| format!("code {n}")).collect();
     let mut args = vec![json!("code 249"); 5_000];

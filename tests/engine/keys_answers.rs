@@ -205,11 +205,12 @@ async fn key_in_arguments_of_single_characters_is_redacted() {
         '-' => "\\u002d".to_owned(),
         c => c.to_string(),
     };
-    for spelled in [key.to_owned(), key.chars().map(escape).collect()] {
-        let raw = format!(r#"{{"a":"{spelled}"}}"#);
-        let delta = |json: char| ModelEvent::ToolCallDelta {
+    let plain: Vec<String> = key.chars().map(String::from).collect();
+    for letters in [plain, key.chars().map(escape).collect()] {
+        let raw = format!(r#"{{"a":"{}"}}"#, letters.concat());
+        let delta = |json: &str| ModelEvent::ToolCallDelta {
             index: 0,
-            json: json.to_string(),
+            json: json.to_owned(),
         };
         let mut events = vec![ModelEvent::ToolCallStart {
             index: 0,
@@ -220,7 +221,9 @@ async fn key_in_arguments_of_single_characters_is_redacted() {
             key.chars()
                 .flat_map(|c| [text(&c.to_string()), thinking(&c.to_string())]),
         );
-        events.extend(raw.chars().map(delta));
+        events.push(delta(r#"{"a":""#));
+        events.extend(letters.iter().map(|letter| delta(letter)));
+        events.push(delta(r#""}"#));
         events.push(ModelEvent::ToolCall(ToolCall::from_raw(
             "c1",
             "tool",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -239,16 +240,18 @@ impl RunTable {
 
     /// Ends all runs: calls with open questions are stored for a later decision, the other runs are
     /// interrupted, and the states are stored. Runs that take longer than `limit` are dropped. No
-    /// further run can start.
+    /// further run can start. A later call waits for the same runs, and interrupts or drops them if
+    /// its own limit ends first.
     pub(crate) async fn shutdown(&self, limit: Duration) {
         let start = Instant::now();
-        let runs: Vec<_> = {
+        let (was_closing, runs): (_, Vec<_>) = {
             let mut inner = lock(&self.0.inner);
-            inner.is_closing = true;
-            inner.runs.values().cloned().collect()
+            let was_closing = mem::replace(&mut inner.is_closing, true);
+            (was_closing, inner.runs.values().cloned().collect())
         };
 
-        for run in &runs {
+        // The questions that an earlier call closed are being stored.
+        for run in runs.iter().filter(|_| !was_closing) {
             if run.questions().is_open() {
                 run.questions().close();
             } else {

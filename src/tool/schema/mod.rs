@@ -5,6 +5,7 @@ mod alternatives;
 mod arguments;
 mod failure;
 mod reference;
+mod report;
 mod validate;
 mod value;
 

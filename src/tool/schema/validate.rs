@@ -5,9 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{
-    ArgumentError, Failure, FailureKind, MAX_FAILURES, MAX_NAMED, list, push_key, quote,
-};
+use super::failure::{ArgumentError, Failure, FailureKind, MAX_FAILURES, MAX_NAMED, list, quote};
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
@@ -20,7 +18,7 @@ const MAX_DEPTH: usize = 256;
 const SCHEMA_EFFORT: usize = 16;
 
 /// The effort of a name that is looked up.
-const NAME_EFFORT: usize = 4;
+pub(super) const NAME_EFFORT: usize = 4;
 
 /// The effort before the size of the arguments is computed: 20,000 schemas.
 const FREE_EFFORT: usize = 20_000 * SCHEMA_EFFORT;
@@ -81,7 +79,7 @@ impl<'a> Validator<'a> {
             self.path.clear();
             self.failures.clear();
             self.omitted = 0;
-            self.fail(FailureKind::Other, text);
+            self.push_failure(FailureKind::Other, text.to_owned());
         }
 
         if self.failures.is_empty() {
@@ -111,7 +109,7 @@ impl<'a> Validator<'a> {
     }
 
     /// Takes effort. Returns `false` if too little is left, which ends the check.
-    fn spend(&mut self, effort: usize) -> bool {
+    pub(super) fn spend(&mut self, effort: usize) -> bool {
         if self.effort < effort {
             self.add_effort();
         }
@@ -424,45 +422,6 @@ impl<'a> Validator<'a> {
         self.path.push(step);
         check(self);
         self.path.pop();
-    }
-
-    /// Adds a failure at the current path, or counts it if there are too many.
-    pub(super) fn fail(&mut self, kind: FailureKind, text: impl Into<String>) {
-        if self.failures.len() >= MAX_FAILURES {
-            self.omitted += 1;
-            return;
-        }
-        let failure = Failure {
-            path: self.pointer(),
-            text: text.into(),
-            kind,
-            depth: self.path.len(),
-        };
-        self.failures.push(failure);
-    }
-
-    /// Adds a failure of an alternative, or counts it if there are too many.
-    pub(super) fn record(&mut self, failure: Failure) {
-        if self.failures.len() < MAX_FAILURES {
-            self.failures.push(failure);
-        } else {
-            self.omitted += 1;
-        }
-    }
-
-    /// Returns the current path as a JSON pointer.
-    pub(super) fn pointer(&self) -> String {
-        if self.path.is_empty() {
-            return String::from("/");
-        }
-        let mut pointer = String::new();
-        for step in &self.path {
-            match step {
-                PathStep::Key(key) => push_key(&mut pointer, key),
-                PathStep::Index(index) => pointer.push_str(&format!("/{index}")),
-            }
-        }
-        pointer
     }
 }
 

@@ -62,6 +62,12 @@ impl Exact {
 
     /// Returns a JSON text without the secrets, however its strings are escaped.
     pub(crate) fn redacted_json(&self, json: &str) -> String {
+        self.redacted_json_after(json, 0)
+    }
+
+    /// Returns the part of a JSON text after its first `passed` bytes, without the secrets. One that
+    /// begins in these bytes is replaced as well.
+    pub(crate) fn redacted_json_after(&self, json: &str, passed: usize) -> String {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
         if let Some(unescaped_json) = Escape::Backslash.undo(json.as_bytes()) {
@@ -69,7 +75,18 @@ impl Exact {
             self.0.exact().find(&unescaped_json, &mut inner);
             places.extend(Escape::Backslash.origins(json.as_bytes(), &inner));
         }
-        replaced(json, places).unwrap_or_else(|| json.to_owned())
+
+        let mut out = String::new();
+        let mut end = passed;
+        for place in merged(places) {
+            if place.end > end {
+                out.push_str(json.get(end..place.start).unwrap_or_default());
+                out.push_str(REDACTED);
+                end = place.end;
+            }
+        }
+        out.push_str(&json[end..]);
+        out
     }
 }
 
@@ -151,6 +168,13 @@ impl Pieces {
     pub(crate) fn finish(&mut self) -> String {
         let state = std::mem::take(self);
         state.open[state.passed..].to_owned()
+    }
+
+    /// Ends the text. Returns its end that may be the beginning of a secret, and the number of
+    /// bytes of it that were passed on.
+    pub(crate) fn take_open(&mut self) -> (String, usize) {
+        let state = std::mem::take(self);
+        (state.open, state.passed)
     }
 
     /// Ends a text that was cut off. Returns the replacement for the beginning of a secret, or an

@@ -47,6 +47,22 @@ async fn shutdown_parks_open_questions_and_interrupts_the_other_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn second_shutdown_leaves_the_questions_that_the_first_one_parks() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let asking = agent(ScriptedModel::new().call("act", json!({})));
+    let questioner = start(&table, key("a", "1"), &asking).unwrap();
+    let mut question = questioner.reader(StreamFormat::Sdk, None, None).unwrap();
+    until(&mut question, "permission_request").await;
+
+    let limit = Duration::from_secs(10);
+    tokio::join!(table.shutdown(limit), table.shutdown(limit));
+    let end = questioner.end().unwrap();
+    let output = end.as_ref().as_ref().unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    assert_eq!(asking.session("1").pending().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_drops_runs_that_do_not_end_in_time() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let agent = Agent::builder(ScriptedModel::new().say("Done."))
