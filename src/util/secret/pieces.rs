@@ -65,8 +65,8 @@ impl Exact {
         self.redacted_json_after(json, 0)
     }
 
-    /// Returns the part of a JSON text after its first `passed` bytes, without the secrets. One that
-    /// begins in these bytes is replaced as well.
+    /// Returns the part of a JSON text after its first `passed` bytes, without the secrets. One
+    /// that begins in these bytes is replaced as well.
     pub(crate) fn redacted_json_after(&self, json: &str, passed: usize) -> String {
         let mut places = Vec::new();
         self.0.exact().find(json.as_bytes(), &mut places);
