@@ -212,15 +212,13 @@ async fn key_in_arguments_of_single_characters_is_redacted() {
             index: 0,
             json: json.to_owned(),
         };
-        let mut events = vec![ModelEvent::ToolCallStart {
+        let parts = |c: char| [text(&c.to_string()), thinking(&c.to_string())];
+        let mut events: Vec<_> = key.chars().flat_map(parts).collect();
+        events.push(ModelEvent::ToolCallStart {
             index: 0,
             id: "c1".into(),
             name: "tool".into(),
-        }];
-        events.extend(
-            key.chars()
-                .flat_map(|c| [text(&c.to_string()), thinking(&c.to_string())]),
-        );
+        });
         events.push(delta(r#"{"a":""#));
         events.extend(letters.iter().map(|letter| delta(letter)));
         events.push(delta(r#""}"#));
