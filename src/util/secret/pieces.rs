@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::escape::Escape;
 use super::known::{self, Patterns};
-use super::redact::{merged, redact_with, replaced};
+use super::redact::{merged, redact_with, replaced, replaced_after};
 use super::secret::REDACTED;
 
 /// A shorter beginning of a secret at the end of a piece is passed on at once: it reveals nothing,
@@ -76,17 +76,7 @@ impl Exact {
             places.extend(Escape::Backslash.origins(json.as_bytes(), &inner));
         }
 
-        let mut out = String::new();
-        let mut end = passed;
-        for place in merged(places) {
-            if place.end > end {
-                out.push_str(json.get(end..place.start).unwrap_or_default());
-                out.push_str(REDACTED);
-                end = place.end;
-            }
-        }
-        out.push_str(&json[end..]);
-        out
+        replaced_after(json, passed, places)
     }
 }
 

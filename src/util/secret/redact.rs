@@ -192,13 +192,15 @@ pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Returns `text` with `[redacted]` at `places`; `None` if there are none.
 pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> {
-    if places.is_empty() {
-        return None;
-    }
+    (!places.is_empty()).then(|| replaced_after(text, 0, places))
+}
 
+/// Returns `text` after its first `passed` bytes, with `[redacted]` at the places that end there.
+pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>>) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut copied_end = 0;
-    for place in merged(places) {
+    let mut copied_end = passed;
+    let places = merged(places).into_iter();
+    for place in places.filter(|place| place.end > passed) {
         let mut start = place.start;
         let mut end = place.end;
         while !text.is_char_boundary(start) {
@@ -215,7 +217,7 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
     }
 
     out.push_str(&text[copied_end..]);
-    Some(out)
+    out
 }
 
 /// The secrets of one peer. Texts of that peer are also searched for secrets that are too short to
