@@ -1,5 +1,6 @@
 //! Processes that tests started, and whether they are still there.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,16 +47,31 @@ pub async fn dies(pid: u32) {
 /// Runs `work`, and lets its time limit pass at once on tokio's clock when `begun` is done. Returns
 /// the outputs of both. What `begun` waits for thus precedes the end of the time limit on a machine
 /// of any speed.
+///
+/// The command may begin before the time limit does. Time that passed too early passes once more,
+/// after a wait that is longer than a command has between its signals.
 pub async fn timed_out<T, B>(
     work: impl Future<Output = T>,
     begun: impl Future<Output = B>,
     limit: Duration,
 ) -> (T, B) {
+    let is_done = Cell::new(false);
+    let work = async {
+        let output = work.await;
+        is_done.set(true);
+        output
+    };
     let begun = async {
         let output = begun.await;
-        tokio::time::pause();
-        tokio::time::advance(limit).await;
-        tokio::time::resume();
+        while !is_done.get() {
+            tokio::time::pause();
+            tokio::time::advance(limit).await;
+            tokio::time::resume();
+            let retry = Instant::now() + Duration::from_secs(20);
+            while !is_done.get() && Instant::now() < retry {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
         output
     };
     tokio::join!(work, begun)
