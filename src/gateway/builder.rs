@@ -155,7 +155,8 @@ impl GatewayBuilder {
     }
 
     /// Sets the regular check of tasks, whose reports go to the last chat of the
-    /// [`state`](Self::state). Defaults to none.
+    /// [`state`](Self::state). Without a state, and while it has no chat, reports are written to
+    /// `heartbeat.log` only. Defaults to none.
     pub fn heartbeat(mut self, heartbeat: Heartbeat) -> Self {
         self.heartbeat = Some(heartbeat);
         self

@@ -80,9 +80,10 @@ impl Gateway {
     }
 
     /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
-    /// empty if a question waits for its answer. While another process has the session, this waits
-    /// for up to ten seconds. While the gateway does not [run](Self::run), a summary of the session
-    /// that is due is made before this returns.
+    /// empty if a question waits for its answer, if the input answers a task of
+    /// [`spawn`](super::spawn), or if it was taken as an answer before. While another process has
+    /// the session, this waits for up to ten seconds. While the gateway does not
+    /// [run](Self::run), a summary of the session that is due is made before this returns.
     ///
     /// # Errors
     ///
@@ -211,7 +212,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error.
+    /// Returns the errors of [`StateManager::set_last_channel`].
     pub async fn record_last_channel(&self, last_channel: &str) -> Result<()> {
         match &self.core.state {
             Some(state) => state.set_last_channel(last_channel).await,
@@ -223,7 +224,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error.
+    /// Returns the errors of [`StateManager::set_last_chat_id`].
     pub async fn record_last_chat_id(&self, chat_id: &str) -> Result<()> {
         match &self.core.state {
             Some(state) => state.set_last_chat_id(chat_id).await,
@@ -231,7 +232,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    /// Returns the channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`. Returns
+    /// `None` without a [`state`](GatewayBuilder::state), and while it has none.
     pub fn last_channel(&self) -> Option<Arc<str>> {
         self.core.state.as_ref()?.last_channel()
     }

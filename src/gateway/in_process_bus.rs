@@ -40,6 +40,7 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// These are errors:
 ///
 /// * an id, or the name of a channel, a chat or a sender, of more than 1,024 bytes;
+/// * the id of a session of more than 2,049 bytes;
 /// * the name of a channel with a colon;
 /// * an outbound message to a new channel, when the bus has 1,024 channels.
 #[derive(Clone)]

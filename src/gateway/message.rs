@@ -95,7 +95,7 @@ impl InboundMessage {
         self
     }
 
-    /// Sets the session.
+    /// Sets the id of the session, of at most 2,049 bytes.
     #[must_use]
     pub fn with_session_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.session_key = key.into();

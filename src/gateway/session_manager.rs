@@ -146,9 +146,10 @@ impl SessionManager {
         self.store.append(&lease, vec![record]).await
     }
 
-    /// Leaves all but the last `keep_last` messages to the summary, at least two. They stay in the
-    /// store: the end of the summary moves. More messages stay if a call would be separated from
-    /// its result.
+    /// Removes all messages from the history except the last `keep_last`, at least two. More stay
+    /// in it if a call would be separated from its result. The removed messages stay in the store:
+    /// the summary covers them. If messages are removed and the session has no summary, its summary
+    /// becomes a note that earlier messages are left out.
     ///
     /// # Errors
     ///

@@ -112,8 +112,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
-    /// KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the file would have more
+    /// than 64 KiB.
     pub async fn record(&self, channel: &str, chat_id: &str) -> Result<()> {
         let last_channel = format!("{channel}:{chat_id}");
         self.change(|values| {
@@ -127,8 +127,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
-    /// KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the file would have more
+    /// than 64 KiB.
     pub async fn set_last_channel(&self, last_channel: &str) -> Result<()> {
         self.change(|values| values.last_channel = last_channel.into())
             .await
@@ -138,8 +138,8 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the ids have more than 64
-    /// KiB together.
+    /// Returns the backend's error, and [`ErrorKind::InvalidRequest`] if the file would have more
+    /// than 64 KiB.
     pub async fn set_last_chat_id(&self, chat_id: &str) -> Result<()> {
         self.change(|values| values.last_chat_id = chat_id.into())
             .await
