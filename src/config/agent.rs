@@ -19,6 +19,9 @@ use super::subagent::SubAgentCfg;
 
 /// The configuration of one agent: the keys of an agent in a [`Config`](super::Config).
 ///
+/// Relative paths are relative to the folder of the file that the configuration was read from, or
+/// else to the working directory of the process.
+///
 /// ```
 /// use agentcore::config::{AgentConfig, BackendCfg};
 ///
@@ -43,8 +46,8 @@ pub struct AgentConfig {
     pub model: String,
     /// The system prompt. Defaults to none.
     pub system_prompt: String,
-    /// The context window of the model, in tokens. Defaults to the context window of the model, or
-    /// to 128,000 if that is unknown.
+    /// The context window for the hook `summarization`, in tokens. Defaults to the context window
+    /// of the model, or to 128,000 if that is unknown.
     pub context_window: Option<u64>,
     /// The names of its tools of this crate: `calculate`, `current_datetime`, `internet_search`,
     /// `web_fetch`, `AskUserQuestion`, `request_user_input` and `request_user_approval`.

@@ -51,8 +51,9 @@ pub struct BackendCfg {
     /// The kind of backend. Defaults to `local`.
     #[serde(rename = "type")]
     pub kind: BackendType,
-    /// The folder of the files. Defaults to the folder of the configuration file, or, in a
-    /// container, to `/workspace`.
+    /// The folder of the files. A relative path is relative to the folder of the configuration
+    /// file; in a container, the path must be absolute. Defaults to the folder of the configuration
+    /// file, or, in a container, to `/workspace`.
     pub workdir: Option<String>,
     /// The time limit of a command in seconds. Defaults to 120.
     pub timeout: Option<u64>,

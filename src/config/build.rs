@@ -80,7 +80,8 @@ impl AgentConfig {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the name of a tool that neither this
     /// crate nor `parts` has, and the errors of the model's provider, the backend and the store.
     /// All errors name the position in the file. A permission rule that matches no tool is logged
-    /// as a warning.
+    /// as a warning; without tool sources, [`AgentBuilder::build`] refuses such a rule to deny or
+    /// to ask.
     ///
     /// # Cancel safety
     ///

@@ -22,9 +22,10 @@ pub struct SkillsCfg {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemoryCfg {
-    /// The files. A file in the backend's `workdir` exists once for each user. A file outside of it
-    /// is shared: the agent can only read it, and writes its own notes to the file of the same name
-    /// in the user's folder.
+    /// The files. A relative path is relative to the folder of the configuration file. A file in
+    /// the backend's `workdir` exists once for each user. A file outside of it is shared: the agent
+    /// can only read it, and writes its own notes to the file of the same name in the user's
+    /// folder.
     pub paths: Vec<String>,
     /// The content of the first file if none exists.
     pub initial_content: Option<String>,
