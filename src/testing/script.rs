@@ -74,7 +74,8 @@ impl Step {
         Self::new().and_call(name, args)
     }
 
-    /// Creates a step whose call fails before the stream begins.
+    /// Creates a step whose call fails before the stream begins. Parts of an answer, a usage and a
+    /// stop reason have no effect on it.
     pub fn fail(error: Error) -> Self {
         Self {
             answer: ScriptedAnswer::Failure(error),
@@ -82,7 +83,8 @@ impl Step {
         }
     }
 
-    /// Creates a step of exactly these events. No `Start`, no `Stop` and no id is added.
+    /// Creates a step of exactly these events. No `Start`, no `Stop` and no id is added. Parts of
+    /// an answer, a usage and a stop reason have no effect on it.
     pub fn exactly(events: Vec<Result<ModelEvent>>) -> Self {
         Self {
             answer: ScriptedAnswer::Exact(events),

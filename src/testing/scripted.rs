@@ -151,6 +151,7 @@ impl ScriptedModel {
     }
 
     /// Sets the usage of the step added last; before the first step, of every step without a usage.
+    /// Steps of [`events`](Self::events) and [`fail`](Self::fail) ignore it.
     #[must_use]
     pub fn with_usage(self, usage: Usage) -> Self {
         let mut script = self.script();

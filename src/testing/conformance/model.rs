@@ -7,10 +7,14 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ModelStream, 
 
 use super::checks::{Failures, wrong};
 
-/// Checks that a [`Model`] fulfills its contract: a stream begins with `Start` and has exactly one
-/// `Stop`, at its end; [`call`](Model::call) returns the fold of [`stream`](Model::stream); a
-/// stream may be dropped in the middle; two streams at once do not mix; a usage report is not taken
-/// back.
+/// Checks that a [`Model`] fulfills its contract:
+///
+/// * A stream begins with `Start` and has exactly one `Stop`, at its end.
+/// * Each call has a name, and an id that is unique in its answer.
+/// * A usage report is not taken back.
+/// * [`call`](Model::call) returns the fold of [`stream`](Model::stream).
+/// * A stream may be dropped in the middle, and two streams at once do not mix.
+/// * The id is not empty, and no limit of the profile is 0.
 ///
 /// `make` returns a fresh model for each check. It should answer repeatably (it is asked with
 /// temperature 0), and should not answer one prompt with a word of another.
