@@ -171,7 +171,8 @@ impl Server {
 
     /// Adds a tool for every agent and user, including agents of a configuration whose list
     /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
-    /// such as `deny: [deploy]`, prevents an agent from calling it. A name that is invalid or taken
+    /// such as `deny: [deploy]`, prevents an agent from calling it. A tool that was added before
+    /// under the same name is replaced. A name that is invalid, or that a tool of this crate has,
     /// is an error of [`router`](Self::router).
     ///
     /// A program with an `agents.yaml` and a tool in Rust:

@@ -57,8 +57,9 @@ pub struct RunLimits {
     /// The maximum size of the messages in the log of a run, as JSON, in bytes; beyond it, the
     /// oldest messages are removed. Defaults to 4 MiB.
     pub log_bytes: usize,
-    /// The time after the end of a run until its log is removed, unless another run of the thread
-    /// begins. Defaults to 10 minutes.
+    /// The time after the end of a run until its log is removed. It is removed earlier if another
+    /// run of the thread begins, or if there are more logs of ended runs than [`runs`](Self::runs):
+    /// then the oldest log of the user with the most logs. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
 
