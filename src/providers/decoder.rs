@@ -25,7 +25,8 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// Returns [`truncated`] if the answer is incomplete.
     fn finish(&mut self, out: &mut Events) -> Result<()>;
 
-    /// Returns `true` once the answer's last event, `Stop`, was emitted. Nothing after it is read.
+    /// Returns `true` once the answer's last event, `Stop`, was emitted. Nothing after it is
+    /// decoded.
     fn is_done(&self) -> bool;
 
     /// Returns `true` if the answer is complete even if nothing more arrives. A broken connection
