@@ -78,7 +78,10 @@
 //! `GET /agents/{id}/threads/{t}/events` opens the stream of the run again. With `Last-Event-ID`,
 //! the id of the last event that was received, the stream continues there. If the log no longer has
 //! that event, or the value is not an id, the stream begins with the event `state` (in AG-UI:
-//! snapshots), which replaces everything received so far; the events of the run follow.
+//! snapshots), which replaces everything received so far; the events of the run follow. The reply
+//! is a 204 if no run is in progress and the log of the last one was removed
+//! ([`RunLimits::keep_log`]). In the format of the AI SDK, a request without an id also gets a 204
+//! once the run has ended.
 //!
 //! # Approvals
 //!
