@@ -123,11 +123,11 @@ bearer_methods!(Ollama);
 
 impl Ollama {
     /// Requests the context window of the model from the server, in tokens: the window of the
-    /// loaded model (`/api/ps`), else the window with which the model will be loaded (`/api/show`),
-    /// set by [`num_ctx`](Self::num_ctx), the model file, or the default of 4,096. A default that
-    /// was set at the start of the server is not reported. Returns `None` if the server reports
-    /// neither. Takes ten seconds at most for each of the two requests. Changes nothing: use
-    /// [`context_window`](Self::context_window) to set the window.
+    /// loaded model (`/api/ps`) unless [`num_ctx`](Self::num_ctx) is set, else the window with
+    /// which the model will be loaded (`/api/show`), set by `num_ctx`, the model file, or the
+    /// default of 4,096. A default that was set at the start of the server is not reported. Returns
+    /// `None` if the server reports neither. Takes ten seconds at most for each of the two
+    /// requests. Changes nothing: use [`context_window`](Self::context_window) to set the window.
     ///
     /// # Errors
     ///
