@@ -207,7 +207,7 @@ impl ScriptedModel {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Other`] with all failures: steps that are left, unexpected calls,
-    /// failed expectations.
+    /// failed expectations, expectations without a step.
     pub fn verify(&self) -> Result<()> {
         let mut script = self.script();
         script.is_checked = true;
