@@ -28,7 +28,8 @@ pub(crate) fn model_core() -> Core<ModelRequest> {
 impl RunContext {
     /// Calls a model outside the conversation, for example to write a summary. The call counts in
     /// the run's budget and statistics, and is repeated by the run's retry policy. Retries and
-    /// warnings of the model are emitted, the answer is not, and the history does not change.
+    /// warnings of the model are emitted; the answer to a request that [`ModelRequest::new`] has
+    /// created is not. The history does not change.
     ///
     /// To call the run's own model through the inner hooks, use [`Next::run`](crate::Next::run).
     ///
