@@ -91,6 +91,10 @@ impl CompactionRequest {
     /// Returns the same errors as [`RunContext::call_model`](crate::RunContext::call_model). A
     /// request that was made by hand has no budget and is not repeated: it returns the error of
     /// [`Model::call`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request to the model.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,
@@ -171,6 +175,11 @@ pub trait Compactor: Send + Sync + 'static {
     /// In a run, an error becomes a warning, and so does a panic; the compactor is called again
     /// when the context has grown by a twentieth. [`Session::compact`](crate::Session::compact)
     /// returns the error.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when the run is dropped or stopped, for example by an interrupt. The
+    /// history then stays as it is.
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 
