@@ -213,9 +213,13 @@ impl Session {
     /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
     /// If the run is stopped, the calls that were not answered by then stay pending.
     ///
-    /// The run fails, and no call is executed, if a decision is about a call that is not pending,
-    /// about other arguments, or about a tool that the agent does not have; and with
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist.
+    /// The run fails, and no pending call is executed, with an error of the kind
+    ///
+    /// * [`Conflict`](crate::ErrorKind::Conflict) if a decision is about a call that is not
+    ///   [pending](Self::pending) or has another decision, if it is about other arguments, if it is
+    ///   not a denial and the question has [expired](crate::AgentBuilder::approval_expiry), or if
+    ///   it allows a call of a tool that the agent does not have;
+    /// * [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist.
     ///
     /// ```
     /// use agentcore::permission::PermissionRules;

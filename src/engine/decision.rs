@@ -82,7 +82,9 @@ impl Decision {
     /// has not expired.
     fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
         if !call.is_intact() {
-            return Err("the stored call was changed after the question; deny it".into());
+            let text =
+                "the stored call was changed after the question; continue with another input";
+            return Err(text.into());
         }
 
         match &self.answer {

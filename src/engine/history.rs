@@ -321,8 +321,8 @@ impl History {
     }
 
     /// Appends the parts of `response` to the last message of the history, so that two answers in a
-    /// row are one message. Returns `response`; if the earlier answer was paused or aborted, with
-    /// the content of both.
+    /// row are one message, then stores the whole state. Returns `response`; if the earlier answer
+    /// was paused or aborted, with the content of both.
     async fn join(
         &mut self,
         response: &Arc<ModelResponse>,

@@ -27,15 +27,17 @@ pub(crate) fn model_core() -> Core<ModelRequest> {
 
 impl RunContext {
     /// Calls a model outside the conversation, for example to write a summary. The call counts in
-    /// the run's budget and statistics, and is repeated by the run's retry policy. Its events are
-    /// not emitted, and the history does not change.
+    /// the run's budget and statistics, and is repeated by the run's retry policy. Retries and
+    /// warnings of the model are emitted; the answer to a request that [`ModelRequest::new`] has
+    /// created is not. The history does not change.
     ///
     /// To call the run's own model through the inner hooks, use [`Next::run`](crate::Next::run).
     ///
     /// # Errors
     ///
-    /// Returns the model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover
-    /// the call.
+    /// Returns the model's error, [`ErrorKind::BudgetExhausted`] if the budget does not cover the
+    /// call, or [`ErrorKind::Config`] if there is a budget in USD and the price of the model is
+    /// unknown.
     ///
     /// # Cancel safety
     ///

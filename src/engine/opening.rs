@@ -230,6 +230,8 @@ async fn prepare(
     Ok((tools, history))
 }
 
+/// Runs `before_agent` of every hook, each on the state that the previous hook returned, and
+/// repairs the history that they leave.
 async fn before_agent(
     config: &Config,
     cx: &RunContext,
@@ -241,6 +243,8 @@ async fn before_agent(
         cx.set_state(input_state.clone());
         let future = hook.before_agent(cx, state);
         state = guard(cx, &**hook, Phases::BEFORE_AGENT, future).await?;
+
+        // Changes that were made through the context meanwhile are added to the returned state.
         drop(cx.state(|current| {
             state.adopt(&input_state, current);
             std::mem::replace(current, state.clone())
@@ -259,6 +263,7 @@ async fn before_agent(
         cx.warn(STALE_COMPACTION);
     }
 
+    // Hooks may have set sections of the system prompt in the state.
     for section in state.system_prompt.sections() {
         let id = section.id.clone();
         let text = section.text.clone();

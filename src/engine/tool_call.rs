@@ -99,8 +99,9 @@ impl Halt {
 }
 
 impl CallRunner<'_> {
-    /// Checks a call and runs it. Stores that it has begun just before the tool may run. Returns
-    /// `None` if another call ends the run before that.
+    /// Checks a call and runs it. Its start is stored just before the tool may run, unless the tool
+    /// is read-only or the start was stored with the answer. Returns `None` if the run ends before
+    /// that.
     pub(super) async fn run(&self, call: ToolCall, start: &CallStart) -> Option<CallOutcome> {
         if self.halt.is_set() {
             return None;

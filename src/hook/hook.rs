@@ -112,8 +112,13 @@ pub trait Hook: Send + Sync + 'static {
         Ok(state)
     }
 
-    /// Runs before each model call, on a copy of the history; the stored history never changes
+    /// Runs before each model call; retries of a failed call send the same request again. Receives
+    /// a copy of the history as it is sent: a summary replaces the messages that it covers, and
+    /// leading system messages are part of the system prompt. The stored history never changes
     /// here.
+    ///
+    /// The returned messages must pass [`Messages::validate_for_model`]; otherwise the run fails
+    /// with [`Hook`](crate::ErrorKind::Hook).
     async fn modify_request(&self, _cx: &RunContext, messages: Messages) -> Result<Messages> {
         Ok(messages)
     }
@@ -141,6 +146,10 @@ pub trait Hook: Send + Sync + 'static {
 
     /// Runs around each tool call that was permitted. [`Next::run`] may be called a second time
     /// only for an idempotent tool.
+    ///
+    /// Arguments that a hook changes are checked again, by the schema, the mode and the gate. A
+    /// call whose tool name a hook changes does not run; its result is an error. The returned
+    /// result receives the id and the name of the call.
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         next.run(call).await
     }

@@ -87,8 +87,9 @@
 //!
 //! # Cancellation
 //!
-//! When a run is dropped, so are the futures of its hooks: code after `next.run(..).await` may
-//! never run.
+//! When a run is dropped, interrupted or aborted, or reaches its time limit, the futures of its
+//! hooks are dropped: code after `next.run(..).await` may never run. If the loop had begun,
+//! `after_agent` is called, unless the run was dropped.
 
 mod fn_hook;
 mod forward;

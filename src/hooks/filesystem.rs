@@ -210,6 +210,11 @@ impl FilesystemHook {
     /// # Errors
     ///
     /// Returns an error if the backend cannot list or remove them.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a part of the results may be removed. A second call removes the
+    /// others.
     pub async fn remove_results(&self, session: &str) -> Result<usize> {
         self.result_mover.remove_results(session).await
     }

@@ -88,9 +88,13 @@ impl CompactionRequest {
     ///
     /// # Errors
     ///
-    /// Returns the model's error, or
-    /// [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if the budget does not
-    /// cover the call.
+    /// Returns the same errors as [`RunContext::call_model`](crate::RunContext::call_model). A
+    /// request that was made by hand has no budget and is not repeated: it returns the error of
+    /// [`Model::call`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request to the model.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,
@@ -144,8 +148,8 @@ pub trait Compactor: Send + Sync + 'static {
     /// the provider reported for the last request plus an estimate of the messages added since. It
     /// is an estimate alone if nothing was reported, or an exact count.
     ///
-    /// Called up to three times in a turn with different numbers of tokens, so it should be quick
-    /// and depend on its arguments alone.
+    /// Called several times in a turn with different numbers of tokens, so it should be quick and
+    /// depend on its arguments alone.
     fn should_compact(
         &self,
         messages: &Messages,
@@ -171,6 +175,11 @@ pub trait Compactor: Send + Sync + 'static {
     /// In a run, an error becomes a warning, and so does a panic; the compactor is called again
     /// when the context has grown by a twentieth. [`Session::compact`](crate::Session::compact)
     /// returns the error.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when the run is dropped or stopped, for example by an interrupt. The
+    /// history then stays as it is.
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 

@@ -59,7 +59,7 @@ impl<'a> PromptContext<'a> {
 pub trait Prompter: Send + Sync + 'static {
     /// Returns the system prompt for this run.
     ///
-    /// Called once in a run, and a second time if hooks register tools that they do not
+    /// Called once in a run, and a second time if hooks register other tools than those that they
     /// [announce](crate::Hook::tools). The second call has the names of all tools; sections that
     /// hooks have changed since the first call stay as they are.
     ///

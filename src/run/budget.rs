@@ -142,6 +142,7 @@ impl Budget {
     }
 
     /// Returns the remaining amount in USD, here and in every budget above; `None` without a limit.
+    /// Amounts that are reserved for calls in progress are not subtracted.
     pub fn remaining_usd(&self) -> Option<f64> {
         self.chain()
             .filter_map(|node| {
@@ -151,7 +152,8 @@ impl Budget {
             .reduce(f64::min)
     }
 
-    /// Returns the remaining tokens, here and in every budget above; `None` without a limit.
+    /// Returns the remaining tokens, here and in every budget above; `None` without a limit. Tokens
+    /// that are reserved for calls in progress are not subtracted.
     pub fn remaining_tokens(&self) -> Option<u64> {
         self.chain()
             .filter_map(|node| {

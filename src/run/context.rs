@@ -206,7 +206,8 @@ impl RunContext {
     /// # Panics
     ///
     /// Panics if called inside another `with_state` on the same thread, which would wait for
-    /// itself.
+    /// itself. The same applies to [`value`](Self::value), [`set_value`](Self::set_value) and
+    /// [`values`](Self::values) inside `f`: use [`StateView::values`] there.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.view_state(true, f))
     }

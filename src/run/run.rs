@@ -217,7 +217,7 @@ impl Run {
     /// # Errors
     ///
     /// Returns the same errors as [`finish`](Self::finish), and [`ErrorKind::Cancelled`] if the
-    /// stream has not ended.
+    /// stream has not ended or the run panicked while it was polled.
     pub fn into_output(mut self) -> Result<RunOutput> {
         let text = match std::mem::replace(&mut self.state, LoopState::Gone) {
             LoopState::Ended(output) => return *output,

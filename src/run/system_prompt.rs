@@ -10,9 +10,9 @@ use super::context::RunContext;
 
 /// The sections of the system prompt, as hooks set them.
 ///
-/// A section set in `before_agent` stays for the run; one set in `modify_request` is set again each
-/// turn by the hook that owns it, under the same id. A section that is set to the same text keeps
-/// the provider's prompt cache warm.
+/// A section stays until it is removed or the run ends, also one that was set in `modify_request`.
+/// A hook that sets a section in each turn uses the same id, which replaces the previous section. A
+/// section that is set to the same text keeps the provider's prompt cache warm.
 #[derive(Clone)]
 pub struct SystemPromptHandle(RunContext);
 

@@ -76,7 +76,7 @@ pub enum SystemKind {
     TaskUpdated(Box<TaskUpdated>),
     /// The end of such work.
     TaskNotification(Box<TaskNotification>),
-    /// A tool changed the tasks or files. An extension.
+    /// A tool or a hook changed the task list or the files. An extension.
     StateChanged {
         /// The whole task list, when it changed.
         todos: Option<Vec<Todo>>,

@@ -155,6 +155,10 @@ impl ToolContext {
 
     /// Emits a `tool_progress` message with `data` and restarts the call's timeout. Waits until the
     /// reader has taken all messages emitted so far, so that a tool cannot run ahead of its reader.
+    ///
+    /// # Cancel safety
+    ///
+    /// The message is emitted by the first poll. Dropping the future later ends only the wait.
     pub async fn progress(&self, data: impl Into<Value> + Send) {
         if self.is_live() {
             self.host.restart_timeout();
@@ -169,6 +173,10 @@ impl ToolContext {
     /// `parent_tool_use_id` set, and waits until the reader has taken it. An `init` becomes a
     /// `task_started` and a `result` a `task_notification`, because a stream has only one `init`
     /// and one `result`.
+    ///
+    /// # Cancel safety
+    ///
+    /// The message is emitted by the first poll. Dropping the future later ends only the wait.
     pub async fn forward(&self, message: SdkMessage) {
         if self.is_live() {
             self.host.restart_timeout();
@@ -180,6 +188,10 @@ impl ToolContext {
 
     /// Asks the confirmer or a responder a question. The call's timeout does not run meanwhile;
     /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future withdraws the question: a later answer has no effect.
     pub async fn ask(&self, question: impl Into<String>) -> Answer {
         self.ask_for(question.into(), AnswerForm::Permission).await
     }
@@ -216,7 +228,8 @@ impl ToolContext {
     /// # Panics
     ///
     /// Panics if called inside another `with_state` on the same thread, which would wait for
-    /// itself.
+    /// itself. The same applies to [`value`](Self::value), [`user_id`](Self::user_id) and
+    /// [`asking`](Self::asking) inside `f`: call them before, or use [`StateView::values`].
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
         view_once(f, |f| self.host.with_state(self.is_live(), f))
     }

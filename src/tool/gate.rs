@@ -156,6 +156,10 @@ pub trait PermissionGate: Send + Sync + 'static {
     /// # Errors
     ///
     /// An error or a panic denies the call, with its text as the reason.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when the run is dropped or stopped, for example by an interrupt.
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
     /// Returns the filter for files that a permitted call may show in searches and listings. The

@@ -52,9 +52,13 @@ pub trait ToolSource: Send + Sync + 'static {
     ///
     /// Returns an error if the source cannot be reached. The run continues: the error is emitted as
     /// a warning, the earlier tools of the source stay, and the source is asked again before the
-    /// next turn.
-    /// A panic and a call that exceeds
+    /// next turn. A panic and a call that exceeds
     /// [`tool_source_timeout`](crate::AgentBuilder::tool_source_timeout) count as errors.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when its time is up, and when the run is dropped or stopped, for
+    /// example by an interrupt.
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>>;
 
     /// Returns a number that changes whenever the tools change: they are read again only if it

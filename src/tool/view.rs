@@ -10,6 +10,7 @@ use crate::util::Values;
 /// can lose its result; the task list, the files and the values can be changed.
 ///
 /// Reading copies nothing. The first change of the task list or of the files copies that list once.
+/// A run emits such changes as [`StateChanged`](crate::sdk::SystemKind::StateChanged).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StateView<'a> {

@@ -310,6 +310,10 @@ impl FileCheckpoints {
     /// Returns [`Conflict`](ErrorKind::Conflict) if the new session already has checkpoints,
     /// [`Config`](ErrorKind::Config) if the copy exceeds the limit of checkpoints in memory or of
     /// the folder, and an error if the folder cannot be read or written.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once the future has been polled, the copy is made even if the future is dropped.
     pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
         self.fork_at(from, to, usize::MAX).await
     }
@@ -321,6 +325,10 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// Returns the same errors as [`fork`](Self::fork).
+    ///
+    /// # Cancel safety
+    ///
+    /// The same as for [`fork`](Self::fork).
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let from_id = from.to_owned();
         let to_id = to.to_owned();
@@ -345,6 +353,10 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// Returns an error if they cannot be removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once the future has been polled, the checkpoints are removed even if the future is dropped.
     pub async fn forget(&self, session: &str) -> Result<bool> {
         let inner = self.inner.clone();
         let session = Arc::<str>::from(session);
@@ -392,6 +404,10 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// Returns an error if the folder cannot be read, or checkpoints cannot be removed.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the checkpoints of each session are either removed or complete.
     pub async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.inner.clone();
         let sessions = blocking(move || inner.storage.sessions()).await?;

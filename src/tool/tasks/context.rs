@@ -49,6 +49,10 @@ impl TaskContext {
     }
 
     /// Emits a `task_progress` message with this summary, and waits until the reader has taken it.
+    ///
+    /// # Cancel safety
+    ///
+    /// The message is emitted by the first poll. Dropping the future later ends only the wait.
     pub async fn progress(&self, summary: impl Into<String> + Send) {
         self.report(Some(summary.into()));
         self.drained().await;
@@ -60,6 +64,10 @@ impl TaskContext {
     ///
     /// `init` and `result` are not forwarded, because the task has its own messages; the usage of a
     /// `result` is counted. After an answer with tool calls, the progress of the task is emitted.
+    ///
+    /// # Cancel safety
+    ///
+    /// The message is emitted by the first poll. Dropping the future later ends only the wait.
     pub async fn forward(&self, mut message: SdkMessage) {
         let Some(sink) = self.open_sink() else {
             return;
