@@ -19,6 +19,14 @@ use super::argument_redactor::ArgumentRedactor;
 /// The fields in which servers send unsigned reasoning.
 const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 
+/// The maximum number of pieces in a row of which nothing is shown before other tasks run. A model
+/// that is always ready must not keep the run from ending.
+const MAX_HELD_PIECES: usize = 64;
+
+/// The maximum number of bytes of arguments that are held back at the same time. They count toward
+/// the limits on an answer only when they are passed on.
+const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
+
 /// Returns the events of one answer without the secrets of this process, by exact match. Returns
 /// the stream itself if there are none.
 pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
@@ -29,6 +37,7 @@ pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
             text: Pieces::default(),
             thinking: Pieces::default(),
             calls: OpenCalls::default(),
+            held_bytes: 0,
             ready: VecDeque::new(),
             is_over: false,
         }),
@@ -45,6 +54,8 @@ struct AnswerRedactor {
     thinking: Pieces,
     /// The arguments that are streaming, by the model's number of their call.
     calls: OpenCalls<ArgumentRedactor>,
+    /// The approximate number of bytes of arguments that `calls` hold back.
+    held_bytes: usize,
     ready: VecDeque<Result<ModelEvent>>,
     is_over: bool,
 }
@@ -54,7 +65,7 @@ impl Stream for AnswerRedactor {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        loop {
+        for _ in 0..MAX_HELD_PIECES {
             if let Some(event) = this.ready.pop_front() {
                 return Poll::Ready(Some(event));
             }
@@ -87,6 +98,9 @@ impl Stream for AnswerRedactor {
                 }
             }
         }
+
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -113,7 +127,7 @@ impl AnswerRedactor {
                 ModelEvent::ToolCallStart { index, id, name }
             }
             ModelEvent::ToolCallDelta { index, json } => {
-                let json = self.calls.get_or_add(index).push(&self.exact, json);
+                let json = self.redact_delta(index, json)?;
                 if json.is_empty() {
                     return Ok(());
                 }
@@ -140,6 +154,7 @@ impl AnswerRedactor {
                 self.text = Pieces::default();
                 self.thinking = Pieces::default();
                 self.calls.clear();
+                self.held_bytes = 0;
                 ModelEvent::Restart
             }
             ModelEvent::Start(head) => ModelEvent::Start(self.redact_head(head)),
@@ -177,6 +192,23 @@ impl AnswerRedactor {
         }
     }
 
+    /// Returns what may be shown of a piece of a call's arguments. A piece of a call that has not
+    /// begun is dropped, but counts as held back.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::ResponseTooLarge`] if too much is held back.
+    fn redact_delta(&mut self, index: u32, json: String) -> Result<String> {
+        self.held_bytes = self.held_bytes.saturating_add(json.len());
+        let call = self.calls.get_mut(index);
+        let shown_json = call.map_or_else(String::new, |call| call.push(&self.exact, json));
+        self.held_bytes = self.held_bytes.saturating_sub(shown_json.len());
+        if self.held_bytes > MAX_HELD_BYTES {
+            return Err(too_much_held());
+        }
+        Ok(shown_json)
+    }
+
     fn finish_text(&mut self) {
         let piece = self.text.finish();
         self.queue(piece, ModelEvent::Text);
@@ -196,6 +228,7 @@ impl AnswerRedactor {
     fn end_call(&mut self, index: u32) {
         if let Some(call) = self.calls.remove(index) {
             let json = call.finish(&self.exact);
+            self.held_bytes = self.held_bytes.saturating_sub(json.len());
             self.queue(json, |json| ModelEvent::ToolCallDelta { index, json });
         }
     }
@@ -240,7 +273,9 @@ impl AnswerRedactor {
     ///
     /// Returns [`ErrorKind::SecretInAnswer`] if a secret is in the fields that its provider
     /// requires back.
-    fn redact_call(&self, call: ToolCall) -> Result<ToolCall> {
+    fn redact_call(&self, mut call: ToolCall) -> Result<ToolCall> {
+        // The search for secrets is recursive.
+        call.limit_depth();
         let ToolCall {
             id,
             name,
@@ -361,6 +396,17 @@ impl AnswerRedactor {
         block.raw = RawValue::from_string(value.to_string())?.into();
         Ok(block)
     }
+}
+
+/// The error of arguments that grow without an end while they are held back.
+fn too_much_held() -> Error {
+    Error::new(
+        ErrorKind::ResponseTooLarge,
+        format!(
+            "the arguments of calls that are held back until they are complete have more than \
+             {MAX_HELD_BYTES} bytes; ask again, or ask another model"
+        ),
+    )
 }
 
 fn secret_in_signed_block() -> Error {

@@ -81,9 +81,10 @@ impl Decision {
     /// Checks that the decision is about the arguments that the call has now, and that the question
     /// has not expired.
     fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
-        if !call.is_intact() {
-            let text =
-                "the stored call was changed after the question; continue with another input";
+        // A denial runs nothing, so it applies to any call.
+        let is_denied = matches!(self.answer, Answer::Deny(_));
+        if !is_denied && !call.is_intact() {
+            let text = "the stored call was changed after the question; deny it, or continue with another input";
             return Err(text.into());
         }
 

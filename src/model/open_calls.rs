@@ -28,19 +28,6 @@ impl<T> OpenCalls<T> {
         self.calls.insert(index, (id, call));
     }
 
-    /// Returns the call with an index. If there is none, one without an id is added.
-    pub(crate) fn get_or_add(&mut self, index: u32) -> &mut T
-    where
-        T: Default,
-    {
-        let (_, call) = self.calls.entry(index).or_insert_with(|| {
-            let id = Arc::<str>::default();
-            self.indexes.insert((id.clone(), index));
-            (id, T::default())
-        });
-        call
-    }
-
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.calls.get_mut(&index).map(|(_, call)| call)
     }

@@ -5,8 +5,8 @@ use agentcore::model::{ModelEvent, ResponseHead, StopReason};
 use agentcore::sdk::SdkMessage;
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{AgentBuilder, Error, ErrorKind, Model, Part, Secret, ToolCall};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::kit::keys::assert_no_leak;
 use crate::kit::{Log, logged, stored, watch};
@@ -233,6 +233,42 @@ async fn key_in_arguments_of_single_characters_is_redacted() {
             assert_no_leak(what, key, &raw);
             assert!(!what.contains("Hw27RbKdu5"), "{raw}: {what}");
         }
+    }
+}
+
+#[tokio::test]
+async fn arguments_nested_without_end_are_a_tool_error_while_a_key_is_known() {
+    let _known = Secret::new("k-nested-0123456789");
+    let nested = (0..200_000).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+    let call = ToolCall::new("c1", "tool", json!({})).with_args(nested);
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .step(vec![ModelEvent::ToolCall(call)])
+        .say("ok");
+    let seen = run(model, &log).await;
+    assert!(seen.error.is_none(), "{:?}", seen.error);
+    assert!(seen.all.contains("nested deeper"), "{:.2000}", seen.all);
+    assert_eq!(log.len(), 0);
+}
+
+#[tokio::test]
+async fn arguments_held_back_without_end_are_too_large() {
+    let _known = Secret::new("k-held-0123456789");
+    let start = ModelEvent::ToolCallStart {
+        index: 0,
+        id: "c1".into(),
+        name: "tool".into(),
+    };
+    let delta = |index| ModelEvent::ToolCallDelta {
+        index,
+        json: "\\u0041".repeat(170_000),
+    };
+    let of_one_call = std::iter::once(start).chain((0..70).map(|_| delta(0)));
+    let of_no_call = (1..70).map(delta);
+    for events in [Vec::from_iter(of_one_call), Vec::from_iter(of_no_call)] {
+        let seen = run_events(events).await;
+        let error = seen.error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge, "{error}");
     }
 }
 

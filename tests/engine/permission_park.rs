@@ -162,6 +162,23 @@ async fn expired_and_tampered_pending_calls_are_rejected() {
 }
 
 #[tokio::test]
+async fn tampered_and_expired_pending_calls_may_be_denied() {
+    let (store, log) = (ThreadStore::new(), Log::default());
+    let calls = parked(&store, &log).await;
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log);
+    let mut state = store.get("s").unwrap();
+    state.pending[0].expires_at_ms = Some(1);
+    state.pending[1].call = state.pending[1].call.clone().with_args(json!({"n": 666}));
+    store.save("s", state);
+    let decisions: Vec<_> = calls
+        .iter()
+        .map(|call| Decision::deny(call, "no"))
+        .collect();
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!((output.text.as_str(), log.len()), ("done", 0));
+}
+
+#[tokio::test]
 async fn deny_rule_applies_to_approved_calls() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;

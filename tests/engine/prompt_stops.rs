@@ -10,7 +10,7 @@ use agentcore::model::ModelStream;
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::{
     AgentBuilder, Error, ExitReason, FuncTool, Message, Model, ModelEvent, ModelRequest,
-    ModelResponse, RunHandle, StopReason, ToolCall, Usage, hook,
+    ModelResponse, RunHandle, Secret, StopReason, ToolCall, Usage, hook,
 };
 use futures::{StreamExt, stream};
 use serde_json::json;
@@ -68,6 +68,21 @@ async fn always_ready_stream_is_interrupted() {
             let output = run.await.unwrap();
             assert_eq!(output.end, ExitReason::Interrupted, "{event:?}");
         }
+    }
+}
+
+/// A redactor of answers holds pieces back, so that nothing follows from them.
+#[tokio::test]
+async fn always_ready_stream_is_interrupted_while_a_key_is_known() {
+    let _known = Secret::new("k-always-0123456789");
+    for event in small_events() {
+        let run = agent(always_ready(event.clone()))
+            .build()
+            .unwrap()
+            .run("Go");
+        stop_from_aside(run.handle());
+        let output = run.await.unwrap();
+        assert_eq!(output.end, ExitReason::Interrupted, "{event:?}");
     }
 }
 

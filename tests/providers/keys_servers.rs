@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use agentcore::agent::RetryPolicy;
 use agentcore::hooks::TracingHook;
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Ollama, OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::trace::MemoryRecorder;
 use agentcore::{AgentBuilder, HttpTool, Model, Tool, ToolContext};
@@ -168,4 +168,49 @@ async fn http_tool_shows_no_part_of_its_secrets() {
             assert_no_leak(&text, key, &name);
         }
     }
+}
+
+#[tokio::test]
+async fn key_escaped_in_streamed_arguments_is_redacted() {
+    let key = "k-pieces-Hw27RbKdu5Xq9eTz40LmGs";
+    let _known = agentcore::Secret::new(key);
+    let escape = |c: char| match c {
+        '-' => "\\u002d".to_owned(),
+        c => c.to_string(),
+    };
+    let letters: Vec<String> = key.chars().map(escape).collect();
+    let args = format!(r#"{{"text":"{}"}}"#, letters.concat());
+    let item = json!({"type": "function_call", "id": "f", "call_id": "f", "name": "echo",
+        "arguments": args});
+    let delta = |text: &str| {
+        json!({"type": "response.function_call_arguments.delta", "item_id": "f",
+            "output_index": 0, "delta": text})
+    };
+    let mut begun = item.clone();
+    begun["arguments"] = json!("");
+    let mut events = vec![
+        json!({"type": "response.created", "response": {"id": "r", "model": "m",
+            "status": "in_progress", "output": []}}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
+        delta(r#"{"text":""#),
+    ];
+    events.extend(letters.iter().map(|letter| delta(letter)));
+    events.push(delta(r#""}"#));
+    events.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item}));
+    events.push(
+        json!({"type": "response.completed", "response": {"id": "r", "model": "m",
+        "status": "completed", "output": [item],
+        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}}),
+    );
+    let events = events.iter().map(|event| {
+        let name = event["type"].as_str().unwrap();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    let server = FaultServer::start().await.unwrap();
+    server.reply(Reply::sse(events));
+    server.fallback(Reply::json(400, "{}"));
+    let model = OpenAiResponses::compatible(server.url(), "m").context_window(8_000);
+    let seen = everything(model).await;
+    assert!(seen.contains("[redacted]"), "{seen}");
+    assert!(!seen.contains("Hw27RbKdu5Xq9eTz40Lm"), "{seen}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::failure::{Failure, FailureKind};
+use super::report::{Mismatch, MismatchKind, pointer};
 use super::validate::Validator;
 
 /// The maximum number of alternatives whose failures are reported.
@@ -28,7 +28,7 @@ impl<'a> Validator<'a> {
         if let Some(not_schema) = schema.get("not")
             && self.attempt(not_schema, value).is_empty()
         {
-            self.fail(FailureKind::Other, "matches what the schema excludes");
+            self.fail(MismatchKind::Other, "matches what the schema excludes");
         }
     }
 
@@ -54,73 +54,75 @@ impl<'a> Validator<'a> {
             1 => {}
             many => {
                 let text = format!("matches {many} of the alternatives, but must match one");
-                self.fail(FailureKind::Other, text);
+                self.fail(MismatchKind::Other, text);
             }
         }
     }
 
     /// Reports that no alternative matches: with the failures of the intended alternative if the
     /// value's type or its tag identifies one, else with the first failure of each.
-    fn report_misses(&mut self, mut misses: Vec<Vec<Failure>>) {
+    fn report_misses(&mut self, mut misses: Vec<Vec<Mismatch<'a>>>) {
         if misses.is_empty() {
             return;
         }
 
         let depth = self.path.len();
-        let is_intended = |failures: &[Failure]| {
-            !failures.iter().any(|failure| match failure.kind {
-                FailureKind::Type => failure.depth == depth,
-                FailureKind::Tag => failure.depth <= depth + 1,
-                FailureKind::Other => false,
+        let is_intended = |miss: &[Mismatch<'_>]| {
+            !miss.iter().any(|mismatch| match mismatch.kind {
+                MismatchKind::Type => mismatch.path.len() == depth,
+                MismatchKind::Tag => mismatch.path.len() <= depth + 1,
+                MismatchKind::Other => false,
             })
         };
 
         let mut candidates = (0..misses.len()).filter(|index| is_intended(&misses[*index]));
         if let (Some(index), None) = (candidates.next(), candidates.next()) {
-            for failure in misses.swap_remove(index) {
-                self.record(failure);
+            for mismatch in misses.swap_remove(index) {
+                self.record(mismatch);
             }
 
             return;
         }
 
-        let own_pointer = self.pointer();
-        let mut reasons: Vec<String> = Vec::new();
-        for failure in misses.iter().filter_map(|failures| failures.first()) {
-            let reason = if failure.path == own_pointer {
-                failure.text.clone()
-            } else {
-                format!("{}: {}", failure.path, failure.text)
-            };
-
-            if !reasons.contains(&reason) && reasons.len() < MAX_REASONS {
+        let mut reasons: Vec<&Mismatch<'_>> = Vec::new();
+        for reason in misses.iter().filter_map(|miss| miss.first()) {
+            let is_same =
+                |other: &&Mismatch<'_>| other.text == reason.text && other.path == reason.path;
+            if reasons.len() < MAX_REASONS && !reasons.iter().any(is_same) {
                 reasons.push(reason);
             }
         }
 
+        let reasons = reasons.into_iter().map(|reason| {
+            if reason.path.len() == depth {
+                return reason.text.clone();
+            }
+            format!("{}: {}", pointer(&reason.path), reason.text)
+        });
+        let reasons: Vec<String> = reasons.collect();
         let text = format!("matches none of the alternatives ({})", reasons.join("; "));
 
         // If all alternatives fail by type, this is a wrong type for an enclosing choice as well.
         let is_type_failure = misses
             .iter()
             .flatten()
-            .all(|f| f.kind == FailureKind::Type && f.depth == depth);
+            .all(|m| m.kind == MismatchKind::Type && m.path.len() == depth);
         self.fail(
             if is_type_failure {
-                FailureKind::Type
+                MismatchKind::Type
             } else {
-                FailureKind::Other
+                MismatchKind::Other
             },
             text,
         );
     }
 
     /// Returns the failures of `value` against `schema` without reporting them.
-    fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
-        let failures = std::mem::take(&mut self.failures);
+    fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Mismatch<'a>> {
+        let mismatches = std::mem::take(&mut self.mismatches);
         let old_omitted = self.omitted;
         self.apply(schema, value);
         self.omitted = old_omitted;
-        std::mem::replace(&mut self.failures, failures)
+        std::mem::replace(&mut self.mismatches, mismatches)
     }
 }

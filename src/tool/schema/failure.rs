@@ -49,19 +49,6 @@ pub struct ArgumentError {
 pub(super) struct Failure {
     pub(super) path: String,
     pub(super) text: String,
-    pub(super) kind: FailureKind,
-    /// The depth below the arguments.
-    pub(super) depth: usize,
-}
-
-/// The kind of a failure, for the choice between alternatives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureKind {
-    /// A value of the wrong type.
-    Type,
-    /// A value that `const` or `enum` does not allow. It often means another alternative.
-    Tag,
-    Other,
 }
 
 impl ArgumentError {
@@ -72,13 +59,7 @@ impl ArgumentError {
     /// Creates the failure at one path.
     #[cfg(feature = "schema")]
     pub(crate) fn at(path: String, text: String) -> Self {
-        let failure = Failure {
-            depth: path.matches('/').count(),
-            path,
-            text,
-            kind: FailureKind::Other,
-        };
-        Self::new(vec![failure], 0)
+        Self::new(vec![Failure { path, text }], 0)
     }
 
     /// Returns the paths that fail, as JSON pointers, at most ten.
@@ -117,8 +98,7 @@ pub(super) fn clip(text: &str, max_len: usize) -> &str {
     &text[..cut_offset.unwrap_or_default()]
 }
 
-/// Appends the step to the member `key` to a JSON pointer. A long key is cut to its beginning,
-/// because a pointer is made for each failure, even for the failures of discarded alternatives.
+/// Appends the step to the member `key` to a JSON pointer. A long key is cut to its beginning.
 pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
     let head = clip(key, MAX_QUOTE);
     pointer.push('/');

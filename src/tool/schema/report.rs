@@ -1,58 +1,78 @@
 //! The failures that a check reports, with their paths.
 
-use super::failure::{Failure, FailureKind, MAX_FAILURES, push_key};
-use super::validate::{NAME_EFFORT, PathStep, Validator};
+use super::failure::{Failure, MAX_FAILURES, push_key};
+use super::validate::{NAME_EFFORT, Validator};
 
 /// The number of bytes in the text of a failure that are written with one unit of effort.
 const TEXT_LEN_A_UNIT: usize = 16;
 
-impl Validator<'_> {
+/// A step from a value to one inside it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathStep<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// A value that does not match. Its path is written as a JSON pointer only if it is reported: most
+/// failures are those of alternatives that are discarded.
+pub(super) struct Mismatch<'a> {
+    pub(super) path: Vec<PathStep<'a>>,
+    pub(super) text: String,
+    pub(super) kind: MismatchKind,
+}
+
+/// The kind of a mismatch, for the choice between alternatives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MismatchKind {
+    /// A value of the wrong type.
+    Type,
+    /// A value that `const` or `enum` does not allow. It often means another alternative.
+    Tag,
+    Other,
+}
+
+impl<'a> Validator<'a> {
     /// Adds a failure at the current path, or counts it if there are too many. A failure takes
     /// effort even if it is discarded with its alternative.
-    pub(super) fn fail(&mut self, kind: FailureKind, text: impl Into<String>) {
+    pub(super) fn fail(&mut self, kind: MismatchKind, text: impl Into<String>) {
         let text = text.into();
         let effort = self.path.len().saturating_mul(NAME_EFFORT) + text.len() / TEXT_LEN_A_UNIT;
         if self.spend(effort) {
-            self.push_failure(kind, text);
+            let path = self.path.clone();
+            self.record(Mismatch { path, text, kind });
         }
     }
 
-    /// Adds a failure without taking effort.
-    pub(super) fn push_failure(&mut self, kind: FailureKind, text: String) {
-        if self.failures.len() >= MAX_FAILURES {
-            self.omitted += 1;
-            return;
-        }
-        let failure = Failure {
-            path: self.pointer(),
-            text,
-            kind,
-            depth: self.path.len(),
-        };
-        self.failures.push(failure);
-    }
-
-    /// Adds a failure of an alternative, or counts it if there are too many.
-    pub(super) fn record(&mut self, failure: Failure) {
-        if self.failures.len() < MAX_FAILURES {
-            self.failures.push(failure);
+    /// Adds a failure, or counts it if there are too many.
+    pub(super) fn record(&mut self, mismatch: Mismatch<'a>) {
+        if self.mismatches.len() < MAX_FAILURES {
+            self.mismatches.push(mismatch);
         } else {
             self.omitted += 1;
         }
     }
+}
 
-    /// Returns the current path as a JSON pointer.
-    pub(super) fn pointer(&self) -> String {
-        if self.path.is_empty() {
-            return String::from("/");
+impl From<Mismatch<'_>> for Failure {
+    fn from(mismatch: Mismatch<'_>) -> Self {
+        Self {
+            path: pointer(&mismatch.path),
+            text: mismatch.text,
         }
-        let mut pointer = String::new();
-        for step in &self.path {
-            match step {
-                PathStep::Key(key) => push_key(&mut pointer, key),
-                PathStep::Index(index) => pointer.push_str(&format!("/{index}")),
-            }
-        }
-        pointer
     }
+}
+
+/// Returns a path as a JSON pointer.
+pub(super) fn pointer(path: &[PathStep<'_>]) -> String {
+    if path.is_empty() {
+        return String::from("/");
+    }
+    let mut pointer = String::new();
+    for step in path {
+        match step {
+            PathStep::Key(key) => push_key(&mut pointer, key),
+            PathStep::Index(index) => pointer.push_str(&format!("/{index}")),
+        }
+    }
+    pointer
 }

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, FailureKind, MAX_FAILURES, MAX_NAMED, list, quote};
+use super::failure::{ArgumentError, Failure, MAX_FAILURES, MAX_NAMED, list, quote};
 use super::reference::resolve;
+use super::report::{Mismatch, MismatchKind, PathStep};
 use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
 /// The maximum nesting depth of applied schemas: the maximum depth of the JSON parser, with room
@@ -31,20 +32,13 @@ const EFFORT_A_VALUE: usize = 100 * SCHEMA_EFFORT;
 /// than a second. The check runs on the executor.
 const MAX_EFFORT: usize = 500_000 * SCHEMA_EFFORT;
 
-/// A step from a value to one inside it.
-#[derive(Clone, Copy)]
-pub(super) enum PathStep<'a> {
-    Key(&'a str),
-    Index(usize),
-}
-
 /// The walk over the arguments and the schema.
 pub(super) struct Validator<'a> {
     root: &'a Value,
     pub(super) path: Vec<PathStep<'a>>,
     /// The references that are being followed, each with the value that it is applied to.
     following: Vec<(&'a Value, &'a Value)>,
-    pub(super) failures: Vec<Failure>,
+    pub(super) mismatches: Vec<Mismatch<'a>>,
     pub(super) omitted: usize,
     depth: usize,
     /// The effort that is left.
@@ -62,7 +56,7 @@ impl<'a> Validator<'a> {
             root,
             path: Vec::new(),
             following: Vec::new(),
-            failures: Vec::new(),
+            mismatches: Vec::new(),
             omitted: 0,
             depth: 0,
             effort: FREE_EFFORT,
@@ -76,17 +70,19 @@ impl<'a> Validator<'a> {
         self.apply(self.root, value);
         if self.exhausted {
             let text = "nested too deeply or too large to check against the schema";
-            self.path.clear();
-            self.failures.clear();
-            self.omitted = 0;
-            self.push_failure(FailureKind::Other, text.to_owned());
+            let failure = Failure {
+                path: String::from("/"),
+                text: text.to_owned(),
+            };
+            return Err(ArgumentError::new(vec![failure], 0));
         }
 
-        if self.failures.is_empty() {
+        if self.mismatches.is_empty() {
             return Ok(());
         }
 
-        Err(ArgumentError::new(self.failures, self.omitted))
+        let failures = self.mismatches.into_iter().map(Failure::from).collect();
+        Err(ArgumentError::new(failures, self.omitted))
     }
 
     pub(super) fn apply(&mut self, schema: &'a Value, value: &'a Value) {
@@ -100,7 +96,7 @@ impl<'a> Validator<'a> {
 
         self.depth += 1;
         match schema {
-            Value::Bool(false) => self.fail(FailureKind::Other, "not allowed"),
+            Value::Bool(false) => self.fail(MismatchKind::Other, "not allowed"),
             Value::Object(keywords) => self.keywords(keywords, value),
             _ => {}
         }
@@ -208,7 +204,7 @@ impl<'a> Validator<'a> {
         };
 
         self.fail(
-            FailureKind::Type,
+            MismatchKind::Type,
             format!("expected {expected}, got {actual}"),
         );
         false
@@ -220,14 +216,14 @@ impl<'a> Validator<'a> {
             && !self.is_same(constant, value)
         {
             let text = format!("expected {}, got {}", quote(constant), quote(value));
-            self.fail(FailureKind::Tag, text);
+            self.fail(MismatchKind::Tag, text);
         }
 
         if let Some(Value::Array(variants)) = schema.get("enum")
             && !variants.iter().any(|variant| self.is_same(variant, value))
         {
             let text = format!("expected one of {}, got {}", list(variants), quote(value));
-            self.fail(FailureKind::Tag, text);
+            self.fail(MismatchKind::Tag, text);
         }
     }
 
@@ -239,7 +235,7 @@ impl<'a> Validator<'a> {
 
             if !members.contains_key(name) {
                 self.inside(PathStep::Key(name), |v| {
-                    v.fail(FailureKind::Other, "required, but missing");
+                    v.fail(MismatchKind::Other, "required, but missing");
                 });
             }
         }
@@ -258,7 +254,7 @@ impl<'a> Validator<'a> {
 
                     if !members.contains_key(name) {
                         let text = format!("required together with {cause:?}, but missing");
-                        self.inside(PathStep::Key(name), |v| v.fail(FailureKind::Other, text));
+                        self.inside(PathStep::Key(name), |v| v.fail(MismatchKind::Other, text));
                     }
                 }
             }
@@ -284,10 +280,10 @@ impl<'a> Validator<'a> {
             match (property_schema, additional) {
                 (Some(schema), _) => self.inside(PathStep::Key(key), |v| v.apply(schema, member)),
                 (None, Some(Value::Bool(false))) => {
-                    let is_reported = self.failures.len() < MAX_FAILURES;
+                    let is_reported = self.mismatches.len() < MAX_FAILURES;
                     let text = is_reported.then(|| unexpected(properties));
                     let text = text.unwrap_or_default();
-                    self.inside(PathStep::Key(key), |v| v.fail(FailureKind::Other, text));
+                    self.inside(PathStep::Key(key), |v| v.fail(MismatchKind::Other, text));
                 }
                 (None, Some(schema)) => {
                     self.inside(PathStep::Key(key), |v| v.apply(schema, member));
@@ -321,7 +317,7 @@ impl<'a> Validator<'a> {
             {
                 let text = format!("the same as item {first}, but items must differ");
                 self.inside(PathStep::Index(repeat), |v| {
-                    v.fail(FailureKind::Other, text);
+                    v.fail(MismatchKind::Other, text);
                 });
             }
         }
@@ -349,7 +345,7 @@ impl<'a> Validator<'a> {
             && compare(&count, min) == Some(Ordering::Less)
         {
             self.fail(
-                FailureKind::Other,
+                MismatchKind::Other,
                 format!("expected at least {min} {what}, got {count}"),
             );
         }
@@ -358,7 +354,7 @@ impl<'a> Validator<'a> {
             && compare(&count, max) == Some(Ordering::Greater)
         {
             self.fail(
-                FailureKind::Other,
+                MismatchKind::Other,
                 format!("expected at most {max} {what}, got {count}"),
             );
         }
@@ -377,7 +373,7 @@ impl<'a> Validator<'a> {
                 && compare(number, bound).is_some_and(|order| wrong.contains(&order))
             {
                 self.fail(
-                    FailureKind::Other,
+                    MismatchKind::Other,
                     format!("expected {phrase} {bound}, got {number}"),
                 );
             }
@@ -387,7 +383,7 @@ impl<'a> Validator<'a> {
             && !is_multiple(number, step)
         {
             self.fail(
-                FailureKind::Other,
+                MismatchKind::Other,
                 format!("expected a multiple of {step}, got {number}"),
             );
         }
