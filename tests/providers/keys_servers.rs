@@ -8,7 +8,7 @@ use agentcore::providers::{Anthropic, Ollama, OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::trace::MemoryRecorder;
 use agentcore::{AgentBuilder, HttpTool, Model, Tool, ToolContext};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kit::keys::{Logged, assert_no_leak, listen, printed, spellings};
 use crate::kit::{any_object, watch};
@@ -170,47 +170,44 @@ async fn http_tool_shows_no_part_of_its_secrets() {
     }
 }
 
-#[tokio::test]
-async fn key_escaped_in_streamed_arguments_is_redacted() {
-    let key = "k-pieces-Hw27RbKdu5Xq9eTz40LmGs";
-    let _known = agentcore::Secret::new(key);
-    let escape = |c: char| match c {
-        '-' => "\\u002d".to_owned(),
-        c => c.to_string(),
-    };
-    let letters: Vec<String> = key.chars().map(escape).collect();
-    let args = format!(r#"{{"text":"{}"}}"#, letters.concat());
-    let item = json!({"type": "function_call", "id": "f", "call_id": "f", "name": "echo",
-        "arguments": args});
-    let delta = |text: &str| {
-        json!({"type": "response.function_call_arguments.delta", "item_id": "f",
-            "output_index": 0, "delta": text})
-    };
-    let mut begun = item.clone();
-    begun["arguments"] = json!("");
-    let mut events = vec![
-        json!({"type": "response.created", "response": {"id": "r", "model": "m",
-            "status": "in_progress", "output": []}}),
-        json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
-        delta(r#"{"text":""#),
-    ];
-    events.extend(letters.iter().map(|letter| delta(letter)));
-    events.push(delta(r#""}"#));
-    events.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item}));
-    events.push(
-        json!({"type": "response.completed", "response": {"id": "r", "model": "m",
-        "status": "completed", "output": [item],
-        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}}),
-    );
-    let events = events.iter().map(|event| {
+/// The body of a stream of the Responses API.
+fn responses_stream(events: &[Value]) -> Reply {
+    Reply::sse(events.iter().map(|event| {
         let name = event["type"].as_str().unwrap();
         format!("event: {name}\ndata: {event}\n\n")
-    });
+    }))
+}
+
+fn completed(item: &Value) -> Value {
+    json!({"type": "response.completed", "response": {"id": "r", "model": "m",
+        "status": "completed", "output": [item],
+        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}})
+}
+
+/// The last event names a call in the place of reasoning, so that the item becomes a block of the
+/// provider.
+#[tokio::test]
+async fn key_escaped_in_json_within_a_block_is_not_kept() {
+    let key = "k-pieces-Hw27RbKdu5Xq9eTz40LmGs";
+    let _known = agentcore::Secret::new(key);
+    let args = format!(r#"{{"text":"{}"}}"#, key.replace('-', "\\u002d"));
+    let item = json!({"type": "function_call", "id": "f", "call_id": "f", "name": "echo",
+        "arguments": args});
+    let events = [
+        json!({"type": "response.created", "response": {"id": "r", "model": "m",
+            "status": "in_progress", "output": []}}),
+        json!({"type": "response.output_item.added", "output_index": 0,
+            "item": {"type": "reasoning", "id": "rs", "summary": []}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        completed(&item),
+    ];
     let server = FaultServer::start().await.unwrap();
-    server.reply(Reply::sse(events));
-    server.fallback(Reply::json(400, "{}"));
+    server.reply(responses_stream(&events));
+    let text = json!({"type": "message", "id": "t", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "end", "annotations": []}]});
+    server.fallback(responses_stream(&[completed(&text)]));
     let model = OpenAiResponses::compatible(server.url(), "m").context_window(8_000);
     let seen = everything(model).await;
-    assert!(seen.contains("[redacted]"), "{seen}");
+    assert!(seen.contains("SecretInAnswer"), "{seen}");
     assert!(!seen.contains("Hw27RbKdu5Xq9eTz40Lm"), "{seen}");
 }

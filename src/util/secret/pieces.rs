@@ -1,5 +1,6 @@
 //! The redaction of a text that arrives in pieces.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,10 @@ use super::secret::REDACTED;
 /// A shorter beginning of a secret at the end of a piece is passed on at once: it reveals nothing,
 /// and many words end like it, so holding it back would delay most texts.
 const MIN_HELD: usize = 4;
+
+/// The maximum number of times that a JSON text is unescaped, less one: the arguments of a call are
+/// JSON in a string, and may have JSON in their strings.
+const MAX_ESCAPINGS: usize = 4;
 
 /// The exact search for the secrets that this process held at one moment.
 #[derive(Clone)]
@@ -48,16 +53,22 @@ impl Exact {
         }
     }
 
-    /// Returns `true` if a JSON text holds a secret, in any escaping of its strings.
+    /// Returns `true` if a JSON text holds a secret, in any escaping of its strings, and of JSON
+    /// texts in its strings.
     pub(crate) fn is_in_json(&self, json: &str) -> bool {
         let mut places = Vec::new();
-        self.0.exact().find(json.as_bytes(), &mut places);
-        if places.is_empty()
-            && let Some(unescaped_json) = Escape::Backslash.undo(json.as_bytes())
-        {
-            self.0.exact().find(&unescaped_json, &mut places);
+        let mut text = Cow::Borrowed(json.as_bytes());
+        for _ in 0..MAX_ESCAPINGS {
+            self.0.exact().find(&text, &mut places);
+            if !places.is_empty() {
+                return true;
+            }
+            match Escape::Backslash.undo(&text) {
+                Some(unescaped_text) => text = unescaped_text.into(),
+                None => return false,
+            }
         }
-        !places.is_empty()
+        false
     }
 
     /// Returns a JSON text without the secrets, however its strings are escaped.
