@@ -1,6 +1,6 @@
 //! The recording of a model call's usage.
 
-use crate::message::{AssistantMessage, Message, TokenCounter};
+use crate::message::{AssistantMessage, EstimateCounter, Message, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::{ModelStats, Reservation, RunContext};
 use crate::usage::Usage;
@@ -93,14 +93,22 @@ impl ModelAttempt<'_> {
     }
 }
 
+/// The maximum text of an answer, in bytes, whose tokens are counted with the configured counter.
+/// Counting by a vocabulary takes a tenth of a second for as much, on the executor.
+const MAX_COUNTED_TEXT: usize = 1024 * 1024;
+
 /// Estimates the number of tokens of an answer and of `unfinished` bytes. If the token counter
 /// panics, each byte counts as a token, which is the maximum in any vocabulary.
 fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
     // The counter takes messages; the content is moved instead of copied, because an answer may be
     // large.
     let content = std::mem::take(&mut answer.content);
+    let counter: &dyn TokenCounter = match content.text_len() {
+        ..=MAX_COUNTED_TEXT => &**cx.token_counter(),
+        _ => &EstimateCounter,
+    };
     let message = Message::Assistant(AssistantMessage::new(content));
-    let tokens = panic::catch(|| cx.token_counter().count_message(&message));
+    let tokens = panic::catch(|| counter.count_message(&message));
     let (tokens, unfinished) = match tokens {
         Ok(tokens) => (tokens, unfinished / 4),
         Err(text) => {

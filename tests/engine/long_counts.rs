@@ -107,6 +107,22 @@ async fn history_is_not_counted_without_a_use_of_its_tokens() {
     assert_eq!(counter.bytes(), (0, 0));
 }
 
+#[tokio::test]
+async fn long_answer_without_usage_is_estimated() {
+    let counter = Watched::default();
+    let model = FunctionModel::text(|_| "word ".repeat(4 * LONG / 5));
+    let agent = agent(model).max_total_tokens(10_000_000);
+    let agent = agent.token_counter(counter.clone()).build().unwrap();
+    let output = agent.run("Go on.").await.unwrap();
+    let (own_bytes, other_bytes) = counter.bytes();
+    assert!(own_bytes + other_bytes < LONG, "{own_bytes}, {other_bytes}");
+    assert!(
+        output.usage.output_tokens > LONG as u64 / 2,
+        "{:?}",
+        output.usage
+    );
+}
+
 /// Waits for a permission before it counts its first message.
 struct Held {
     is_counting: Arc<Notify>,
