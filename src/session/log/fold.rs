@@ -7,6 +7,7 @@ use crate::session::json::title_of;
 use crate::session::size::SessionSize;
 use crate::session::{AgentState, Files, PendingCall, Record, StoredSession};
 
+use super::answered::AnsweredCalls;
 use super::line::LogEntry;
 use super::memory_limit::MemoryLimit;
 use super::summary::{LogSummary, SnapshotPosition};
@@ -27,6 +28,8 @@ pub(super) struct LogFold {
     lost: Vec<Loss>,
     /// The position of a requested message, and the other state when it was added.
     capture: Option<(usize, TasksAndFiles)>,
+    /// The answers to the pending calls; `None` until one of the calls is answered.
+    answered: Option<AnsweredCalls>,
     /// The position of the newest snapshot.
     pub(super) snapshot: Option<SnapshotPosition>,
     /// The time of the first record, in milliseconds since the Unix epoch.
@@ -64,6 +67,7 @@ impl LogFold {
             limit: MemoryLimit::none(),
             lost: Vec::new(),
             capture: None,
+            answered: None,
             snapshot: None,
             created: 0,
             at: 0,
@@ -90,7 +94,8 @@ impl LogFold {
 
     /// Returns the estimated memory of the session, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.size.total()
+        let answered_bytes = self.answered.as_ref().map_or(0, AnsweredCalls::bytes);
+        self.size.total().saturating_sub(answered_bytes)
     }
 
     /// Returns `true` if messages are missing that later records may count.
@@ -121,6 +126,13 @@ impl LogFold {
     }
 
     pub(super) fn apply(&mut self, entry: LogEntry) {
+        self.read(entry);
+        self.remove_answered();
+    }
+
+    /// Applies an entry like [`apply`](Self::apply). Answered calls may stay in the session until
+    /// [`remove_answered`](Self::remove_answered) is called.
+    pub(super) fn read(&mut self, entry: LogEntry) {
         match entry {
             LogEntry::Record(record) => self.apply_record(record),
             // The writer had read the log with this loss, and its counts are correct.
@@ -130,9 +142,34 @@ impl LogFold {
         }
     }
 
+    /// Removes the answered calls from the session.
+    pub(super) fn remove_answered(&mut self) {
+        if let Some(mut answered) = self.answered.take() {
+            let ids = answered.take_ids();
+            self.change(Record::Answered { ids });
+        }
+    }
+
+    fn answer(&mut self, ids: Vec<Arc<str>>) {
+        let pending = &self.session.state.pending;
+        let calls = self
+            .answered
+            .get_or_insert_with(|| AnsweredCalls::of(pending));
+        calls.add(ids);
+        if calls.is_due() {
+            let ids = calls.take_ids();
+            self.change(Record::Answered { ids });
+        }
+    }
+
     fn apply_record(&mut self, record: Record) {
-        if let Record::Truncated { messages } = record {
-            return self.truncate_to(messages);
+        let record = match record {
+            Record::Truncated { messages } => return self.truncate_to(messages),
+            Record::Answered { ids } => return self.answer(ids),
+            record => record,
+        };
+        if matches!(record, Record::Pending { .. }) {
+            self.answered = None;
         }
 
         let state = &self.session.state;
@@ -193,7 +230,7 @@ impl LogFold {
     fn apply_incomplete(&mut self, entries: Vec<LogEntry>) {
         for entry in entries {
             let cuts = is_cut(&entry);
-            self.apply(entry);
+            self.read(entry);
             if cuts {
                 self.clear_positions_from(self.session.state.messages.len());
             }
@@ -305,7 +342,12 @@ fn is_cut(entry: &LogEntry) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::message::ToolCall;
+    use crate::session::size::of_pending;
+    use crate::session::stored::EXAMINED;
 
     fn message_entry(text: &str) -> LogEntry {
         let message = Message::human(text).into();
@@ -344,6 +386,33 @@ mod tests {
             assert_eq!(len(&fold), expected, "{messages}");
             assert_eq!(fold.has_loss(), messages > 1, "{messages}");
         }
+    }
+
+    fn pending_call(number: usize) -> PendingCall {
+        let call = ToolCall::new("c", "t", json!({}));
+        PendingCall::new(number.to_string().into(), "a".into(), call, String::new())
+    }
+
+    fn answered(number: usize) -> LogEntry {
+        let ids = vec![number.to_string().into()];
+        LogEntry::Record(Record::Answered { ids })
+    }
+
+    #[test]
+    fn answers_of_a_log_examine_few_calls_each() {
+        const COUNT: usize = 2_000;
+        let mut fold = LogFold::new("a");
+        let calls = (0..COUNT).map(pending_call).collect();
+        fold.read(LogEntry::Record(Record::Pending { calls }));
+        EXAMINED.set(0);
+        (0..COUNT).for_each(|_| fold.read(answered(COUNT)));
+        (1..COUNT)
+            .rev()
+            .for_each(|number| fold.read(answered(number)));
+        fold.remove_answered();
+        assert_eq!(fold.session().state.pending, [pending_call(0)]);
+        assert_eq!(fold.memory(), of_pending(&pending_call(0)));
+        assert!(EXAMINED.get() < 10 * COUNT, "{}", EXAMINED.get());
     }
 
     /// This would take minutes if each cut examined all losses.

@@ -28,6 +28,7 @@
 //! A snapshot is added each time the size of the log has doubled, which bounds the time of opening
 //! it: see `snapshot.rs`.
 
+mod answered;
 mod clock;
 mod fold;
 mod group;

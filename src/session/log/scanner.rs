@@ -21,6 +21,9 @@ const MAX_PIECES: usize = 1_000;
 /// The maximum number of bytes of one damaged line that are read again in search of records.
 const MAX_WORK: usize = 4 * MAX_LINE;
 
+/// The number of entries of a write that are applied between two checks for cancellation.
+const CHECK_INTERVAL: usize = 1_000;
+
 /// The memory of the report of a damaged part, with the path of the part, in bytes.
 const DAMAGE_REPORT: usize = 256;
 
@@ -203,11 +206,10 @@ impl<'a> Scanner<'a> {
     fn read_line(&mut self, at: usize, record: &[u8], next: usize) -> Result<()> {
         match Line::read(record, self.room()) {
             Ok(line) => self.add_record(at, next, line),
-            Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
-            Err(Fault::TooLarge) => return Err(self.too_large()),
-            Err(Fault::Damaged) => return self.read_pieces(at, record, next),
+            Err(Fault::TooNew(version)) => Err(too_new(self.id, version)),
+            Err(Fault::TooLarge) => Err(self.too_large()),
+            Err(Fault::Damaged) => self.read_pieces(at, record, next),
         }
-        Ok(())
     }
 
     /// Reads the whole records in a damaged line: several in one line, or after a torn one.
@@ -229,7 +231,7 @@ impl<'a> Scanner<'a> {
                 Ok(record) => {
                     self.add_damage(at + scanned_end, start - scanned_end);
                     let record_end = if end == line.len() { next } else { at + end };
-                    self.add_record(at + start, record_end, record);
+                    self.add_record(at + start, record_end, record)?;
                     scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
@@ -246,9 +248,10 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds a record to the write that is being read, and ends the write with its last record.
-    fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) {
+    fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) -> Result<()> {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
-            return self.report(DamageKind::Stale, at, next - at);
+            self.report(DamageKind::Stale, at, next - at);
+            return Ok(());
         }
 
         let seq = line.seq;
@@ -261,7 +264,10 @@ impl<'a> Scanner<'a> {
         );
         let entry = match line.into_entry() {
             Ok(entry) => entry,
-            Err(_) => return self.add_damage(at, next - at),
+            Err(_) => {
+                self.add_damage(at, next - at);
+                return Ok(());
+            }
         };
 
         let is_gap = seq > self.seq + 1;
@@ -290,13 +296,14 @@ impl<'a> Scanner<'a> {
 
         self.open.extend(entry);
         if messages.is_some() {
-            self.commit(next, messages);
+            self.commit(next, messages)?;
             self.scan.fold.snapshot = snapshot;
         }
+        Ok(())
     }
 
     /// Ends a write and applies its records. `messages` is the number of messages after the write.
-    fn commit(&mut self, end: usize, messages: Option<usize>) {
+    fn commit(&mut self, end: usize, messages: Option<usize>) -> Result<()> {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;
         fold.at = self.at;
@@ -307,7 +314,14 @@ impl<'a> Scanner<'a> {
         }
 
         match (self.hole.take(), messages) {
-            (None, Some(_)) => self.open.drain(..).for_each(|entry| fold.apply(entry)),
+            (None, Some(_)) => {
+                for (number, entry) in self.open.drain(..).enumerate() {
+                    if number.is_multiple_of(CHECK_INTERVAL) && self.cancellation.is_cancelled() {
+                        return Err(Error::session_busy(self.id));
+                    }
+                    fold.read(entry);
+                }
+            }
             (hole, _) => {
                 let entries = std::mem::take(&mut self.open);
                 let hole = hole.unwrap_or(entries.len());
@@ -316,6 +330,7 @@ impl<'a> Scanner<'a> {
         }
 
         self.scan.end = end as u64;
+        Ok(())
     }
 
     /// Adds bytes that cannot be read.
@@ -354,10 +369,11 @@ impl<'a> Scanner<'a> {
         // may the records before it. The same holds for bytes that are longer than any record.
         let is_too_long = len - self.end() > MAX_LINE;
         if last_end == Some(len as u64) && (has_line_end || is_too_long) {
-            self.commit(len, None);
+            self.commit(len, None)?;
             self.scan.has_open_line = !has_line_end;
         }
 
+        self.scan.fold.remove_answered();
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);
         if self.content_end > self.end() {
@@ -403,5 +419,31 @@ fn object_len(bytes: &[u8]) -> usize {
     match values.next() {
         Some(Ok(_)) => values.byte_offset(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+    use crate::session::Record;
+
+    fn message_entry() -> LogEntry {
+        LogEntry::Record(Record::Message {
+            message: Message::human("x").into(),
+            input_id: None,
+        })
+    }
+
+    #[test]
+    fn cancelled_scan_does_not_apply_a_long_write() {
+        let cancellation = Cancellation::default();
+        let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
+        scanner.open = vec![message_entry(); 5_000];
+        cancellation.cancel();
+        let error = scanner.commit(1, Some(5_000)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SessionBusy);
+        let messages = &scanner.scan.fold.session().state.messages;
+        assert!(messages.len() <= CHECK_INTERVAL);
     }
 }
