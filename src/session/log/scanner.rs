@@ -181,7 +181,7 @@ impl<'a> Scanner<'a> {
         let end = self.scan.end;
         let record = strip(line);
         if line.is_empty() {
-            self.add_damage(at, next - at);
+            self.add_damage(at, next - at)?;
         } else {
             self.read_line(at, record, next)?;
         }
@@ -229,7 +229,7 @@ impl<'a> Scanner<'a> {
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end], self.room()) {
                 Ok(record) => {
-                    self.add_damage(at + scanned_end, start - scanned_end);
+                    self.add_damage(at + scanned_end, start - scanned_end)?;
                     let record_end = if end == line.len() { next } else { at + end };
                     self.add_record(at + start, record_end, record)?;
                     scanned_end = end;
@@ -241,7 +241,7 @@ impl<'a> Scanner<'a> {
         }
 
         if scanned_end < line.len() {
-            self.add_damage(at + scanned_end, next - at - scanned_end);
+            self.add_damage(at + scanned_end, next - at - scanned_end)?;
         }
 
         Ok(())
@@ -250,8 +250,7 @@ impl<'a> Scanner<'a> {
     /// Adds a record to the write that is being read, and ends the write with its last record.
     fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) -> Result<()> {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
-            self.report(DamageKind::Stale, at, next - at);
-            return Ok(());
+            return self.report(DamageKind::Stale, at, next - at);
         }
 
         let seq = line.seq;
@@ -264,10 +263,7 @@ impl<'a> Scanner<'a> {
         );
         let entry = match line.into_entry() {
             Ok(entry) => entry,
-            Err(_) => {
-                self.add_damage(at, next - at);
-                return Ok(());
-            }
+            Err(_) => return self.add_damage(at, next - at),
         };
 
         let is_gap = seq > self.seq + 1;
@@ -278,7 +274,7 @@ impl<'a> Scanner<'a> {
         }
 
         if is_gap && !self.is_gap_explained {
-            self.report(DamageKind::Missing, at, 0);
+            self.report(DamageKind::Missing, at, 0)?;
         }
 
         self.is_gap_explained = false;
@@ -334,21 +330,25 @@ impl<'a> Scanner<'a> {
     }
 
     /// Adds bytes that cannot be read.
-    fn add_damage(&mut self, at: usize, len: usize) {
-        if len > 0 {
-            self.is_gap_explained = true;
-            self.report(DamageKind::Corrupt, at, len);
+    fn add_damage(&mut self, at: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
         }
+        self.is_gap_explained = true;
+        self.report(DamageKind::Corrupt, at, len)
     }
 
     /// Adds damage to the report. It extends the last one if it follows it.
-    fn report(&mut self, kind: DamageKind, at: usize, len: usize) {
+    fn report(&mut self, kind: DamageKind, at: usize, len: usize) -> Result<()> {
         let offset = at as u64;
         let len = len as u64;
+        let has_room = self.room() >= DAMAGE_REPORT;
         match self.scan.damage.last_mut() {
             Some(last) if last.kind == kind && last.offset + last.len == offset => last.len += len,
-            _ => self.scan.damage.push(Damage::new(kind, offset, len)),
+            _ if has_room => self.scan.damage.push(Damage::new(kind, offset, len)),
+            _ => return Err(self.too_large()),
         }
+        Ok(())
     }
 
     /// Ends the log.
@@ -427,6 +427,7 @@ mod tests {
     use super::*;
     use crate::message::Message;
     use crate::session::Record;
+    use crate::session::log::memory_limit::MemoryLimit;
 
     fn message_entry() -> LogEntry {
         LogEntry::Record(Record::Message {
@@ -445,5 +446,24 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::SessionBusy);
         let messages = &scanner.scan.fold.session().state.messages;
         assert!(messages.len() <= CHECK_INTERVAL);
+    }
+
+    /// Returns a fold with the smallest limit, and that limit in bytes.
+    fn limited_fold() -> (LogFold, usize) {
+        let limit = MemoryLimit::new("a", None, 0, "max");
+        let max_bytes = limit.bytes();
+        (LogFold::new("a").limited(limit), max_bytes)
+    }
+
+    #[test]
+    fn damaged_parts_of_a_log_take_at_most_its_memory() {
+        let cancellation = Cancellation::default();
+        let (fold, max_bytes) = limited_fold();
+        let mut scanner = Scanner::new(&cancellation, fold, "a");
+        let max_count = max_bytes / DAMAGE_REPORT;
+        scanner.push(&b"x\n\n".repeat(max_count)).unwrap();
+        assert_eq!(scanner.scan.damage.len(), max_count);
+        let error = scanner.push(b"x\n\n").unwrap_err();
+        assert!(error.text().contains("bytes of memory"), "{error}");
     }
 }
