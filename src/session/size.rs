@@ -262,7 +262,7 @@ fn of_info(info: &MessageInfo) -> usize {
     INFO + info.id.len() + info.model.len() + reason_len
 }
 
-fn of_id(id: &str) -> usize {
+pub(super) fn of_id(id: &str) -> usize {
     id.len() + ENTRY
 }
 

@@ -4,7 +4,6 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::size::added_size;
 use crate::session::{Damage, DamageKind};
 use crate::util::Cancellation;
 
@@ -286,8 +285,8 @@ impl<'a> Scanner<'a> {
         }
 
         self.at = time;
-        if let Some(LogEntry::Record(record)) = &entry {
-            self.open_bytes = self.open_bytes.saturating_add(added_size(record));
+        if let Some(entry) = &entry {
+            self.open_bytes = self.open_bytes.saturating_add(entry.memory());
         }
 
         self.open.extend(entry);
@@ -427,6 +426,7 @@ mod tests {
     use super::*;
     use crate::message::Message;
     use crate::session::Record;
+    use crate::session::log::line_writer::{self, RecordStamp};
     use crate::session::log::memory_limit::MemoryLimit;
 
     fn message_entry() -> LogEntry {
@@ -465,5 +465,33 @@ mod tests {
         assert_eq!(scanner.scan.damage.len(), max_count);
         let error = scanner.push(b"x\n\n").unwrap_err();
         assert!(error.text().contains("bytes of memory"), "{error}");
+    }
+
+    #[test]
+    fn records_of_an_open_write_take_at_most_the_memory_of_the_log() {
+        let answers = Record::Answered {
+            ids: vec!["1".into(); 1_000],
+        };
+        let truncated = Record::Truncated { messages: 0 };
+        for (record, count) in [(answers, 20), (truncated, 50_000)] {
+            let cancellation = Cancellation::default();
+            let (fold, max_bytes) = limited_fold();
+            let mut scanner = Scanner::new(&cancellation, fold, "a");
+            scanner.open_bytes = max_bytes - 1024 * 1024;
+            let mut line = Vec::new();
+            let mut push = |seq| {
+                let stamp = RecordStamp {
+                    seq,
+                    token: 1,
+                    at: 1,
+                };
+                line.clear();
+                let entry = [LogEntry::Record(record.clone())];
+                line_writer::write(&mut line, &entry, stamp, None, MAX_LINE)?;
+                scanner.push(&line)
+            };
+            let error = (1..=count).find_map(|seq| push(seq).err()).unwrap();
+            assert!(error.text().contains("bytes of memory"), "{error}");
+        }
     }
 }
