@@ -1,5 +1,6 @@
 //! The fold of the entries of a log into a stored session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::message::{Message, Todo};
@@ -315,7 +316,10 @@ impl LogFold {
                     parent,
                 } => metadata = (user_id, title, cwd, parent),
                 Record::Pending { calls } => pending = calls.iter().collect(),
-                Record::Answered { ids } => pending.retain(|call| !ids.contains(&call.id)),
+                Record::Answered { ids } => {
+                    let ids: HashSet<_> = ids.iter().collect();
+                    pending.retain(|call| !ids.contains(&call.id));
+                }
                 _ => {}
             }
         }
@@ -413,6 +417,19 @@ mod tests {
         assert_eq!(fold.session().state.pending, [pending_call(0)]);
         assert_eq!(fold.memory(), of_pending(&pending_call(0)));
         assert!(EXAMINED.get() < 10 * COUNT, "{}", EXAMINED.get());
+    }
+
+    /// This would take minutes if each call was compared with each id.
+    #[test]
+    fn info_after_many_answers_counts_the_other_calls() {
+        const COUNT: usize = 150_000;
+        let mut fold = LogFold::new("a");
+        let calls = (0..COUNT).map(pending_call).collect();
+        fold.apply(LogEntry::Record(Record::Pending { calls }));
+        let ids = (1..COUNT).rev().map(|number| number.to_string().into());
+        let ids = ids.collect();
+        let entry = LogEntry::Record(Record::Answered { ids });
+        assert_eq!(fold.info_after(&[entry], 1).pending, 1);
     }
 
     /// This would take minutes if each cut examined all losses.
