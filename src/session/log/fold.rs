@@ -3,18 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::message::{Message, Todo};
+use crate::message::Message;
 use crate::session::json::title_of;
 use crate::session::size::SessionSize;
-use crate::session::{AgentState, Files, PendingCall, Record, StoredSession};
+use crate::session::{AgentState, PendingCall, Record, StoredSession};
 
 use super::answered::AnsweredCalls;
+use super::capture::{Capture, TasksAndFiles};
 use super::line::LogEntry;
 use super::memory_limit::MemoryLimit;
 use super::summary::{LogSummary, SnapshotPosition};
-
-/// A task list and files.
-pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
 
 /// The session that results from the entries so far.
 #[derive(Clone, Debug)]
@@ -27,8 +25,8 @@ pub(super) struct LogFold {
     /// The messages that were lost, in their order. The writers of later records still had
     /// these messages, so the positions in their records count them.
     lost: Vec<Loss>,
-    /// The position of a requested message, and the other state when it was added.
-    capture: Option<(usize, TasksAndFiles)>,
+    /// The task list and the files at a requested message.
+    capture: Option<Capture>,
     /// The answers to the pending calls; `None` until one of the calls is answered.
     answered: Option<AnsweredCalls>,
     /// The position of the newest snapshot.
@@ -106,15 +104,15 @@ impl LogFold {
 
     /// Captures the task list and the files when the message at this position is added.
     pub(super) fn capture_at(mut self, message: usize) -> Self {
-        self.capture = Some((message, TasksAndFiles::default()));
+        self.capture = Some(Capture::at(message));
         self
     }
 
     /// Returns the captured task list and files.
     pub(super) fn into_captured(self) -> TasksAndFiles {
-        self.capture
-            .map(|(_, captured)| captured)
-            .unwrap_or_default()
+        let files = self.session.state.files;
+        let capture = self.capture;
+        capture.map_or_else(TasksAndFiles::default, |capture| capture.restore(files))
     }
 
     /// Returns `true` if any record was written.
@@ -173,11 +171,8 @@ impl LogFold {
             self.answered = None;
         }
 
-        let state = &self.session.state;
-        if let (Record::Message { .. }, Some((position, captured))) = (&record, &mut self.capture)
-            && *position == state.messages.len()
-        {
-            *captured = (state.todos.clone(), state.files.clone());
+        if let Some(capture) = &mut self.capture {
+            capture.add(&record, &self.session.state);
         }
 
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
@@ -417,6 +412,44 @@ mod tests {
         assert_eq!(fold.session().state.pending, [pending_call(0)]);
         assert_eq!(fold.memory(), of_pending(&pending_call(0)));
         assert!(EXAMINED.get() < 10 * COUNT, "{}", EXAMINED.get());
+    }
+
+    fn file(path: &str, content: Option<&str>) -> LogEntry {
+        LogEntry::Record(Record::File {
+            path: path.into(),
+            content: content.map(Into::into),
+        })
+    }
+
+    #[test]
+    fn captured_files_are_not_copied() {
+        let mut fold = LogFold::new("a").capture_at(0);
+        for path in ["changed", "removed", "same"] {
+            fold.apply(file(path, Some("old")));
+        }
+        let files = Arc::as_ptr(&fold.session.state.files);
+        for _ in 0..3 {
+            fold.apply(message_entry("x"));
+            fold.apply(file("removed", None));
+            fold.apply(file("changed", Some("new")));
+            fold.apply(file("added", Some("new")));
+            assert_eq!(Arc::as_ptr(&fold.session.state.files), files);
+            fold.apply(file("added", None));
+            fold.apply(file("changed", Some("old")));
+            fold.apply(file("removed", Some("old")));
+            fold.apply(cut(0));
+        }
+        fold.apply(message_entry("x"));
+        fold.apply(file("removed", None));
+        fold.apply(file("changed", Some("new")));
+        fold.apply(file("added", Some("new")));
+        let (_, captured) = fold.into_captured();
+        let captured: Vec<_> = captured
+            .iter()
+            .map(|(path, text)| (&**path, &**text))
+            .collect();
+        let expected = ["changed", "removed", "same"].map(|path| (path, "old"));
+        assert_eq!(captured, expected);
     }
 
     /// This would take minutes if each call was compared with each id.

@@ -29,6 +29,7 @@
 //! it: see `snapshot.rs`.
 
 mod answered;
+mod capture;
 mod clock;
 mod fold;
 mod group;
