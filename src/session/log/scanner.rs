@@ -17,7 +17,8 @@ use super::scan::Scan;
 /// line that quotes logs has more, and trying all of them would take quadratic time.
 const MAX_PIECES: usize = 1_000;
 
-/// The maximum number of bytes of one damaged line that are read again in search of records.
+/// The maximum number of bytes of the damaged lines of a log that are read again in search of
+/// records. In addition, as many are read as these lines have.
 const MAX_WORK: usize = 4 * MAX_LINE;
 
 /// The number of entries of a write that are applied between two checks for cancellation.
@@ -50,6 +51,8 @@ pub(super) struct Scanner<'a> {
     /// The offset of that line, and its length so far.
     line_start: usize,
     line_len: usize,
+    /// The number of bytes of damaged lines that may be read again.
+    work: usize,
     /// The end of the last line that is not blank, without its trailing whitespace.
     content_end: usize,
     /// The first bytes after the last complete write.
@@ -86,6 +89,7 @@ impl<'a> Scanner<'a> {
             line: Vec::new(),
             line_start: 0,
             line_len: 0,
+            work: MAX_WORK,
             content_end: 0,
             tail_head: Vec::new(),
             too_large,
@@ -214,13 +218,13 @@ impl<'a> Scanner<'a> {
     /// Reads the whole records in a damaged line: several in one line, or after a torn one.
     fn read_pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
-        let mut work = MAX_WORK;
+        self.work = self.work.saturating_add(line.len());
         for start in memmem::find_iter(line, LINE_PREFIX).take(MAX_PIECES) {
             if start < scanned_end {
                 continue;
             }
 
-            let Some(remaining) = work.checked_sub(line.len() - start) else {
+            let Some(remaining) = self.work.checked_sub(line.len() - start) else {
                 break;
             };
 
@@ -235,7 +239,7 @@ impl<'a> Scanner<'a> {
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
                 Err(Fault::TooLarge) => return Err(self.too_large()),
-                Err(Fault::Damaged) => work = remaining,
+                Err(Fault::Damaged) => self.work = remaining,
             }
         }
 
@@ -493,5 +497,30 @@ mod tests {
             let error = (1..=count).find_map(|seq| push(seq).err()).unwrap();
             assert!(error.text().contains("bytes of memory"), "{error}");
         }
+    }
+
+    /// Returns the number of records that are read in `count` damaged lines, each of which has one
+    /// after 900 beginnings of others.
+    fn records_in_damaged_lines(count: u64) -> u64 {
+        let cancellation = Cancellation::default();
+        let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
+        let junk = [LINE_PREFIX, &[b'x'; 300]].concat().repeat(900);
+        for seq in 1..=count {
+            let mut line = junk.clone();
+            let stamp = RecordStamp {
+                seq,
+                token: 1,
+                at: 1,
+            };
+            line_writer::write(&mut line, &[message_entry()], stamp, None, MAX_LINE).unwrap();
+            scanner.push(&line).unwrap();
+        }
+        scanner.open.len() as u64
+    }
+
+    #[test]
+    fn damaged_lines_of_a_log_are_searched_within_one_limit() {
+        assert_eq!(records_in_damaged_lines(1), 1);
+        assert!(records_in_damaged_lines(5) < 5);
     }
 }
