@@ -9,7 +9,7 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use agentcore::session::{JsonlStore, Record};
+use agentcore::session::{JsonlStore, Record, StoredSession};
 use agentcore::{Message, SessionStore};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -137,6 +137,31 @@ fn check_long_session(runtime: &tokio::runtime::Runtime) {
     });
 }
 
+/// Cuts of a session with as many input ids as are remembered.
+fn check_many_cuts() {
+    const MESSAGES: usize = 1_249;
+    const CUTS: usize = 10_000;
+    let mut session = StoredSession::default();
+    let add = |session: &mut StoredSession, number: usize| {
+        session.apply(Record::Message {
+            message: Message::human("x").into(),
+            input_id: Some(number.to_string().into()),
+        });
+    };
+    (0..MESSAGES).for_each(|number| add(&mut session, number));
+    let before = ALLOCATOR.stats().bytes_allocated;
+    for number in 0..CUTS {
+        add(&mut session, MESSAGES + number);
+        session.apply(said("y"));
+        for messages in [MESSAGES + 1, MESSAGES] {
+            session.apply(Record::Truncated { messages });
+        }
+    }
+    let allocated = ALLOCATOR.stats().bytes_allocated - before;
+    assert_eq!(session.input_ids.len(), MESSAGES);
+    assert!(allocated < CUTS * 2_000, "{} per cut", allocated / CUTS);
+}
+
 /// Writes a log of so many equal messages.
 fn write_log(folder: &Path, messages: usize, data: &str) {
     let mut file = BufWriter::new(File::create(folder.join("a.jsonl")).unwrap());
@@ -240,6 +265,7 @@ fn junk_in_a_session_file_takes_bounded_memory() {
         .unwrap();
     check_long_session(&runtime);
     check_hostile_logs(&runtime);
+    check_many_cuts();
     for (name, byte, len) in [
         ("zeros", 0, 200 * MIB),
         ("blank lines", b'\n', 100 * MIB),

@@ -6,7 +6,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, ToolResult};
 use crate::run::{OutputFormat, RunContext, Stop};
-use crate::session::{AgentState, StoredSession, belongs_to_other_user, cut, not_found};
+use crate::session::{
+    AgentState, StoredSession, belongs_to_other_user, cut, damage_texts, not_found,
+};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::config::Config;
@@ -139,7 +141,7 @@ async fn lease_and_load(
         return Err(not_found(id));
     }
 
-    for damage in &stored_session.damage {
+    for damage in damage_texts(&stored_session.damage) {
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
 

@@ -20,8 +20,8 @@ pub(super) const MAY_HAVE_RUN: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
 
-/// The number of messages and input ids from which on a session is restored on a thread for
-/// blocking work.
+/// The number of parts of messages and input ids from which on a session is restored on a thread
+/// for blocking work.
 const LONG: usize = 1_000;
 
 /// The state a run begins with.
@@ -64,11 +64,19 @@ pub(super) async fn restore(
     keeps_pending: bool,
     max_result_bytes: usize,
 ) -> Result<Restored> {
-    if stored.state.messages.len() + stored.input_ids.len() < LONG {
+    if !is_long(&stored) {
         return Ok(restore_now(stored, id, keeps_pending, max_result_bytes));
     }
     let id = id.clone();
     blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
+}
+
+/// Returns `true` if the session has at least [`LONG`] parts of messages and input ids. A message
+/// without parts counts as one.
+fn is_long(stored: &StoredSession) -> bool {
+    let messages = stored.state.messages.iter().take(LONG);
+    let parts = messages.map(|message| message.content().parts().len().max(1));
+    parts.sum::<usize>() + stored.input_ids.len() >= LONG
 }
 
 fn restore_now(
@@ -316,12 +324,23 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Part;
     use crate::session::{InputState, Record};
 
     const COUNT: usize = 150_000;
 
     fn restored(session: StoredSession) -> AgentState {
         restore_now(session, "a", false, 1_024).state
+    }
+
+    #[test]
+    fn parts_of_one_message_make_a_session_long() {
+        let mut session = StoredSession::new(AgentState::new("a"));
+        for (count, expected) in [(LONG - 1, false), (LONG, true)] {
+            let parts = vec![Part::Text("x".into()); count];
+            session.state.messages = [Arc::new(Message::human(parts))].into_iter().collect();
+            assert_eq!(is_long(&session), expected);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages};
 use crate::model::{Compaction, CompactionTrigger};
 use crate::run::{RunContext, RunShared, TreeLimits};
-use crate::session::{Lease, Record, StoredSession, not_found};
+use crate::session::{Lease, Record, StoredSession, damage_texts, not_found};
 use crate::tool::BackgroundTasks;
 
 use super::compaction::summarize;
@@ -49,7 +49,7 @@ pub(crate) async fn compact_session(
     let cx = context_outside_runs(config, session_id);
     let _cancel = cx.cancellation().guard();
     let stored = load(config, session_id).await?;
-    for damage in &stored.damage {
+    for damage in damage_texts(&stored.damage) {
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
-use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore, StoredSession};
+use crate::session::{AgentState, Infos, Inputs, Lease, SessionStore, StoredSession, damage_texts};
 use crate::util::sync::lock;
 
 /// Creates a hook that loads the session from `store` before a run, and saves it with the messages
@@ -117,7 +117,7 @@ impl Hook for SessionHooks {
             return Ok(state);
         }
 
-        for damage in &session.damage {
+        for damage in damage_texts(&session.damage) {
             cx.warn(format!(
                 "the session {id:?} in the hook's store is damaged: {damage}"
             ));

@@ -7,6 +7,10 @@ use super::check::ModelCheck;
 use super::messages::Messages;
 use super::repairer::repair_messages;
 use super::role::Role;
+use crate::util::text::quoted;
+
+/// The maximum number of changes that the text of a repair names.
+const MAX_NAMED: usize = 20;
 
 /// The changes made by [`Messages::repair`], in the order of the messages. Usually there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,24 +126,31 @@ impl fmt::Display for Repair {
         write!(f, "message[{}]: ", self.index())?;
         match self {
             Self::DroppedCall { id, name, .. } => {
-                write!(f, "dropped unusable call {name:?} (id {id:?})")
+                let (name, id) = (quoted(name), quoted(id));
+                write!(f, "dropped unusable call {name} (id {id})")
             }
             Self::DroppedResult { id, duplicate, .. } => {
                 let kind = if *duplicate { "second" } else { "orphan" };
-                write!(f, "dropped {kind} result for {id:?}")
+                write!(f, "dropped {kind} result for {}", quoted(id))
             }
             Self::AddedResult { id, name, .. } => {
+                let (name, id) = (quoted(name), quoted(id));
                 write!(
                     f,
-                    "added an error result for unanswered call {name:?} (id {id:?})"
+                    "added an error result for unanswered call {name} (id {id})"
                 )
             }
-            Self::MovedResult { id, .. } => write!(f, "moved result for {id:?} to follow its call"),
+            Self::MovedResult { id, .. } => {
+                write!(f, "moved result for {} to follow its call", quoted(id))
+            }
             Self::CompletedResult { id, .. } => {
-                write!(f, "completed result with id and name of its call {id:?}")
+                let id = quoted(id);
+                write!(f, "completed result with id and name of its call {id}")
             }
             Self::FilledResult { .. } => f.write_str("filled empty result"),
-            Self::Rekeyed { from, to, .. } => write!(f, "changed call id {from:?} to {to:?}"),
+            Self::Rekeyed { from, to, .. } => {
+                write!(f, "changed call id {} to {}", quoted(from), quoted(to))
+            }
             Self::DroppedText { .. } => f.write_str("dropped empty text"),
             Self::DroppedMessage { role, .. } => write!(f, "dropped empty {role} message"),
             Self::Merged { into, .. } => write!(f, "merged into message[{into}]"),
@@ -174,15 +185,19 @@ impl<'a> IntoIterator for &'a Repairs {
     }
 }
 
+/// Names the first 20 changes and the number of the others.
 impl fmt::Display for Repairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, repair) in self.iter().enumerate() {
+        for (number, repair) in self.iter().take(MAX_NAMED).enumerate() {
             if number > 0 {
                 f.write_str("\n")?;
             }
             repair.fmt(f)?;
         }
-        Ok(())
+        match self.len().saturating_sub(MAX_NAMED) {
+            0 => Ok(()),
+            count => write!(f, "\n{count} more changes"),
+        }
     }
 }
 

@@ -221,14 +221,16 @@ impl Repairer<'_> {
             let message = Arc::make_mut(&mut self.messages[slots[0].message]);
             let parts = message.content_mut().parts_mut();
 
-            // In reverse, so that a removal does not move the parts before it.
-            for slot in slots.iter().rev() {
-                match slot.repair {
-                    SlotRepair::Kept => {}
-                    SlotRepair::Rekeyed => parts[slot.part] = Part::ToolCall(slot.call.clone()),
-                    SlotRepair::Dropped => drop(parts.remove(slot.part)),
+            let mut slots = slots.iter().peekable();
+            let mut position = 0;
+            parts.retain_mut(|part| {
+                let slot = slots.next_if(|slot| slot.part == position);
+                position += 1;
+                if let Some(slot) = slot.filter(|slot| slot.repair == SlotRepair::Rekeyed) {
+                    *part = Part::ToolCall(slot.call.clone());
                 }
-            }
+                slot.is_none_or(|slot| slot.repair != SlotRepair::Dropped)
+            });
         }
     }
 
@@ -393,4 +395,27 @@ fn is_whole(call: &ToolCall) -> bool {
         || call.raw_args.as_deref().is_some_and(|raw| {
             serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(raw).is_ok()
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::messages::Messages;
+    use super::*;
+
+    /// Would take minutes if each dropped call moved the texts after it.
+    #[test]
+    fn many_dropped_calls_before_many_texts_are_repaired() {
+        const COUNT: usize = 150_000;
+        let call = Part::ToolCall(ToolCall::new("a", "b", Value::Null));
+        let mut parts = vec![call; COUNT];
+        parts.resize(2 * COUNT, Part::Text("x".into()));
+        let mut messages = Messages::from("q");
+        messages.push(Message::ai(parts));
+        messages.push(Message::human("q"));
+        let repairs = messages.repair();
+        assert_eq!(repairs.len(), COUNT);
+        assert_eq!(messages.as_slice()[1].content().parts().len(), COUNT);
+    }
 }

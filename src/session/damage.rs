@@ -42,6 +42,22 @@ impl Damage {
     }
 }
 
+/// The maximum number of damaged parts of a session that are reported one by one.
+const MAX_REPORTED: usize = 20;
+
+/// Returns the texts of the warnings about these parts: one for each of the first, and one for all
+/// others.
+pub(crate) fn damage_texts(damage: &[Damage]) -> impl Iterator<Item = String> + '_ {
+    let (first, others) = damage.split_at(damage.len().min(MAX_REPORTED));
+    let others_text = (!others.is_empty()).then(|| {
+        let lens = others.iter().map(|damage| damage.len);
+        let bytes = lens.fold(0, u64::saturating_add);
+        let count = others.len();
+        format!("{count} more parts with {bytes} bytes are damaged, repeated or missing")
+    });
+    first.iter().map(ToString::to_string).chain(others_text)
+}
+
 #[cfg(feature = "session-log")]
 impl Damage {
     /// Returns the same part in pieces of at most `most` bytes.

@@ -94,6 +94,18 @@ impl Inputs {
 
     /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
     pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
+        // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
+        while let Some(last) = self.0.last()
+            && last.from >= Some(len)
+            && ids.last() == Some(&last.id)
+        {
+            ids.pop();
+            Arc::make_mut(&mut self.0).pop();
+        }
+        if !self.0.iter().any(|input| input.from >= Some(len)) {
+            return;
+        }
+
         let own_count = self.count_last_of(ids);
         let first = self.len() - own_count;
         let removed_ids: HashSet<_> = self.0[first..]

@@ -45,6 +45,7 @@ pub use self::redis::RedisStore;
 pub(crate) use agent_state::belongs_to_other_user;
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
+pub(crate) use damage::damage_texts;
 pub use damage::{Damage, DamageKind};
 #[cfg(feature = "session-log")]
 pub(crate) use errors::already_exists;

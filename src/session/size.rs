@@ -262,7 +262,7 @@ fn of_info(info: &MessageInfo) -> usize {
     INFO + info.id.len() + info.model.len() + reason_len
 }
 
-fn of_id(id: &str) -> usize {
+pub(super) fn of_id(id: &str) -> usize {
     id.len() + ENTRY
 }
 
@@ -287,7 +287,7 @@ fn of_todos(todos: &[Todo]) -> usize {
 
 /// Returns the size of a call that waits, in bytes. Its arguments count, although they may be
 /// shared with a message: a call that was read from a log has its own.
-fn of_pending(pending: &PendingCall) -> usize {
+pub(super) fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;
     let own_ids = [&pending.id, &pending.session_id, &pending.args_hash];
     let id_sizes = own_ids

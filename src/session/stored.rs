@@ -13,6 +13,12 @@ use super::open_calls::OpenCalls;
 use super::record::Record;
 use super::tool_state::ToolState;
 
+#[cfg(all(test, feature = "session-log"))]
+thread_local!(
+    /// The number of pending calls that records with answers have examined.
+    pub(super) static EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) }
+);
+
 /// A session as a store returns it.
 ///
 /// Its JSON is that of its [`AgentState`] with `started`, `ended`, `input_ids` and the first text
@@ -32,7 +38,7 @@ pub struct StoredSession {
     /// The caller's ids of the inputs that were appended since the state was last saved, about
     /// 1,000 at most; older ones are dropped. Ids from before are in the state.
     pub input_ids: Vec<Arc<str>>,
-    /// The parts that could not be read. A run reports them once, in a warning.
+    /// The parts that could not be read. A run reports them once, in warnings.
     pub damage: Vec<Damage>,
     /// The first text of the user, for a title that stays when the history is cut.
     pub(super) first_text: Option<Arc<str>>,
@@ -105,6 +111,8 @@ impl StoredSession {
     fn remove_answered(&mut self, ids: Vec<Arc<str>>) {
         let ids: HashSet<_> = ids.into_iter().collect();
         let pending = &mut self.state.pending;
+        #[cfg(all(test, feature = "session-log"))]
+        EXAMINED.set(EXAMINED.get() + pending.len());
         let is_answered = |call: &PendingCall| ids.contains(&call.id);
         let first_calls = pending.iter().take_while(|call| is_answered(call)).count();
         pending.drain(..first_calls);

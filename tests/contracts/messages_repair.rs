@@ -396,6 +396,21 @@ fn calls_in_user_messages_are_dropped() {
 }
 
 #[test]
+fn text_of_many_repairs_is_short() {
+    let mut history = Messages::from("q");
+    for _ in 0..100 {
+        let id = "\u{7f}".repeat(100_000);
+        history.push(Message::tool(id.as_str(), "f", "ok"));
+        history.push(Message::ai_calling("", [call(&id)]));
+    }
+    let repairs = history.repair();
+    let text = repairs.to_string();
+    assert!(repairs.len() > 100 && text.len() < 20_000, "{}", text.len());
+    let expected = format!("\n{} more changes", repairs.len() - 20);
+    assert!(text.ends_with(&expected), "{text}");
+}
+
+#[test]
 fn repair_of_a_history_without_content_is_idempotent() {
     for mut history in [
         Messages::new(),

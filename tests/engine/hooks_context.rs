@@ -387,14 +387,14 @@ async fn session_hooks_keep_title_directory_and_input_ids() {
     assert_eq!(again.text, "One.");
 }
 
-/// Something of the session cannot be read.
-struct Damaged;
+/// So many parts of the session cannot be read.
+struct Damaged(usize);
 
 #[async_trait]
 impl Spy for Damaged {
     fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
         let mut found = found.unwrap_or_default();
-        found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11)];
+        found.damage = vec![Damage::new(DamageKind::Corrupt, 7, 11); self.0];
         Some(found)
     }
 }
@@ -402,13 +402,33 @@ impl Spy for Damaged {
 #[tokio::test]
 async fn damage_in_a_session_loaded_by_session_hooks_is_a_warning() {
     let agent = agent(ScriptedModel::new().say("hi"))
-        .hook(session_hooks(Spied(ThreadStore::new(), Damaged)))
+        .hook(session_hooks(Spied(ThreadStore::new(), Damaged(1))))
         .build()
         .unwrap();
     let (messages, output) = watch(agent.session("s").run("Hello")).await;
     output.unwrap();
     let said = warnings(&messages);
     assert!(said[0].contains("11 bytes at offset 7"), "{said:?}");
+}
+
+#[tokio::test]
+async fn many_damaged_parts_cause_few_warnings() {
+    let store = || Spied(ThreadStore::new(), Damaged(100));
+    let builder = || agent(ScriptedModel::new().say("hi"));
+    for builder in [
+        builder().store(store()),
+        builder().hook(session_hooks(store())),
+    ] {
+        let agent = builder.build().unwrap();
+        let (messages, output) = watch(agent.session("s").run("Hello")).await;
+        output.unwrap();
+        let texts = warnings(&messages);
+        assert_eq!(texts.len(), 21, "{texts:?}");
+        assert!(
+            texts[20].contains("80 more parts with 880 bytes"),
+            "{texts:?}"
+        );
+    }
 }
 
 /// Takes nothing.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use memchr::memchr_iter;
+
 use crate::util::text::head;
 
 use super::super::tag::escaped;
@@ -78,11 +80,16 @@ pub fn extract_summary(answer: &str) -> &str {
     find(suffix, CLOSE).map_or("", |at| suffix[..at].trim())
 }
 
-/// Returns the offset of `tag`, which is ASCII, in `text` in any case.
+/// Returns the offset of `tag`, which is ASCII and begins with `<`, in `text` in any case.
 fn find(text: &str, tag: &str) -> Option<usize> {
-    text.as_bytes()
-        .windows(tag.len())
-        .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
+    let text = text.as_bytes();
+    let is_tag = |at: &usize| {
+        #[cfg(test)]
+        tests::COMPARED.set(tests::COMPARED.get() + 1);
+        let window = text.get(*at..at + tag.len());
+        window.is_some_and(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
+    };
+    memchr_iter(b'<', text).find(is_tag)
 }
 
 /// Returns the summary in an answer: the text in the tags, or the whole answer if the model forgot
@@ -119,4 +126,25 @@ fn first_words(text: &str, max: usize) -> &str {
 
     // Text without spaces has words of any length; ten characters per word is a safe bound.
     head(text, max.saturating_mul(10)).0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local!(
+        /// The number of places that were compared with a tag.
+        pub(super) static COMPARED: Cell<usize> = const { Cell::new(0) }
+    );
+
+    #[test]
+    fn tags_of_a_summary_are_compared_only_where_one_begins() {
+        let answer = format!("{0}<SUMMARY>a < b</Summary>{0}", "x".repeat(1_000_000));
+        assert_eq!(summary(&answer, 10), "a < b");
+        assert!(COMPARED.get() < 10, "{}", COMPARED.get());
+        assert_eq!(find("<summary", OPEN), None);
+        assert_eq!(find("<<summary>", OPEN), Some(1));
+    }
 }

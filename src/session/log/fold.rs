@@ -1,18 +1,18 @@
 //! The fold of the entries of a log into a stored session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::message::{Message, Todo};
+use crate::message::Message;
 use crate::session::json::title_of;
 use crate::session::size::SessionSize;
-use crate::session::{AgentState, Files, PendingCall, Record, StoredSession};
+use crate::session::{AgentState, PendingCall, Record, StoredSession};
 
+use super::answered::AnsweredCalls;
+use super::capture::{Capture, TasksAndFiles};
 use super::line::LogEntry;
 use super::memory_limit::MemoryLimit;
 use super::summary::{LogSummary, SnapshotPosition};
-
-/// A task list and files.
-pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
 
 /// The session that results from the entries so far.
 #[derive(Clone, Debug)]
@@ -25,8 +25,10 @@ pub(super) struct LogFold {
     /// The messages that were lost, in their order. The writers of later records still had
     /// these messages, so the positions in their records count them.
     lost: Vec<Loss>,
-    /// The position of a requested message, and the other state when it was added.
-    capture: Option<(usize, TasksAndFiles)>,
+    /// The task list and the files at a requested message.
+    capture: Option<Capture>,
+    /// The answers to the pending calls; `None` until one of the calls is answered.
+    answered: Option<AnsweredCalls>,
     /// The position of the newest snapshot.
     pub(super) snapshot: Option<SnapshotPosition>,
     /// The time of the first record, in milliseconds since the Unix epoch.
@@ -64,6 +66,7 @@ impl LogFold {
             limit: MemoryLimit::none(),
             lost: Vec::new(),
             capture: None,
+            answered: None,
             snapshot: None,
             created: 0,
             at: 0,
@@ -90,7 +93,8 @@ impl LogFold {
 
     /// Returns the estimated memory of the session, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.size.total()
+        let answered_bytes = self.answered.as_ref().map_or(0, AnsweredCalls::bytes);
+        self.size.total().saturating_sub(answered_bytes)
     }
 
     /// Returns `true` if messages are missing that later records may count.
@@ -100,15 +104,15 @@ impl LogFold {
 
     /// Captures the task list and the files when the message at this position is added.
     pub(super) fn capture_at(mut self, message: usize) -> Self {
-        self.capture = Some((message, TasksAndFiles::default()));
+        self.capture = Some(Capture::at(message));
         self
     }
 
     /// Returns the captured task list and files.
     pub(super) fn into_captured(self) -> TasksAndFiles {
-        self.capture
-            .map(|(_, captured)| captured)
-            .unwrap_or_default()
+        let files = self.session.state.files;
+        let capture = self.capture;
+        capture.map_or_else(TasksAndFiles::default, |capture| capture.restore(files))
     }
 
     /// Returns `true` if any record was written.
@@ -121,6 +125,13 @@ impl LogFold {
     }
 
     pub(super) fn apply(&mut self, entry: LogEntry) {
+        self.read(entry);
+        self.remove_answered();
+    }
+
+    /// Applies an entry like [`apply`](Self::apply). Answered calls may stay in the session until
+    /// [`remove_answered`](Self::remove_answered) is called.
+    pub(super) fn read(&mut self, entry: LogEntry) {
         match entry {
             LogEntry::Record(record) => self.apply_record(record),
             // The writer had read the log with this loss, and its counts are correct.
@@ -130,16 +141,38 @@ impl LogFold {
         }
     }
 
+    /// Removes the answered calls from the session.
+    pub(super) fn remove_answered(&mut self) {
+        if let Some(mut answered) = self.answered.take() {
+            let ids = answered.take_ids();
+            self.change(Record::Answered { ids });
+        }
+    }
+
+    fn answer(&mut self, ids: Vec<Arc<str>>) {
+        let pending = &self.session.state.pending;
+        let calls = self
+            .answered
+            .get_or_insert_with(|| AnsweredCalls::of(pending));
+        calls.add(ids);
+        if calls.is_due() {
+            let ids = calls.take_ids();
+            self.change(Record::Answered { ids });
+        }
+    }
+
     fn apply_record(&mut self, record: Record) {
-        if let Record::Truncated { messages } = record {
-            return self.truncate_to(messages);
+        let record = match record {
+            Record::Truncated { messages } => return self.truncate_to(messages),
+            Record::Answered { ids } => return self.answer(ids),
+            record => record,
+        };
+        if matches!(record, Record::Pending { .. }) {
+            self.answered = None;
         }
 
-        let state = &self.session.state;
-        if let (Record::Message { .. }, Some((position, captured))) = (&record, &mut self.capture)
-            && *position == state.messages.len()
-        {
-            *captured = (state.todos.clone(), state.files.clone());
+        if let Some(capture) = &mut self.capture {
+            capture.add(&record, &self.session.state);
         }
 
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
@@ -193,7 +226,7 @@ impl LogFold {
     fn apply_incomplete(&mut self, entries: Vec<LogEntry>) {
         for entry in entries {
             let cuts = is_cut(&entry);
-            self.apply(entry);
+            self.read(entry);
             if cuts {
                 self.clear_positions_from(self.session.state.messages.len());
             }
@@ -278,7 +311,10 @@ impl LogFold {
                     parent,
                 } => metadata = (user_id, title, cwd, parent),
                 Record::Pending { calls } => pending = calls.iter().collect(),
-                Record::Answered { ids } => pending.retain(|call| !ids.contains(&call.id)),
+                Record::Answered { ids } => {
+                    let ids: HashSet<_> = ids.iter().collect();
+                    pending.retain(|call| !ids.contains(&call.id));
+                }
                 _ => {}
             }
         }
@@ -305,7 +341,12 @@ fn is_cut(entry: &LogEntry) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::message::ToolCall;
+    use crate::session::size::of_pending;
+    use crate::session::stored::EXAMINED;
 
     fn message_entry(text: &str) -> LogEntry {
         let message = Message::human(text).into();
@@ -344,6 +385,84 @@ mod tests {
             assert_eq!(len(&fold), expected, "{messages}");
             assert_eq!(fold.has_loss(), messages > 1, "{messages}");
         }
+    }
+
+    fn pending_call(number: usize) -> PendingCall {
+        let call = ToolCall::new("c", "t", json!({}));
+        PendingCall::new(number.to_string().into(), "a".into(), call, String::new())
+    }
+
+    fn answered(number: usize) -> LogEntry {
+        let ids = vec![number.to_string().into()];
+        LogEntry::Record(Record::Answered { ids })
+    }
+
+    #[test]
+    fn answers_of_a_log_examine_few_calls_each() {
+        const COUNT: usize = 2_000;
+        let mut fold = LogFold::new("a");
+        let calls = (0..COUNT).map(pending_call).collect();
+        fold.read(LogEntry::Record(Record::Pending { calls }));
+        EXAMINED.set(0);
+        (0..COUNT).for_each(|_| fold.read(answered(COUNT)));
+        (1..COUNT)
+            .rev()
+            .for_each(|number| fold.read(answered(number)));
+        fold.remove_answered();
+        assert_eq!(fold.session().state.pending, [pending_call(0)]);
+        assert_eq!(fold.memory(), of_pending(&pending_call(0)));
+        assert!(EXAMINED.get() < 10 * COUNT, "{}", EXAMINED.get());
+    }
+
+    fn file(path: &str, content: Option<&str>) -> LogEntry {
+        LogEntry::Record(Record::File {
+            path: path.into(),
+            content: content.map(Into::into),
+        })
+    }
+
+    #[test]
+    fn captured_files_are_not_copied() {
+        let mut fold = LogFold::new("a").capture_at(0);
+        for path in ["changed", "removed", "same"] {
+            fold.apply(file(path, Some("old")));
+        }
+        let files = Arc::as_ptr(&fold.session.state.files);
+        for _ in 0..3 {
+            fold.apply(message_entry("x"));
+            fold.apply(file("removed", None));
+            fold.apply(file("changed", Some("new")));
+            fold.apply(file("added", Some("new")));
+            assert_eq!(Arc::as_ptr(&fold.session.state.files), files);
+            fold.apply(file("added", None));
+            fold.apply(file("changed", Some("old")));
+            fold.apply(file("removed", Some("old")));
+            fold.apply(cut(0));
+        }
+        fold.apply(message_entry("x"));
+        fold.apply(file("removed", None));
+        fold.apply(file("changed", Some("new")));
+        fold.apply(file("added", Some("new")));
+        let (_, captured) = fold.into_captured();
+        let captured: Vec<_> = captured
+            .iter()
+            .map(|(path, text)| (&**path, &**text))
+            .collect();
+        let expected = ["changed", "removed", "same"].map(|path| (path, "old"));
+        assert_eq!(captured, expected);
+    }
+
+    /// This would take minutes if each call was compared with each id.
+    #[test]
+    fn info_after_many_answers_counts_the_other_calls() {
+        const COUNT: usize = 150_000;
+        let mut fold = LogFold::new("a");
+        let calls = (0..COUNT).map(pending_call).collect();
+        fold.apply(LogEntry::Record(Record::Pending { calls }));
+        let ids = (1..COUNT).rev().map(|number| number.to_string().into());
+        let ids = ids.collect();
+        let entry = LogEntry::Record(Record::Answered { ids });
+        assert_eq!(fold.info_after(&[entry], 1).pending, 1);
     }
 
     /// This would take minutes if each cut examined all losses.

@@ -11,6 +11,7 @@ use memchr::memmem;
 
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
+use crate::session::size::{added_size, of_id};
 use crate::session::text_cost::{RECORD, costs_more};
 
 use super::fold::LogFold;
@@ -53,6 +54,17 @@ impl LogEntry {
             Self::Snapshot(_) => SNAPSHOT,
             Self::SnapshotEnd => "mark",
         }
+    }
+
+    /// Returns the memory that the entry takes until its write is complete, in bytes. A record that
+    /// adds nothing to the session takes some as well.
+    pub(super) fn memory(&self) -> usize {
+        let bytes = match self {
+            Self::Record(Record::Answered { ids }) => ids.iter().map(|id| of_id(id)).sum(),
+            Self::Record(record) => added_size(record),
+            _ => 0,
+        };
+        bytes.max(size_of::<Self>())
     }
 }
 

@@ -28,6 +28,8 @@
 //! A snapshot is added each time the size of the log has doubled, which bounds the time of opening
 //! it: see `snapshot.rs`.
 
+mod answered;
+mod capture;
 mod clock;
 mod fold;
 mod group;

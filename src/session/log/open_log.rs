@@ -256,9 +256,7 @@ impl<L: Log> OpenLog<L> {
                 );
             }
 
-            if let LogEntry::Record(record) = entry {
-                used = used.saturating_add(added_size(record));
-            }
+            used = used.saturating_add(entry.memory());
         }
 
         Ok(())

@@ -4,7 +4,6 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::size::added_size;
 use crate::session::{Damage, DamageKind};
 use crate::util::Cancellation;
 
@@ -18,8 +17,12 @@ use super::scan::Scan;
 /// line that quotes logs has more, and trying all of them would take quadratic time.
 const MAX_PIECES: usize = 1_000;
 
-/// The maximum number of bytes of one damaged line that are read again in search of records.
+/// The maximum number of bytes of the damaged lines of a log that are read again in search of
+/// records. In addition, as many are read as these lines have.
 const MAX_WORK: usize = 4 * MAX_LINE;
+
+/// The number of entries of a write that are applied between two checks for cancellation.
+const CHECK_INTERVAL: usize = 1_000;
 
 /// The memory of the report of a damaged part, with the path of the part, in bytes.
 const DAMAGE_REPORT: usize = 256;
@@ -48,6 +51,8 @@ pub(super) struct Scanner<'a> {
     /// The offset of that line, and its length so far.
     line_start: usize,
     line_len: usize,
+    /// The number of bytes of damaged lines that may be read again.
+    work: usize,
     /// The end of the last line that is not blank, without its trailing whitespace.
     content_end: usize,
     /// The first bytes after the last complete write.
@@ -84,6 +89,7 @@ impl<'a> Scanner<'a> {
             line: Vec::new(),
             line_start: 0,
             line_len: 0,
+            work: MAX_WORK,
             content_end: 0,
             tail_head: Vec::new(),
             too_large,
@@ -178,7 +184,7 @@ impl<'a> Scanner<'a> {
         let end = self.scan.end;
         let record = strip(line);
         if line.is_empty() {
-            self.add_damage(at, next - at);
+            self.add_damage(at, next - at)?;
         } else {
             self.read_line(at, record, next)?;
         }
@@ -203,23 +209,22 @@ impl<'a> Scanner<'a> {
     fn read_line(&mut self, at: usize, record: &[u8], next: usize) -> Result<()> {
         match Line::read(record, self.room()) {
             Ok(line) => self.add_record(at, next, line),
-            Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
-            Err(Fault::TooLarge) => return Err(self.too_large()),
-            Err(Fault::Damaged) => return self.read_pieces(at, record, next),
+            Err(Fault::TooNew(version)) => Err(too_new(self.id, version)),
+            Err(Fault::TooLarge) => Err(self.too_large()),
+            Err(Fault::Damaged) => self.read_pieces(at, record, next),
         }
-        Ok(())
     }
 
     /// Reads the whole records in a damaged line: several in one line, or after a torn one.
     fn read_pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
-        let mut work = MAX_WORK;
+        self.work = self.work.saturating_add(line.len());
         for start in memmem::find_iter(line, LINE_PREFIX).take(MAX_PIECES) {
             if start < scanned_end {
                 continue;
             }
 
-            let Some(remaining) = work.checked_sub(line.len() - start) else {
+            let Some(remaining) = self.work.checked_sub(line.len() - start) else {
                 break;
             };
 
@@ -227,26 +232,26 @@ impl<'a> Scanner<'a> {
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end], self.room()) {
                 Ok(record) => {
-                    self.add_damage(at + scanned_end, start - scanned_end);
+                    self.add_damage(at + scanned_end, start - scanned_end)?;
                     let record_end = if end == line.len() { next } else { at + end };
-                    self.add_record(at + start, record_end, record);
+                    self.add_record(at + start, record_end, record)?;
                     scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
                 Err(Fault::TooLarge) => return Err(self.too_large()),
-                Err(Fault::Damaged) => work = remaining,
+                Err(Fault::Damaged) => self.work = remaining,
             }
         }
 
         if scanned_end < line.len() {
-            self.add_damage(at + scanned_end, next - at - scanned_end);
+            self.add_damage(at + scanned_end, next - at - scanned_end)?;
         }
 
         Ok(())
     }
 
     /// Adds a record to the write that is being read, and ends the write with its last record.
-    fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) {
+    fn add_record(&mut self, at: usize, next: usize, line: Line<'_>) -> Result<()> {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.report(DamageKind::Stale, at, next - at);
         }
@@ -272,7 +277,7 @@ impl<'a> Scanner<'a> {
         }
 
         if is_gap && !self.is_gap_explained {
-            self.report(DamageKind::Missing, at, 0);
+            self.report(DamageKind::Missing, at, 0)?;
         }
 
         self.is_gap_explained = false;
@@ -284,19 +289,20 @@ impl<'a> Scanner<'a> {
         }
 
         self.at = time;
-        if let Some(LogEntry::Record(record)) = &entry {
-            self.open_bytes = self.open_bytes.saturating_add(added_size(record));
+        if let Some(entry) = &entry {
+            self.open_bytes = self.open_bytes.saturating_add(entry.memory());
         }
 
         self.open.extend(entry);
         if messages.is_some() {
-            self.commit(next, messages);
+            self.commit(next, messages)?;
             self.scan.fold.snapshot = snapshot;
         }
+        Ok(())
     }
 
     /// Ends a write and applies its records. `messages` is the number of messages after the write.
-    fn commit(&mut self, end: usize, messages: Option<usize>) {
+    fn commit(&mut self, end: usize, messages: Option<usize>) -> Result<()> {
         self.open_bytes = 0;
         let fold = &mut self.scan.fold;
         fold.at = self.at;
@@ -307,7 +313,14 @@ impl<'a> Scanner<'a> {
         }
 
         match (self.hole.take(), messages) {
-            (None, Some(_)) => self.open.drain(..).for_each(|entry| fold.apply(entry)),
+            (None, Some(_)) => {
+                for (number, entry) in self.open.drain(..).enumerate() {
+                    if number.is_multiple_of(CHECK_INTERVAL) && self.cancellation.is_cancelled() {
+                        return Err(Error::session_busy(self.id));
+                    }
+                    fold.read(entry);
+                }
+            }
             (hole, _) => {
                 let entries = std::mem::take(&mut self.open);
                 let hole = hole.unwrap_or(entries.len());
@@ -316,24 +329,29 @@ impl<'a> Scanner<'a> {
         }
 
         self.scan.end = end as u64;
+        Ok(())
     }
 
     /// Adds bytes that cannot be read.
-    fn add_damage(&mut self, at: usize, len: usize) {
-        if len > 0 {
-            self.is_gap_explained = true;
-            self.report(DamageKind::Corrupt, at, len);
+    fn add_damage(&mut self, at: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
         }
+        self.is_gap_explained = true;
+        self.report(DamageKind::Corrupt, at, len)
     }
 
     /// Adds damage to the report. It extends the last one if it follows it.
-    fn report(&mut self, kind: DamageKind, at: usize, len: usize) {
+    fn report(&mut self, kind: DamageKind, at: usize, len: usize) -> Result<()> {
         let offset = at as u64;
         let len = len as u64;
+        let has_room = self.room() >= DAMAGE_REPORT;
         match self.scan.damage.last_mut() {
             Some(last) if last.kind == kind && last.offset + last.len == offset => last.len += len,
-            _ => self.scan.damage.push(Damage::new(kind, offset, len)),
+            _ if has_room => self.scan.damage.push(Damage::new(kind, offset, len)),
+            _ => return Err(self.too_large()),
         }
+        Ok(())
     }
 
     /// Ends the log.
@@ -354,10 +372,11 @@ impl<'a> Scanner<'a> {
         // may the records before it. The same holds for bytes that are longer than any record.
         let is_too_long = len - self.end() > MAX_LINE;
         if last_end == Some(len as u64) && (has_line_end || is_too_long) {
-            self.commit(len, None);
+            self.commit(len, None)?;
             self.scan.has_open_line = !has_line_end;
         }
 
+        self.scan.fold.remove_answered();
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);
         if self.content_end > self.end() {
@@ -403,5 +422,105 @@ fn object_len(bytes: &[u8]) -> usize {
     match values.next() {
         Some(Ok(_)) => values.byte_offset(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+    use crate::session::Record;
+    use crate::session::log::line_writer::{self, RecordStamp};
+    use crate::session::log::memory_limit::MemoryLimit;
+
+    fn message_entry() -> LogEntry {
+        LogEntry::Record(Record::Message {
+            message: Message::human("x").into(),
+            input_id: None,
+        })
+    }
+
+    #[test]
+    fn cancelled_scan_does_not_apply_a_long_write() {
+        let cancellation = Cancellation::default();
+        let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
+        scanner.open = vec![message_entry(); 5_000];
+        cancellation.cancel();
+        let error = scanner.commit(1, Some(5_000)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SessionBusy);
+        let messages = &scanner.scan.fold.session().state.messages;
+        assert!(messages.len() <= CHECK_INTERVAL);
+    }
+
+    /// Returns a fold with the smallest limit, and that limit in bytes.
+    fn limited_fold() -> (LogFold, usize) {
+        let limit = MemoryLimit::new("a", None, 0, "max");
+        let max_bytes = limit.bytes();
+        (LogFold::new("a").limited(limit), max_bytes)
+    }
+
+    #[test]
+    fn damaged_parts_of_a_log_take_at_most_its_memory() {
+        let cancellation = Cancellation::default();
+        let (fold, max_bytes) = limited_fold();
+        let mut scanner = Scanner::new(&cancellation, fold, "a");
+        let max_count = max_bytes / DAMAGE_REPORT;
+        scanner.push(&b"x\n\n".repeat(max_count)).unwrap();
+        assert_eq!(scanner.scan.damage.len(), max_count);
+        let error = scanner.push(b"x\n\n").unwrap_err();
+        assert!(error.text().contains("bytes of memory"), "{error}");
+    }
+
+    #[test]
+    fn records_of_an_open_write_take_at_most_the_memory_of_the_log() {
+        let answers = Record::Answered {
+            ids: vec!["1".into(); 1_000],
+        };
+        let truncated = Record::Truncated { messages: 0 };
+        for (record, count) in [(answers, 20), (truncated, 50_000)] {
+            let cancellation = Cancellation::default();
+            let (fold, max_bytes) = limited_fold();
+            let mut scanner = Scanner::new(&cancellation, fold, "a");
+            scanner.open_bytes = max_bytes - 1024 * 1024;
+            let mut line = Vec::new();
+            let mut push = |seq| {
+                let stamp = RecordStamp {
+                    seq,
+                    token: 1,
+                    at: 1,
+                };
+                line.clear();
+                let entry = [LogEntry::Record(record.clone())];
+                line_writer::write(&mut line, &entry, stamp, None, MAX_LINE)?;
+                scanner.push(&line)
+            };
+            let error = (1..=count).find_map(|seq| push(seq).err()).unwrap();
+            assert!(error.text().contains("bytes of memory"), "{error}");
+        }
+    }
+
+    /// Returns the number of records that are read in `count` damaged lines, each of which has one
+    /// after 900 beginnings of others.
+    fn records_in_damaged_lines(count: u64) -> u64 {
+        let cancellation = Cancellation::default();
+        let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
+        let junk = [LINE_PREFIX, &[b'x'; 300]].concat().repeat(900);
+        for seq in 1..=count {
+            let mut line = junk.clone();
+            let stamp = RecordStamp {
+                seq,
+                token: 1,
+                at: 1,
+            };
+            line_writer::write(&mut line, &[message_entry()], stamp, None, MAX_LINE).unwrap();
+            scanner.push(&line).unwrap();
+        }
+        scanner.open.len() as u64
+    }
+
+    #[test]
+    fn damaged_lines_of_a_log_are_searched_within_one_limit() {
+        assert_eq!(records_in_damaged_lines(1), 1);
+        assert!(records_in_damaged_lines(5) < 5);
     }
 }

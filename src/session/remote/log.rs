@@ -31,6 +31,9 @@ const MIN_POLLS: u32 = 5;
 /// entries were removed has a few thousand.
 const MAX_PAGES: usize = 100_000;
 
+/// The bytes that a damaged part takes in addition to its own: its description and its statement.
+const PART_OVERHEAD: usize = 256;
+
 /// The name of the option that limits the size of a log.
 const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
 
@@ -212,6 +215,24 @@ impl<'a> ReleaseWait<'a> {
     }
 }
 
+/// Damaged parts that are sent to the server together.
+#[derive(Default)]
+struct Batch {
+    parts: Vec<DamagedPart>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn push(&mut self, part: DamagedPart) {
+        self.bytes += part.bytes.len() + PART_OVERHEAD;
+        self.parts.push(part);
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= PIECE as usize
+    }
+}
+
 /// Returns the pieces of a damaged part that begins at this offset. A part without bytes has one
 /// piece.
 fn pieces_of(offset: u64, part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
@@ -337,27 +358,24 @@ impl<S: Server> Log for RemoteLog<S> {
             }
         };
 
-        let mut damaged = Vec::new();
-        let mut damaged_bytes = 0;
+        let mut batch = Batch::default();
         repair.for_each_part(|damage, part| {
             for (offset, piece) in pieces_of(damage.offset, part) {
-                damaged_bytes += piece.len();
-                damaged.push(DamagedPart {
+                batch.push(DamagedPart {
                     at: offset,
                     what: damage.to_string(),
                     bytes: piece.to_vec(),
                 });
-                if damaged_bytes >= PIECE as usize {
-                    send(&damaged, None)?;
-                    damaged.clear();
-                    damaged_bytes = 0;
+                if batch.is_full() {
+                    send(&batch.parts, None)?;
+                    batch = Batch::default();
                 }
             }
             Ok(())
         })?;
 
         let new_end = repair.truncate_to();
-        send(&damaged, new_end)?;
+        send(&batch.parts, new_end)?;
         writer.end = new_end.unwrap_or(end);
         Ok(Some(self.server().damaged_place(&lease.id)))
     }
@@ -432,6 +450,19 @@ mod tests {
         };
         let outcome = each_page("the server", read, &mut |_| Ok(()));
         (count.get(), outcome)
+    }
+
+    #[test]
+    fn short_damaged_parts_are_sent_in_batches_of_a_few_thousand() {
+        let mut batch = Batch::default();
+        while !batch.is_full() {
+            batch.push(DamagedPart {
+                at: 0,
+                what: String::new(),
+                bytes: vec![0; 2],
+            });
+        }
+        assert!(batch.parts.len() <= 4_096, "{}", batch.parts.len());
     }
 
     #[test]
