@@ -95,11 +95,11 @@ impl Inputs {
     /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
     pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
-        while let Some(last) = self.0.last()
-            && last.from >= Some(len)
-            && ids.last() == Some(&last.id)
-        {
-            ids.pop();
+        while let Some(last) = self.0.last().filter(|last| last.from >= Some(len)) {
+            let Some(at) = ids.iter().rposition(|id| *id == last.id) else {
+                return;
+            };
+            ids.remove(at);
             Arc::make_mut(&mut self.0).pop();
         }
         if !self.0.iter().any(|input| input.from >= Some(len)) {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::message::Message;
 use crate::session::json::title_of;
 use crate::session::size::SessionSize;
@@ -125,12 +126,16 @@ impl LogFold {
     }
 
     pub(super) fn apply(&mut self, entry: LogEntry) {
-        self.read(entry);
         self.remove_answered();
+        match entry {
+            LogEntry::Record(record @ Record::Answered { .. }) => self.change(record),
+            entry => self.read(entry),
+        }
     }
 
-    /// Applies an entry like [`apply`](Self::apply). Answered calls may stay in the session until
-    /// [`remove_answered`](Self::remove_answered) is called.
+    /// Applies an entry of a log that is read from its beginning, which may have many answers.
+    /// Answered calls may stay in the session until [`remove_answered`](Self::remove_answered) is
+    /// called.
     pub(super) fn read(&mut self, entry: LogEntry) {
         match entry {
             LogEntry::Record(record) => self.apply_record(record),
@@ -190,19 +195,24 @@ impl LogFold {
 
     /// Applies a write from which records are missing: before the entry number `hole`, or at its
     /// end. `messages` is the number of messages after the write, if it is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `check`, which is called before each entry.
     pub(super) fn apply_broken(
         &mut self,
         mut entries: Vec<LogEntry>,
         hole: usize,
         messages: Option<usize>,
-    ) {
+        check: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
         let mut remaining = entries.split_off(hole);
 
         // The message of this info is missing.
         let is_info =
             |entry: &&LogEntry| matches!(entry, LogEntry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
-        self.apply_incomplete(entries);
+        self.apply_incomplete(entries, check)?;
 
         // A cut carries its own position.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
@@ -218,19 +228,25 @@ impl LogFold {
             self.clear_positions_from(self.session.state.messages.len());
         }
 
-        self.apply_incomplete(remaining);
+        self.apply_incomplete(remaining, check)
     }
 
     /// Applies entries of a write from which others are missing. A cut also clears the positions
     /// after it, because the records that cleared them may be missing.
-    fn apply_incomplete(&mut self, entries: Vec<LogEntry>) {
+    fn apply_incomplete(
+        &mut self,
+        entries: Vec<LogEntry>,
+        check: &mut impl FnMut() -> Result<()>,
+    ) -> Result<()> {
         for entry in entries {
+            check()?;
             let cuts = is_cut(&entry);
             self.read(entry);
             if cuts {
                 self.clear_positions_from(self.session.state.messages.len());
             }
         }
+        Ok(())
     }
 
     /// Truncates the history to the messages that remain of its first `len`, as they were counted

@@ -227,7 +227,7 @@ impl<L: Log> OpenLog<L> {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`] if the session would take more memory than the store allows.
-    /// Records that add nothing are always allowed.
+    /// Records that add nothing are allowed until reading them would take more.
     fn check_memory(
         &self,
         shared: &LogShared<L>,
@@ -248,15 +248,14 @@ impl<L: Log> OpenLog<L> {
                 LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => false,
             };
 
-            if is_too_large {
+            used = used.saturating_add(entry.memory());
+            if is_too_large || used > shared.max_memory() {
                 let id = &self.fold.session().state.thread_id;
                 let error = shared.memory_limit(id).for_writes().error();
                 return Err(
                     error.context("the write was refused, for the session would be too large")
                 );
             }
-
-            used = used.saturating_add(entry.memory());
         }
 
         Ok(())

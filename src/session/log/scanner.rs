@@ -312,19 +312,26 @@ impl<'a> Scanner<'a> {
             self.scan.damage.clear();
         }
 
+        let mut number = 0_usize;
+        let mut check = || {
+            let is_due = number.is_multiple_of(CHECK_INTERVAL);
+            number += 1;
+            if is_due && self.cancellation.is_cancelled() {
+                return Err(Error::session_busy(self.id));
+            }
+            Ok(())
+        };
         match (self.hole.take(), messages) {
             (None, Some(_)) => {
-                for (number, entry) in self.open.drain(..).enumerate() {
-                    if number.is_multiple_of(CHECK_INTERVAL) && self.cancellation.is_cancelled() {
-                        return Err(Error::session_busy(self.id));
-                    }
+                for entry in self.open.drain(..) {
+                    check()?;
                     fold.read(entry);
                 }
             }
             (hole, _) => {
                 let entries = std::mem::take(&mut self.open);
                 let hole = hole.unwrap_or(entries.len());
-                fold.apply_broken(entries, hole, messages);
+                fold.apply_broken(entries, hole, messages, &mut check)?;
             }
         }
 
@@ -442,14 +449,17 @@ mod tests {
 
     #[test]
     fn cancelled_scan_does_not_apply_a_long_write() {
-        let cancellation = Cancellation::default();
-        let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
-        scanner.open = vec![message_entry(); 5_000];
-        cancellation.cancel();
-        let error = scanner.commit(1, Some(5_000)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::SessionBusy);
-        let messages = &scanner.scan.fold.session().state.messages;
-        assert!(messages.len() <= CHECK_INTERVAL);
+        for hole in [None, Some(0), Some(2_500), Some(5_000)] {
+            let cancellation = Cancellation::default();
+            let mut scanner = Scanner::new(&cancellation, LogFold::new("a"), "a");
+            scanner.open = vec![message_entry(); 5_000];
+            scanner.hole = hole;
+            cancellation.cancel();
+            let error = scanner.commit(1, Some(5_000)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::SessionBusy);
+            let messages = &scanner.scan.fold.session().state.messages;
+            assert!(messages.is_empty(), "{hole:?}: {}", messages.len());
+        }
     }
 
     /// Returns a fold with the smallest limit, and that limit in bytes.
