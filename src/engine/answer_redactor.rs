@@ -153,8 +153,7 @@ impl AnswerRedactor {
             ModelEvent::Restart => {
                 self.text = Pieces::default();
                 self.thinking = Pieces::default();
-                self.calls.clear();
-                self.held_bytes = 0;
+                self.drop_calls();
                 ModelEvent::Restart
             }
             ModelEvent::Start(head) => ModelEvent::Start(self.redact_head(head)),
@@ -240,7 +239,12 @@ impl AnswerRedactor {
         self.queue(text, ModelEvent::Text);
         let thinking = self.thinking.cut_off().to_owned();
         self.queue(thinking, ModelEvent::Thinking);
+        self.drop_calls();
+    }
+
+    fn drop_calls(&mut self) {
         self.calls.clear();
+        self.held_bytes = 0;
     }
 
     /// Queues the event of a piece, unless the piece is empty.

@@ -282,8 +282,8 @@ impl PermissionRules {
     /// Returns the decision about a shell command, with its reason.
     ///
     /// It is computed in the calling thread and may look at files of the workspace. A command of
-    /// 64 KiB next to many rules can take seconds: in async code, call this for commands that others
-    /// wrote in [`spawn_blocking`](tokio::task::spawn_blocking), as an agent does.
+    /// 64 KiB next to many rules can take seconds: in async code, call this for commands of others
+    /// in [`spawn_blocking`](tokio::task::spawn_blocking), as an agent does.
     ///
     /// ```
     /// use agentcore::backend::Shell;

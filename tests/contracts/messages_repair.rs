@@ -405,7 +405,8 @@ fn text_of_many_repairs_is_short() {
     }
     let repairs = history.repair();
     let text = repairs.to_string();
-    assert!(repairs.len() > 100 && text.len() < 20_000, "{}", text.len());
+    assert!(repairs.len() > 20, "{}", repairs.len());
+    assert!(text.len() < 20_000, "{}", text.len());
     let expected = format!("\n{} more changes", repairs.len() - 20);
     assert!(text.ends_with(&expected), "{text}");
 }
