@@ -27,6 +27,9 @@ use super::registry::CompleteBuilder;
 use super::template::Template;
 use super::tool_store::ToolStore;
 
+/// The maximum number of names in one change of the hooks.
+const MAX_SWITCHES: usize = 256;
+
 /// The agent of one user, made from a template.
 ///
 /// Its [`agent`](Self::agent) is built again when its hooks or its backend change; runs in progress
@@ -121,13 +124,11 @@ impl Instance {
     /// # Errors
     ///
     /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, that cannot be
-    /// switched, such as `permissions`, or that is both enabled and disabled. Returns the errors of
-    /// [`AgentBuilder::build`]. Nothing is changed after an error.
+    /// switched, such as `permissions`, or that is both enabled and disabled, and for more than 256
+    /// names. Returns the errors of [`AgentBuilder::build`]. Nothing is changed after an error.
     pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        self.check_hooks(enable, disable)?;
         let _change = self.changes.lock().await;
-        for name in enable.iter().chain(disable) {
-            self.check_hook(name)?;
-        }
         if let Some(name) = enable.iter().find(|name| disable.contains(name)) {
             return Err(invalid(format!(
                 "the hook {name:?} cannot be both on and off"
@@ -152,8 +153,8 @@ impl Instance {
     /// Returns the errors of [`set_hooks`](Self::set_hooks), and [`ErrorKind::PermissionDenied`]
     /// for a switch that needs an admin. Nothing is changed after an error.
     pub async fn set_hooks_as_user(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        self.check_hooks(enable, disable)?;
         for name in enable.iter().chain(disable) {
-            self.check_hook(name)?;
             if !HookChoice::CONFIGURABLE.contains(&name.as_str()) {
                 return Err(denied(format!(
                     "the hook {name:?} is the application's; only an admin may switch it"
@@ -183,6 +184,18 @@ impl Instance {
         let backend = current.config.as_ref().map(|config| &config.backend);
         let template_backend = self.template.config().map(|config| &config.backend);
         !current.overrides.hooks.is_empty() || backend != template_backend
+    }
+
+    /// Checks the names of hooks to switch, and their number.
+    fn check_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        let count = enable.len() + disable.len();
+        if count > MAX_SWITCHES {
+            return Err(invalid(format!(
+                "{count} hooks are named; name each once, and at most {MAX_SWITCHES}"
+            )));
+        }
+        let mut names = enable.iter().chain(disable);
+        names.try_for_each(|name| self.check_hook(name))
     }
 
     fn check_hook(&self, name: &str) -> Result<()> {
