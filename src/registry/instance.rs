@@ -9,8 +9,6 @@ use crate::agent::{Agent, AgentBuilder, Session};
 use crate::backend::Backend;
 #[cfg(feature = "server")]
 use crate::backend::MemoryBackend;
-#[cfg(feature = "server")]
-use crate::config::BackendCfg;
 use crate::config::{
     AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, WorkspaceOwner,
     available_builtin_names, check_hook,
@@ -386,8 +384,9 @@ pub(super) async fn start_workspace(
     config.open_workspace(backend, WorkspaceOwner::User).await
 }
 
-/// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
-/// the files are in memory or in a container and not in use, the backend has no files.
+/// Returns the backend of a user for the description of an agent: a backend in use, or a folder,
+/// which no later call uses. If the files are in memory or in a container and not in use, the
+/// backend has no files.
 #[cfg(feature = "server")]
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
@@ -395,15 +394,17 @@ pub(super) async fn describing_workspace(
     id: &str,
     user: &str,
 ) -> Result<Workspace> {
-    let is_folder = |backend: &BackendCfg| backend.kind == BackendType::Local;
-    if config.backend.as_ref().is_none_or(is_folder) {
-        return start_workspace(config, backends, id, user).await;
-    }
     let no_files = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
-    let backend = backends.get(id, user).unwrap_or_else(no_files);
-    config
-        .open_workspace(Some(backend), WorkspaceOwner::User)
-        .await
+    let backend = match config.mounted_backend() {
+        Some(backend) if backend.kind == BackendType::Local => {
+            let folder = config.folder();
+            let outcome = backends.get_or_start(id, user, &backend, folder).await;
+            Some(outcome.map_err(|error| config.error_from("backend", error))?)
+        }
+        Some(_) => Some(backends.get(id, user).unwrap_or_else(no_files)),
+        None => None,
+    };
+    config.open_workspace(backend, WorkspaceOwner::User).await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.
