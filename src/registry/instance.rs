@@ -175,13 +175,12 @@ impl Instance {
         }
     }
 
-    /// Returns `true` if the instance differs from a new instance: its hooks were switched, or its
-    /// backend was moved.
-    pub(super) fn has_overrides(&self) -> bool {
+    /// Returns `true` if the backend was moved.
+    pub(super) fn has_moved_backend(&self) -> bool {
         let current = read(&self.current);
         let backend = current.config.as_ref().map(|config| &config.backend);
         let template_backend = self.template.config().map(|config| &config.backend);
-        !current.overrides.hooks.is_empty() || backend != template_backend
+        backend != template_backend
     }
 
     /// Checks the names of hooks to switch, and their number.
