@@ -18,10 +18,13 @@ pub(super) enum Trust {
     Untrusted(&'static [&'static str]),
 }
 
+/// The maximum size of the defaults of a file, once for each agent that receives them, in bytes.
+const MAX_COPIED_BYTES: usize = 32 * 1024 * 1024;
+
 /// The values of a file.
 #[derive(Default)]
 pub(super) struct Nodes {
-    /// The values of each agent by its id, with the defaults of the file.
+    /// The values of each agent by its id, without the defaults of the file.
     pub(super) agents: Vec<(String, Node)>,
     pub(super) defaults: Option<Node>,
 }
@@ -64,7 +67,7 @@ pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
     let mut nodes = Vec::new();
     for Entry { key, place, value } in agents {
         check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
-        nodes.push((key, with_defaults(value, defaults.as_ref())));
+        nodes.push((key, value));
     }
     Ok(Nodes {
         agents: nodes,
@@ -72,8 +75,13 @@ pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
     })
 }
 
-/// Adds the keys of `defaults` that an agent lacks.
-fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
+/// Adds the keys of `defaults` that an agent lacks, and the size of their values to
+/// `copied_bytes`.
+pub(super) fn with_defaults(
+    mut node: Node,
+    defaults: Option<&Node>,
+    copied_bytes: &mut usize,
+) -> Result<Node, Fault> {
     // An agent without keys has all of the defaults.
     if node.tree == Tree::Null {
         node.tree = Tree::Map(Vec::new());
@@ -82,11 +90,19 @@ fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
         for entry in defaults.entries() {
             let names = names_of_key(&entry.key);
             if !entries.iter().any(|own| names.contains(&&*own.key)) {
+                *copied_bytes += entry.value.size();
+                if *copied_bytes > MAX_COPIED_BYTES {
+                    let text = format!(
+                        "the defaults of all agents have more than {MAX_COPIED_BYTES} bytes; \
+                         shorten them, or divide the agents between files"
+                    );
+                    return Err(Fault::new(text).at(entry.place));
+                }
                 entries.push(entry.clone());
             }
         }
     }
-    node
+    Ok(node)
 }
 
 /// Returns the names of a key. `middleware` is an alias of `hooks`.

@@ -1,5 +1,6 @@
 //! The tools of this crate that a configuration may name, and their keys.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -156,11 +157,11 @@ pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
 impl AgentConfig {
     /// Checks that the tools of this crate in the list can be created.
     pub(super) fn check_tools(&self) -> Result<()> {
+        let mut names = HashSet::new();
         let tools = self.tools.iter().enumerate();
         for (index, name) in tools {
             let path = format!("tools.{index}");
-            let is_repeated = self.tools[..index].contains(name);
-            if is_repeated {
+            if !names.insert(name) {
                 return Err(
                     self.error_at(&path, format!("the tool {} is listed twice", quoted(name)))
                 );

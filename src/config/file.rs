@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::regular_file::open_regular;
 
 use super::agent::AgentConfig;
-use super::agent_nodes::{Trust, agent_nodes, check_keys};
+use super::agent_nodes::{Trust, agent_nodes, check_keys, with_defaults};
 use super::origin::{Origin, located};
 use super::source::{Fault, MAX_BYTES, Node, parse_json, parse_yaml, read};
 
@@ -105,8 +105,11 @@ impl Config {
             check_keys(defaults, trust).map_err(to_error)?;
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
+        let mut copied_bytes = 0;
         for (id, node) in nodes.agents {
             check_keys(&node, trust).map_err(to_error)?;
+            let node = with_defaults(node, nodes.defaults.as_ref(), &mut copied_bytes);
+            let node = node.map_err(to_error)?;
             let mut agent: AgentConfig = read(&node).map_err(to_error)?;
             agent.origin = Some(Arc::new(Origin {
                 name: name.into(),

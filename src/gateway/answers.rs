@@ -38,7 +38,8 @@ fn reason(text: &str) -> &str {
 /// Returns the answer to a question with answers to pick from: numbers, a label, or another text.
 pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
     let text = text.trim();
-    let is_label = |label: &str| label.to_lowercase() == text.to_lowercase();
+    let lower_text = text.to_lowercase();
+    let is_label = |label: &str| label.to_lowercase() == lower_text;
     let label_index = choice
         .options
         .iter()
@@ -48,12 +49,24 @@ pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
     }
 
     let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
-    let indices: Option<Vec<_>> = words.map(|word| index_of(word, choice)).collect();
-    match indices {
+    match indices_of(words, choice) {
         Some(indices) if choice.multiple && !indices.is_empty() => Chosen::picked(indices),
         Some(indices) if indices.len() == 1 => Chosen::picked(indices),
         _ => Chosen::text(text),
     }
+}
+
+/// Returns the picked answers, each once, however often the text repeats it. Returns `None` if a
+/// word picks none.
+fn indices_of<'a>(words: impl Iterator<Item = &'a str>, choice: &Choice) -> Option<Vec<usize>> {
+    let mut indices = Vec::new();
+    for word in words {
+        let index = index_of(word, choice)?;
+        if !indices.contains(&index) {
+            indices.push(index);
+        }
+    }
+    Some(indices)
 }
 
 fn index_of(word: &str, choice: &Choice) -> Option<usize> {
@@ -121,5 +134,7 @@ mod tests {
         }
         let choice = choice.multiple(true);
         assert_eq!(chosen_of(&choice, "1, 2"), Chosen::picked([0, 1]));
+        let repeated_text = "2 1 ".repeat(1_000);
+        assert_eq!(chosen_of(&choice, &repeated_text), Chosen::picked([1, 0]));
     }
 }

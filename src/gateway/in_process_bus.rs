@@ -42,6 +42,7 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// * an id, or the name of a channel, a chat or a sender, of more than 1,024 bytes;
 /// * the id of a session of more than 2,049 bytes;
 /// * the name of a channel with a colon;
+/// * an inbound message of more than 64 MiB;
 /// * an outbound message to a new channel, when the bus has 1,024 channels.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
@@ -75,8 +76,13 @@ impl Queued for InboundMessage {
         json_len(self) + json_len(&self.metadata)
     }
 
-    fn check(&self) -> Result<()> {
-        self.check()
+    fn check(&self, size: usize) -> Result<()> {
+        self.check()?;
+        if size <= MAX_BYTES {
+            return Ok(());
+        }
+        let text = format!("a message has {size} bytes; the limit is {MAX_BYTES}; shorten it");
+        Err(Error::new(ErrorKind::InvalidRequest, text))
     }
 }
 
@@ -93,7 +99,7 @@ impl Queued for OutboundMessage {
         json_len(self) + json_len(&self.metadata)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, _size: usize) -> Result<()> {
         self.check()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::Decision;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::{AgentState, InputState, PendingCall, Record, StoredSession};
 use crate::util::time::now_ms;
 
@@ -43,12 +43,22 @@ fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
 impl Core {
     /// Determines the use of an input. An input that is delivered again, even to another process,
     /// is recognized by the ids that the session has.
+    ///
+    /// # Errors
+    ///
+    /// Returns the store's error, and [`SessionBusy`](crate::ErrorKind::SessionBusy) if another
+    /// process has the session.
     pub(super) async fn use_of(&self, options: &ProcessOptions) -> Result<InputUse> {
         if options.no_history {
             return Ok(InputUse::Input { is_answered: false });
         }
         let (key, id) = (&options.session_key, &options.input_id);
-        let stored = self.served.store().load(key).await?.unwrap_or_default();
+        let store = self.served.store();
+        // A session that another process has is not loaded for each attempt.
+        if store.is_leased(key).await? {
+            return Err(Error::session_busy(key));
+        }
+        let stored = store.load(key).await?.unwrap_or_default();
         let has_id = !id.is_empty();
         if has_id && is_known(&stored, &answer_id(id)) {
             return Ok(InputUse::KnownAnswer);

@@ -28,8 +28,8 @@ pub(super) trait Queued: Clone + Send + Sync + 'static {
     fn key(&self) -> &str;
     /// Returns the number of bytes that the message takes in the queue and in a delivery.
     fn size(&self) -> usize;
-    /// Checks the lengths of the id and the names.
-    fn check(&self) -> Result<()>;
+    /// Checks the lengths of the id and the names, and the size.
+    fn check(&self, size: usize) -> Result<()>;
 }
 
 /// A queue of messages between publishers and consumers. Clones share it.
@@ -108,8 +108,9 @@ impl<M: Queued> Queue<M> {
 
     /// Adds a message, unless one with the same id was published recently. Waits for space.
     pub(super) async fn publish(&self, message: M) -> Result<()> {
-        message.check()?;
-        let bytes = message.size().min(self.0.max_bytes) as u32;
+        let size = message.size();
+        message.check(size)?;
+        let bytes = size.min(self.0.max_bytes) as u32;
         let permit = self.0.space.acquire().await.map_err(|_| closed())?;
         let bytes_permit = self.0.bytes.acquire_many(bytes);
         let bytes_permit = bytes_permit.await.map_err(|_| closed())?;

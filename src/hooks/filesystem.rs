@@ -34,6 +34,9 @@ const MAX_TRACKED: usize = 1024 * 1024;
 /// The maximum size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
+/// The bytes that a file counts toward [`MAX_ALL_TRACKED`] in addition to its path and its content.
+const FILE_BYTES: usize = 256;
+
 /// Adds the tools of a workspace: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
 /// `execute`, on a [`Backend`].
 ///
@@ -44,7 +47,8 @@ const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 /// session, and compaction does not remove them. Three kinds of files are not recorded:
 ///
 /// * files over 1 MiB ([`track_up_to`](Self::track_up_to) sets another limit), with a warning;
-/// * files that would bring the total over 32 MiB, with a warning;
+/// * files that would bring the total over 32 MiB, with a warning; each counts 256 bytes and its
+///   path in addition;
 /// * files that are not UTF-8.
 ///
 /// # Long results
@@ -272,10 +276,10 @@ fn has_room(cx: &RunContext, path: &str, len: usize) -> bool {
         view.files()
             .iter()
             .filter(|(other, _)| ***other != *path)
-            .map(|(_, text)| text.len())
+            .map(|(path, text)| FILE_BYTES + path.len() + text.len())
             .sum()
     });
-    if len == 0 || other_bytes.saturating_add(len) <= MAX_ALL_TRACKED {
+    if other_bytes + FILE_BYTES + path.len() + len <= MAX_ALL_TRACKED {
         return true;
     }
 

@@ -91,18 +91,12 @@ impl BackendStore {
         config: &BackendCfg,
         folder: Option<&Path>,
     ) -> Result<Arc<dyn Backend>> {
-        let user_folder = folder_of(user)?;
-        let owner = Owner {
-            agent,
-            user: &user_folder,
-        };
-        let started_backend = config.start(folder, Some(owner)).await?;
-        let backend = started_backend.backend.clone();
         let stored = StoredBackend {
-            started: started_backend,
+            started: start(agent, user, config, folder).await?,
             config: config.clone(),
             sandbox_url: config.docker_host.clone(),
         };
+        let backend = stored.started.backend.clone();
         let key: Key = (agent.into(), user.into());
         let mut backends = lock(&self.0);
         if stored.is_in_memory() && !backends.get(&key).is_some_and(StoredBackend::is_in_memory) {
@@ -125,6 +119,21 @@ impl BackendStore {
         match self.stored(agent, user) {
             Some(stored) if stored.config == *config => Ok(stored.started.backend),
             _ => self.create(agent, user, config, folder).await,
+        }
+    }
+
+    /// Returns the backend of a user, or one that is started and not stored.
+    #[cfg(feature = "server")]
+    pub(super) async fn get_or_start(
+        &self,
+        agent: &str,
+        user: &str,
+        config: &BackendCfg,
+        folder: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        match self.stored(agent, user) {
+            Some(stored) if stored.config == *config => Ok(stored.started.backend),
+            _ => Ok(start(agent, user, config, folder).await?.backend),
         }
     }
 
@@ -218,6 +227,17 @@ impl StoredBackend {
     fn is_in_memory(&self) -> bool {
         self.started.kind == BackendType::State
     }
+}
+
+/// Starts a backend for a user.
+async fn start(
+    agent: &str,
+    user: &str,
+    config: &BackendCfg,
+    folder: Option<&Path>,
+) -> Result<StartedBackend> {
+    let user = &folder_of(user)?;
+    config.start(folder, Some(Owner { agent, user })).await
 }
 
 /// Checks that there is room for one more backend with files in memory.

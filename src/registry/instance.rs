@@ -9,8 +9,6 @@ use crate::agent::{Agent, AgentBuilder, Session};
 use crate::backend::Backend;
 #[cfg(feature = "server")]
 use crate::backend::MemoryBackend;
-#[cfg(feature = "server")]
-use crate::config::BackendCfg;
 use crate::config::{
     AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, WorkspaceOwner,
     available_builtin_names, check_hook,
@@ -26,6 +24,9 @@ use super::overrides::HookOverrides;
 use super::registry::CompleteBuilder;
 use super::template::Template;
 use super::tool_store::ToolStore;
+
+/// The maximum number of names in one change of the hooks.
+const MAX_SWITCHES: usize = 256;
 
 /// The agent of one user, made from a template.
 ///
@@ -121,13 +122,11 @@ impl Instance {
     /// # Errors
     ///
     /// Returns [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, that cannot be
-    /// switched, such as `permissions`, or that is both enabled and disabled. Returns the errors of
-    /// [`AgentBuilder::build`]. Nothing is changed after an error.
+    /// switched, such as `permissions`, or that is both enabled and disabled, and for more than 256
+    /// names. Returns the errors of [`AgentBuilder::build`]. Nothing is changed after an error.
     pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        self.check_hooks(enable, disable)?;
         let _change = self.changes.lock().await;
-        for name in enable.iter().chain(disable) {
-            self.check_hook(name)?;
-        }
         if let Some(name) = enable.iter().find(|name| disable.contains(name)) {
             return Err(invalid(format!(
                 "the hook {name:?} cannot be both on and off"
@@ -152,8 +151,8 @@ impl Instance {
     /// Returns the errors of [`set_hooks`](Self::set_hooks), and [`ErrorKind::PermissionDenied`]
     /// for a switch that needs an admin. Nothing is changed after an error.
     pub async fn set_hooks_as_user(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        self.check_hooks(enable, disable)?;
         for name in enable.iter().chain(disable) {
-            self.check_hook(name)?;
             if !HookChoice::CONFIGURABLE.contains(&name.as_str()) {
                 return Err(denied(format!(
                     "the hook {name:?} is the application's; only an admin may switch it"
@@ -176,13 +175,24 @@ impl Instance {
         }
     }
 
-    /// Returns `true` if the instance differs from a new instance: its hooks were switched, or its
-    /// backend was moved.
-    pub(super) fn has_overrides(&self) -> bool {
+    /// Returns `true` if the backend was moved.
+    pub(super) fn has_moved_backend(&self) -> bool {
         let current = read(&self.current);
         let backend = current.config.as_ref().map(|config| &config.backend);
         let template_backend = self.template.config().map(|config| &config.backend);
-        !current.overrides.hooks.is_empty() || backend != template_backend
+        backend != template_backend
+    }
+
+    /// Checks the names of hooks to switch, and their number.
+    fn check_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        let count = enable.len() + disable.len();
+        if count > MAX_SWITCHES {
+            return Err(invalid(format!(
+                "{count} hooks are named; name each once, and at most {MAX_SWITCHES}"
+            )));
+        }
+        let mut names = enable.iter().chain(disable);
+        names.try_for_each(|name| self.check_hook(name))
     }
 
     fn check_hook(&self, name: &str) -> Result<()> {
@@ -373,8 +383,9 @@ pub(super) async fn start_workspace(
     config.open_workspace(backend, WorkspaceOwner::User).await
 }
 
-/// Returns the backend of a user for the description of an agent: a backend in use, or a folder. If
-/// the files are in memory or in a container and not in use, the backend has no files.
+/// Returns the backend of a user for the description of an agent: a backend in use, or a folder,
+/// which no later call uses. If the files are in memory or in a container and not in use, the
+/// backend has no files.
 #[cfg(feature = "server")]
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
@@ -382,15 +393,17 @@ pub(super) async fn describing_workspace(
     id: &str,
     user: &str,
 ) -> Result<Workspace> {
-    let is_folder = |backend: &BackendCfg| backend.kind == BackendType::Local;
-    if config.backend.as_ref().is_none_or(is_folder) {
-        return start_workspace(config, backends, id, user).await;
-    }
     let no_files = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
-    let backend = backends.get(id, user).unwrap_or_else(no_files);
-    config
-        .open_workspace(Some(backend), WorkspaceOwner::User)
-        .await
+    let backend = match config.mounted_backend() {
+        Some(backend) if backend.kind == BackendType::Local => {
+            let folder = config.folder();
+            let outcome = backends.get_or_start(id, user, &backend, folder).await;
+            Some(outcome.map_err(|error| config.error_from("backend", error))?)
+        }
+        Some(_) => Some(backends.get(id, user).unwrap_or_else(no_files)),
+        None => None,
+    };
+    config.open_workspace(backend, WorkspaceOwner::User).await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.

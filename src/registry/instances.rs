@@ -8,12 +8,16 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::instance::Instance;
+use super::overrides::HookOverrides;
 
 /// The time after its last use when an instance may be dropped.
 const MAX_IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// The maximum number of instances; above it, unused ones are dropped at once.
 const MAX_INSTANCES: usize = 1_024;
+
+/// The maximum number of dropped instances whose switched hooks are remembered.
+const MAX_OVERRIDES: usize = 65_536;
 
 /// The interval of the searches for instances that were not used for [`MAX_IDLE`].
 const SEARCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -29,6 +33,8 @@ pub(super) type Cell = Arc<OnceCell<Arc<Instance>>>;
 #[derive(Default)]
 pub(super) struct Instances {
     entries: HashMap<Key, InstanceEntry>,
+    /// The switched hooks of instances that were dropped.
+    overrides: HashMap<Key, HookOverrides>,
     last_search: Option<Instant>,
 }
 
@@ -85,18 +91,43 @@ impl Instances {
                 break;
             }
             if let Some(entry) = self.entries.remove(&key) {
+                self.store_overrides(&key, &entry);
                 removed.push((key, entry.cell));
             }
         }
         removed
     }
 
+    /// Stores the switched hooks of an instance that is dropped.
+    fn store_overrides(&mut self, key: &Key, entry: &InstanceEntry) {
+        let overrides = entry.cell.get().map(|instance| instance.overrides());
+        let Some(overrides) = overrides.filter(|overrides| !overrides.hooks.is_empty()) else {
+            return;
+        };
+        if self.overrides.len() < MAX_OVERRIDES || self.overrides.contains_key(key) {
+            self.overrides.insert(key.clone(), overrides);
+        } else {
+            tracing::warn!(
+                "the hooks that a user of the agent {:?} switched are reset: those of \
+                 {MAX_OVERRIDES} agents that are not in use are remembered",
+                key.0
+            );
+        }
+    }
+
+    /// Returns the hooks that were switched in an earlier instance.
+    pub(super) fn overrides_of(&self, key: &Key) -> HookOverrides {
+        self.overrides.get(key).cloned().unwrap_or_default()
+    }
+
     /// Removes the instances of an agent, for one user or for all.
     pub(super) fn remove(&mut self, agent: &str, user: Option<&str>) {
-        self.entries.retain(|(id, owner), _| {
+        let is_other = |(id, owner): &Key| {
             let is_meant = &**id == agent && user.is_none_or(|user| user == &**owner);
             !is_meant
-        });
+        };
+        self.entries.retain(|key, _| is_other(key));
+        self.overrides.retain(|key, _| is_other(key));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -105,12 +136,12 @@ impl Instances {
 }
 
 impl InstanceEntry {
-    /// Returns `true` if the instance is referenced only here, and a new instance would be the
-    /// same.
+    /// Returns `true` if the instance is referenced only here, and a new instance with its switched
+    /// hooks would be the same.
     fn is_unused(&self) -> bool {
         Arc::strong_count(&self.cell) == 1
             && self.cell.get().is_none_or(|instance| {
-                Arc::strong_count(instance) == 1 && !instance.has_overrides()
+                Arc::strong_count(instance) == 1 && !instance.has_moved_backend()
             })
     }
 }

@@ -19,7 +19,6 @@ use super::event_bus::EventBus;
 use super::instance::describing_workspace;
 use super::instance::{Current, Instance, build_agent, start_workspace};
 use super::instances::{Instances, Key};
-use super::overrides::HookOverrides;
 use super::template::{Template, TemplateInfo};
 use super::tool_store::ToolStore;
 use super::user::folder_of;
@@ -31,8 +30,8 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 ///
 /// An [`Instance`] to which the program has no handle is dropped an hour after its last
 /// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
-/// used instance first; the next call makes it again. An instance whose hooks were switched or
-/// whose backend was moved is not dropped.
+/// used instance first; the next call makes it again. Switched hooks stay switched, for up to
+/// 65,536 instances. An instance whose backend was moved is not dropped.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -375,26 +374,31 @@ impl Registry {
     /// Creates an instance from its parts.
     fn assemble(
         &self,
-        (id, user): &Key,
+        key: &Key,
         template: Template,
         store: Arc<dyn SessionStore>,
         workspace: Workspace,
     ) -> Result<Arc<Instance>> {
+        let (id, user) = key;
         let parts = read(&self.0.parts).clone();
+        let overrides = lock(&self.0.instances).overrides_of(key);
         let builder = match &template {
             Template::Config(config) => {
                 let registered = self.0.tools.names(user);
-                let is_on = |name: &str| config.hooks.has(name);
+                let is_on = |name: &str| overrides.is_on(name, config.hooks.has(name));
                 config.assemble(&parts, &workspace, &registered, &is_on)?
             }
-            Template::Builder(builder) => (**builder).clone(),
+            Template::Builder(builder) => {
+                let builder = (**builder).clone();
+                builder.retain_hooks(|name| overrides.is_on(name, true))
+            }
         };
         let (program, server) = (read(&self.0.complete).clone(), read(&self.0.finish).clone());
         let complete: CompleteBuilder = Arc::new(move |builder| server(program(builder)));
         let current = Current {
             agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
             workspace,
-            overrides: HookOverrides::default(),
+            overrides,
             config: template.config().cloned().map(Arc::new),
         };
         Ok(Arc::new(Instance {

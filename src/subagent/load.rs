@@ -24,6 +24,10 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// names of tools.
 const MAX_TEXTS: usize = 1_024 * 1_024;
 
+/// The maximum number of names of tools of a file. Each is compared with all tools when the
+/// subagent starts.
+const MAX_TOOL_NAMES: usize = 256;
+
 /// The maximum number of unknown keys of a file that warnings name.
 const MAX_NAMED_KEYS: usize = 8;
 
@@ -99,7 +103,7 @@ impl SubagentRegistry {
     /// | `max_turns` or `maxTurns` | a number |
     ///
     /// A folder that does not exist has no files. At most 500 files of 256 KiB are read, and of the
-    /// texts in them 1 MiB. A description is cut to 1,024 bytes.
+    /// texts in them 1 MiB. A description is cut to 1,024 bytes. A file may name 256 tools.
     ///
     /// # Warnings
     ///
@@ -220,6 +224,12 @@ fn parse(content: &[u8]) -> Result<NamedDefinition, String> {
     let mut definition = SubagentDefinition::new(description, body.trim())
         .with_tools(fields.tools.into_list())
         .with_disallowed_tools(fields.disallowed_tools.into_list());
+    let count = definition.tools.len() + definition.disallowed_tools.len();
+    if count > MAX_TOOL_NAMES {
+        return Err(format!(
+            "it names {count} tools, more than {MAX_TOOL_NAMES}"
+        ));
+    }
     definition.model = fields.model;
     definition.max_turns = fields.max_turns;
     if definition.tools.is_empty() && keys.contains_key("tools") {

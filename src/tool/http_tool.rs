@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::net::{AddressPolicy, AddressRefused, Checked, Resolver, SystemResolver};
+use crate::util::blocking::blocking_if_large;
 use crate::util::http_body::{Body, read_body};
 use crate::util::http_client::{self, Clients, Scheme};
 use crate::util::json::has_more_values;
-use crate::util::secret::{Cut, Redactor, redact_cut};
+use crate::util::secret::{Cut, Redactor};
 use crate::util::{Secret, http_secrets};
 
 use super::access::{Concurrency, SideEffect};
@@ -98,10 +99,37 @@ impl HttpTool {
         parameters: Value,
         callback_url: &str,
     ) -> Result<Self> {
-        let name = name.into();
-        let url = endpoint(callback_url, &name)
-            .map_err(|why| Error::new(ErrorKind::Config, format!("http_tool: {name}: {why}")))?;
-        let redactor = Redactor::default().with(http_secrets::of_url(&url));
+        Self::with_redactor(name.into(), description, parameters, callback_url, |url| {
+            Ok(Redactor::default().with(http_secrets::of_url(url)))
+        })
+    }
+
+    /// Creates a tool whose address a user of a server gave. The secrets of the address are
+    /// redacted only in the texts of the tool: the texts of other users do not depend on them. An
+    /// address with more than 16 secrets is an error.
+    #[cfg(feature = "server")]
+    pub(crate) fn of_user(
+        name: String,
+        description: String,
+        parameters: Value,
+        callback_url: &str,
+        policy: AddressPolicy,
+    ) -> Result<Self> {
+        let redactor_of = http_secrets::local_redactor;
+        Self::with_redactor(name, description, parameters, callback_url, redactor_of)?
+            .policy(policy)
+    }
+
+    fn with_redactor(
+        name: String,
+        description: impl Into<String>,
+        parameters: Value,
+        callback_url: &str,
+        redactor_of: impl FnOnce(&Url) -> Result<Redactor, String>,
+    ) -> Result<Self> {
+        let error = |why| Error::new(ErrorKind::Config, format!("http_tool: {name}: {why}"));
+        let url = endpoint(callback_url, &name).map_err(error)?;
+        let redactor = redactor_of(&url).map_err(error)?;
         Ok(Self {
             name,
             description: description.into(),
@@ -213,7 +241,10 @@ impl HttpTool {
     pub fn policy(mut self, policy: AddressPolicy) -> Result<Self> {
         if let Err(error) = policy.check_parsed(&self.url) {
             let text = self.failed(format_args!("the callback address is refused: {error}"));
-            return Err(Error::new(ErrorKind::Config, text));
+            return Err(Error::new(
+                ErrorKind::Config,
+                self.redactor.text(&text).into_owned(),
+            ));
         }
         self.policy = Some(policy);
         self.clients = Clients::new();
@@ -278,7 +309,7 @@ impl HttpTool {
         if status != StatusCode::OK {
             let mut text = String::from_utf8_lossy(&bytes).into_owned();
             if is_cut {
-                redact_cut(&mut text, Cut::End);
+                self.redactor.redact_cut(&mut text, Cut::End);
             }
 
             let suffix = if is_cut { "..." } else { "" };
@@ -376,9 +407,13 @@ impl Tool for HttpTool {
     async fn execute(&self, _cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         let timeout_error = || Err(self.failed(format_args!("no reply within {:?}", self.limit)));
         let outcome = tokio::time::timeout(self.limit, self.call(args)).await;
-        match outcome.unwrap_or_else(|_| timeout_error()) {
-            Ok(text) => Ok(self.redactor.text(&text).into_owned().into()),
-            Err(text) => Err(self.redactor.text(&text).into_owned().into()),
+        let outcome = outcome.unwrap_or_else(|_| timeout_error());
+        let len = outcome.as_ref().map_or_else(String::len, String::len);
+        let redactor = self.redactor.clone();
+        let redact = move |text: String| redactor.text(&text).into_owned();
+        match blocking_if_large(len, move || outcome.map(&redact).map_err(&redact)).await? {
+            Ok(text) => Ok(text.into()),
+            Err(text) => Err(text.into()),
         }
     }
 }

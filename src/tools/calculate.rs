@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use fend_core::{Context, Interrupt, evaluate_with_interrupt};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError};
@@ -16,6 +17,8 @@ use super::{formula, fraction};
 /// The time limit of a calculation. Fend exceeds it by the time between two checks, and its parser,
 /// which is bounded separately, does not check it. A call takes less than a second of CPU time.
 const LIMIT: Duration = Duration::from_millis(800);
+/// The maximum number of calculations at the same time in the process. Each has a thread.
+static CALCULATIONS: Semaphore = Semaphore::const_new(16);
 /// The maximum length of an expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
 /// The maximum length of a result, in characters; a longer result is cut in the middle.
@@ -30,7 +33,8 @@ const APPROXIMATE: &str = "approx. ";
 /// remainder of whole numbers that are not negative; angles are in radians.
 ///
 /// An expression may have 1,000 bytes and take 0.8 seconds, and the denominator of a fraction may
-/// have 9,864 digits. A result of more than 2,000 characters is cut in the middle.
+/// have 9,864 digits. At most 16 calculations run at the same time in the process; other calls
+/// wait. A result of more than 2,000 characters is cut in the middle.
 ///
 /// ```
 /// use agentcore::{Tool, ToolContext, tools};
@@ -80,7 +84,10 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
 
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
     let call = cx.cancellation().clone();
+    let permit = CALCULATIONS.acquire().await?;
     let calculation = on_own_thread(move |_| {
+        // The thread outlives a call that is dropped.
+        let _permit = permit;
         // The time that the thread takes to start is not that of the calculation.
         let at = Instant::now() + LIMIT;
         value(&formula, &StopConditions { at, call })

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 
 use super::Secret;
+#[cfg(feature = "server")]
+use super::secret::Redactor;
 use super::secret::percent_decoded;
 
 /// Headers whose values are not secret.
@@ -25,6 +27,10 @@ const PUBLIC_HEADERS: &[&str] = &[
 
 /// Parts of the names of headers and query parameters that hold secrets.
 const SECRET_NAMES: &[&str] = &["auth", "cookie", "key", "pass", "secret", "sig", "token"];
+
+/// The maximum number of secrets in an address of a user, each as it is written and decoded.
+#[cfg(feature = "server")]
+const MAX_URL_SECRETS: usize = 16;
 
 /// Shorter parts of a header's value may be words of any text.
 const MIN_PART: usize = 8;
@@ -89,6 +95,29 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
 /// Returns the secrets in an address: the password, or the user where there is none, and the query
 /// parameters with names of secrets; each as it is written and decoded.
 pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
+    texts_of_url(url).into_iter().map(Secret::from).collect()
+}
+
+/// Returns a redactor of the secrets in an address that searches for them only in the texts that it
+/// is given.
+///
+/// # Errors
+///
+/// Returns an error if the address has more than [`MAX_URL_SECRETS`].
+#[cfg(feature = "server")]
+pub(crate) fn local_redactor(url: &Url) -> Result<Redactor, String> {
+    let texts = texts_of_url(url);
+    if texts.len() <= MAX_URL_SECRETS {
+        return Ok(Redactor::local(&texts));
+    }
+    Err(format!(
+        "the callback address has more than {MAX_URL_SECRETS} passwords and query parameters with \
+         names of secrets; use fewer"
+    ))
+}
+
+/// Returns the texts of [`of_url`], which are not registered as secrets of this process.
+fn texts_of_url(url: &Url) -> Vec<String> {
     let mut secrets = Vec::new();
     let mut add_secret = |written: &str| {
         if written.is_empty() {
@@ -97,10 +126,10 @@ pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
 
         let decoded_text = percent_decoded(written);
         if decoded_text != written {
-            secrets.push(Secret::from(written));
+            secrets.push(written.to_owned());
         }
 
-        secrets.push(Secret::from(decoded_text));
+        secrets.push(decoded_text);
     };
 
     match url.password() {

@@ -211,6 +211,18 @@ async fn empty_list_of_tools_is_a_warning() {
 }
 
 #[tokio::test]
+async fn file_that_names_many_tools_is_left_out() {
+    let names = "a, ".repeat(200);
+    let (warnings, _) = loaded(&format!("tools: {names}\n")).await;
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let front_matter = format!("tools: {names}\ndisallowed_tools: {names}\n");
+    let (warnings, is_loaded) = loaded(&front_matter).await;
+    let text = r#""agents/adder.md" is left out: it names 400 tools, more than 256"#;
+    assert_eq!(warnings, [text]);
+    assert!(!is_loaded);
+}
+
+#[tokio::test]
 async fn front_matter_without_its_first_line_is_named() {
     let text = "name: adder\ndescription: Adds\ntools: add\n---\nAdd.";
     let backend = files(&[("adder.md", text)]).await;

@@ -1,6 +1,9 @@
 //! The hook that brings the tools for files, and tracks what they write.
 
+use std::sync::Arc;
+
 use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::hook::before_agent;
 use agentcore::hooks::FilesystemHook;
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::sdk::SystemKind;
@@ -207,6 +210,29 @@ async fn tracked_files_are_kept_after_compaction() {
 }
 
 #[tokio::test]
+async fn paths_of_empty_files_count_toward_the_limit() {
+    let fill = before_agent("fill", |_, mut state| async {
+        let path = |number| format!("/workspace/{number:04000}").into();
+        let files = (0..8_000).map(|number| (path(number), "".into()));
+        Arc::make_mut(&mut state.files).extend(files);
+        Ok(state)
+    });
+    let model = ScriptedModel::new()
+        .call("write_file", json!({"path": "empty", "content": ""}))
+        .say("done");
+    let agent = agent(model)
+        .hook(fill)
+        .hook(FilesystemHook::new(MemoryBackend::new()))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let text = "filesystem: /workspace/empty is not kept in the state: all files in it would have \
+                more than 33554432 bytes";
+    assert_eq!(warnings(&messages), [text]);
+    assert_eq!(output.unwrap().state.files.len(), 8_000);
+}
+
+#[tokio::test]
 async fn large_and_binary_files_are_not_tracked() {
     let backend = MemoryBackend::new();
     backend.write("binary", b"\xff mark").await.unwrap();
@@ -278,7 +304,7 @@ async fn keys_are_redacted_from_tracked_files() {
 #[tokio::test]
 async fn files_beyond_what_the_state_may_hold_are_left_out_with_a_warning() {
     let backend = MemoryBackend::new();
-    let content = "x".repeat(1024 * 1024 - 1);
+    let content = "x".repeat(1024 * 1024 - 300);
     let mut model = ScriptedModel::new();
     for n in 0..34 {
         let path = format!("f{n}");

@@ -126,6 +126,36 @@ async fn invalid_expressions_are_errors_with_a_reason() {
     }
 }
 
+/// The number of threads of this process that calculate.
+#[cfg(target_os = "linux")]
+fn calculating_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.starts_with("agentcore-compu"))
+        .count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn many_calculations_share_sixteen_threads() {
+    let calls = join_all((0..48).map(|_| value("9^9^9^9")));
+    let mut max_count = 0;
+    let count_threads = async {
+        loop {
+            max_count = max_count.max(calculating_threads());
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = calls => {}
+        () = count_threads => {}
+    }
+    // Threads that have ended a calculation may not be gone yet.
+    assert!((16..=32).contains(&max_count), "{max_count} threads");
+}
+
 #[tokio::test]
 async fn hostile_expressions_time_out() {
     let hostile = ["9^9^9^9", "100000!", "1e999999999"];

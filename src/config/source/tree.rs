@@ -89,6 +89,22 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
+    /// Returns the size in memory, about, in bytes.
+    pub(in crate::config) fn size(&self) -> usize {
+        let inner = match &self.tree {
+            Tree::Text(text) => text.len(),
+            Tree::List(items) => items.iter().map(Self::size).sum(),
+            Tree::Map(entries) => {
+                let sizes = entries.iter();
+                sizes
+                    .map(|entry| size_of::<Entry>() + entry.key.len() + entry.value.size())
+                    .sum()
+            }
+            _ => 0,
+        };
+        size_of::<Self>() + inner
+    }
+
     /// Returns the position of the value at `path`: keys and indexes of lists, separated by dots. A
     /// value with a key is located at its key. If the value does not exist, returns the position of
     /// the innermost value of the path that exists.

@@ -88,13 +88,13 @@ async fn register(
         .parameters
         .filter(|value| !value.is_null())
         .unwrap_or_else(|| json!({"type": "object", "properties": {}}));
-    let tool = HttpTool::new(
-        name.as_str(),
+    let tool = HttpTool::of_user(
+        name.clone(),
         body.description,
         parameters,
         &body.callback_url,
+        app.callbacks.clone(),
     )
-    .and_then(|tool| tool.policy(app.callbacks.clone()))
     .map_err(refused)?;
     let tools = app.registry.tools();
     tools.register_for(caller.id(), tool).map_err(refused)?;

@@ -1,5 +1,6 @@
 //! The interface to a person who answers questions.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if an answer does not exist,
-    /// or if a text was given but not requested; the text names the problem.
+    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if an answer does not exist
+    /// or was picked twice, or if a text was given but not requested; the text names the problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) = chosen
             .picked
@@ -118,6 +119,8 @@ impl Choice {
             "nothing was picked".to_owned()
         } else if !self.multiple && chosen.picked.len() + usize::from(chosen.text.is_some()) > 1 {
             "only one answer may be picked".to_owned()
+        } else if has_repeats(&chosen.picked) {
+            "an answer was picked more than once".to_owned()
         } else {
             return Ok(());
         };
@@ -125,6 +128,11 @@ impl Choice {
         let text = format!("the answer to {:?} is not valid: {reason}", self.question);
         Err(Error::new(ErrorKind::Other, text))
     }
+}
+
+fn has_repeats(picked: &[usize]) -> bool {
+    let mut indexes = HashSet::new();
+    !picked.iter().all(|index| indexes.insert(index))
 }
 
 /// An answer to pick.

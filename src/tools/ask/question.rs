@@ -136,8 +136,10 @@ pub fn ask_user_question_in_stream() -> FuncTool {
 /// Converts a reply to a selection. Some peers send the labels of the picked answers as the text.
 fn chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
     let mut chosen = Chosen::picked(picked);
-    let picked_labels = labels(choice, &chosen).collect::<Vec<_>>().join(", ");
-    if !text.is_empty() && text != picked_labels {
+    // Only valid picks are looked at: repeated ones could make a text of any length.
+    let has_labels = choice.check(&chosen).is_ok()
+        && text == labels(choice, &chosen).collect::<Vec<_>>().join(", ");
+    if !text.is_empty() && !has_labels {
         chosen.text = Some(text);
     }
     chosen
@@ -285,4 +287,31 @@ fn labels<'a>(choice: &'a Choice, chosen: &'a Chosen) -> impl Iterator<Item = &'
         .picked
         .iter()
         .filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_repeated_picks_are_not_joined() {
+        let choice = Choice::new("Which?")
+            .option(ChoiceOption::new("A"))
+            .option(ChoiceOption::new("B"))
+            .multiple(true)
+            .or_text("another");
+        let selection = chosen(&choice, "A, B".to_owned(), vec![0, 1]);
+        assert_eq!(
+            (choice.check(&selection).is_ok(), selection.text),
+            (true, None)
+        );
+
+        let selection = chosen(&choice, "A, A".to_owned(), vec![0, 0]);
+        let error = choice.check(&selection).unwrap_err().to_string();
+        assert!(
+            error.ends_with("an answer was picked more than once"),
+            "{error}"
+        );
+        assert_eq!(selection.text.as_deref(), Some("A, A"));
+    }
 }

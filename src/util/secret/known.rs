@@ -164,7 +164,8 @@ pub(super) fn is_placeholder(secret: &str) -> bool {
     })
 }
 
-fn is_registered(secret: &str) -> bool {
+/// Returns `true` if it is long enough to be searched for in all texts, and is no placeholder.
+pub(super) fn is_registered(secret: &str) -> bool {
     secret.len() >= MIN_LEN && !is_placeholder(secret)
 }
 

@@ -2,13 +2,24 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::escape::Escape;
 use super::known;
 use super::matcher::Matcher;
+#[cfg(feature = "server")]
+use super::matcher::Needle;
 use super::secret::REDACTED;
+#[cfg(feature = "server")]
+use super::spelling;
 
 /// The maximum number of times that escapes may have been escaped again.
 const MAX_DEPTH: usize = 2;
@@ -100,12 +111,15 @@ pub(crate) enum Cut {
 /// Removes the secrets of this process from a text that was cut before it could be redacted,
 /// including the part of a secret at the cut.
 pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
-    let Some(patterns) = known::patterns() else {
-        return;
-    };
+    if let Some(patterns) = known::patterns() {
+        redact_cut_with(patterns.all(), text, cut);
+    }
+}
+
+fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     let mut places = Vec::new();
-    search(patterns.all(), text.as_bytes(), 0, &mut places);
-    places.extend(part(patterns.all(), text, cut));
+    search(matcher, text.as_bytes(), 0, &mut places);
+    places.extend(part(matcher, text, cut));
     if let Some(new_text) = replaced(text, places) {
         *text = new_text;
     }
@@ -228,8 +242,12 @@ pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>
     feature = "postgres",
     feature = "redis"
 ))]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Redactor(std::sync::Arc<[super::Secret]>);
+#[derive(Clone, Default)]
+pub(crate) struct Redactor {
+    secrets: Arc<[super::Secret]>,
+    /// The spellings of secrets that are not registered for the process.
+    local: Option<Arc<Matcher>>,
+}
 
 #[cfg(any(
     feature = "http",
@@ -244,13 +262,53 @@ impl Redactor {
     /// Returns the same with more secrets.
     #[cfg(feature = "http")]
     pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
-        Self(self.0.iter().cloned().chain(secrets).collect())
+        Self {
+            secrets: self.secrets.iter().cloned().chain(secrets).collect(),
+            local: self.local.clone(),
+        }
+    }
+
+    /// Creates a redactor of secrets that are searched for only in texts of the peer, as those that
+    /// a user of a server gives: the texts of other users must not depend on them.
+    #[cfg(feature = "server")]
+    pub(crate) fn local(texts: &[String]) -> Self {
+        let is_searched =
+            |text: &&String| text.len() >= Self::MIN_LEN && !known::is_placeholder(text);
+        let searched_texts = texts.iter().filter(is_searched);
+        let needles = searched_texts.flat_map(|text| {
+            if known::is_registered(text) {
+                spelling::all(text)
+            } else {
+                vec![Needle::new(text.as_str())]
+            }
+        });
+        Self {
+            secrets: Arc::default(),
+            local: Some(Arc::new(Matcher::new(needles.collect()))),
+        }
+    }
+
+    /// Removes the secrets of the peer and of this process from a text that was cut before it could
+    /// be redacted, including the part of a secret at the cut.
+    #[cfg(feature = "http")]
+    pub(crate) fn redact_cut(&self, text: &mut String, cut: Cut) {
+        redact_cut(text, cut);
+        if let Some(local) = &self.local {
+            redact_cut_with(local, text, cut);
+        }
     }
 
     /// Returns `text` without the secrets of the peer and of this process.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = redacted(text);
-        for secret in self.0.iter().map(super::Secret::expose) {
+        if let Some(local) = &self.local {
+            let mut places = Vec::new();
+            search(local, text.as_bytes(), 0, &mut places);
+            if let Some(changed) = replaced(&text, places) {
+                text = Cow::Owned(changed);
+            }
+        }
+        for secret in self.secrets.iter().map(super::Secret::expose) {
             let is_searched = secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret);
             if is_searched && text.contains(secret) {
                 text = Cow::Owned(text.replace(secret, REDACTED));
@@ -268,6 +326,21 @@ impl Redactor {
 ))]
 impl FromIterator<super::Secret> for Redactor {
     fn from_iter<I: IntoIterator<Item = super::Secret>>(secrets: I) -> Self {
-        Self(secrets.into_iter().collect())
+        Self {
+            secrets: secrets.into_iter().collect(),
+            local: None,
+        }
+    }
+}
+
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
     }
 }

@@ -34,7 +34,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 ///
 /// The keys, header values and passwords in addresses that providers, tools and stores of this
 /// crate are given are secrets; create a `Secret` for any other secret that a run may encounter,
-/// and do not drop it.
+/// and do not drop it. Those in the address of a tool that a user of a server registers are
+/// redacted only in the results and errors of this tool.
 ///
 /// Because commands can read the environment of the process, the values of up to 256 variables are
 /// secrets as well. A value is a secret if all of these are true:

@@ -90,11 +90,16 @@ async fn publish_waits_while_the_bus_has_too_many_bytes() {
         let message = InboundMessage::new("cli", "direct", "u1", "x".repeat(bytes));
         timeout(Duration::from_secs(60), bus.publish_inbound(message))
     };
-    // A message beyond the limit has the bus for itself.
-    publish(70 << 20).await.unwrap().unwrap();
-    assert!(publish(1).await.is_err());
+    let error = publish(64 << 20).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert!(
+        error.to_string().contains("the limit is 67108864"),
+        "{error}"
+    );
+    publish((64 << 20) - 1_024).await.unwrap().unwrap();
+    assert!(publish(1_024).await.is_err());
     let first = bus.consume_inbound().await.unwrap().unwrap();
-    assert!(publish(1).await.is_err());
+    assert!(publish(1_024).await.is_err());
     first.ack().await.unwrap();
     publish(32 << 20).await.unwrap().unwrap();
     assert!(publish(33 << 20).await.is_err());

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::gateway::{Gateway, InProcessBus};
+use agentcore::session::StoredSession;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{AgentBuilder, ModelEvent, SdkMessage, SessionStore, ThreadStore};
 use tokio::time::{Instant, sleep};
 
 use crate::kit::effort::cases;
+use crate::kit::spied_store::{Spied, Spy};
 
 use super::{answer, gateway_of, read, read_text, run_with, write, write_as};
 
@@ -78,6 +80,34 @@ async fn session_that_another_process_holds_is_tried_again_in_order() {
         for text in ["re: one", "re: two", "re: three"] {
             assert_eq!(read_text(&bus).await, text);
         }
+    })
+    .await;
+}
+
+/// Counts the sessions that are loaded.
+#[derive(Clone, Default)]
+struct CountLoads(Arc<AtomicUsize>);
+
+impl Spy for CountLoads {
+    fn loaded(&self, stored: Option<StoredSession>) -> Option<StoredSession> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        stored
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_that_another_process_holds_is_not_loaded() {
+    let (store, loads) = (ThreadStore::new(), CountLoads::default());
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(slow_echo(10)).store(Spied(store.clone(), loads.clone()));
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    let lease = store.lease("tg:1").await.unwrap();
+    run_with(&gateway, async {
+        write(&bus, "a", "one").await;
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(loads.0.load(Ordering::Relaxed), 0);
+        drop(lease);
+        assert_eq!(read_text(&bus).await, "re: one");
     })
     .await;
 }

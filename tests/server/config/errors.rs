@@ -37,6 +37,25 @@ fn error_of_the_parser_about_a_long_value_is_cut() {
 }
 
 #[test]
+fn defaults_that_are_long_for_all_agents_together_are_an_error() {
+    let agents = |count| -> String { (0..count).map(|id| format!("  a{id}: {{}}\n")).collect() };
+    let prompt = "x".repeat(500_000);
+    let long_text = format!("defaults: {{ model: m, system_prompt: {prompt} }}\nagents:\n");
+    let config = Config::from_yaml(&format!("{long_text}{}", agents(60))).unwrap();
+    assert_eq!(config.agents().count(), 60);
+
+    let tools: String = (0..10_000).map(|id| format!("t{id}, ")).collect();
+    let many_values = format!("defaults: {{ model: m, tools: [{tools}] }}\nagents:\n");
+    for text in [long_text, many_values] {
+        let error = error(&format!("{text}{}", agents(100)));
+        assert!(
+            error.contains("the defaults of all agents have more than"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn each_fault_has_its_place_and_names_the_key() {
     let cases = [
         (

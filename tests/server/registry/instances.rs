@@ -281,11 +281,15 @@ async fn instance_that_is_idle_for_an_hour_is_made_again() {
     assert!(registry.backends().get("default", "bob").is_some());
     assert!(Arc::ptr_eq(&bob, &get("bob").await));
     assert!(!hooks(&*get("cy").await).contains(&"todolist".to_owned()));
-    assert_eq!(count.load(Ordering::Relaxed), 5);
+    assert_eq!(count.load(Ordering::Relaxed), 6);
 
     let files = get("ann").await.backend().unwrap();
     assert_eq!(files.read("a").await.unwrap(), b"of Ann"[..]);
-    assert_eq!(count.load(Ordering::Relaxed), 6);
+    assert_eq!(count.load(Ordering::Relaxed), 7);
+    drop(files);
+
+    registry.invalidate("default", Some("cy"));
+    assert!(hooks(&*get("cy").await).contains(&"todolist".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,6 +316,14 @@ async fn least_recently_used_instance_is_dropped_above_1024() {
     assert_eq!(get(1_024).await, 1_025);
     assert_eq!(get(0).await, 1_025);
     assert_eq!(get(1).await, 1_026);
+    for number in 0..1_100 {
+        let user = format!("u{number}");
+        let instance = registry.get_or_clone("default", &user).await.unwrap();
+        let todolist = names(&["todolist"]);
+        instance.set_hooks_as_user(&[], &todolist).await.unwrap();
+    }
+    let first = registry.get_or_clone("default", "u0").await.unwrap();
+    assert!(!hooks(&first).contains(&"todolist".to_owned()));
     assert!(format!("{registry:?}").contains("instances: 1024"));
 }
 

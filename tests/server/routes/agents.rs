@@ -1,6 +1,6 @@
 //! The agents of the server.
 
-use agentcore::config::AgentConfig;
+use agentcore::config::{AgentConfig, BackendCfg};
 use agentcore::registry::Registry;
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
@@ -176,4 +176,23 @@ async fn user_with_the_longest_id_reaches_the_routes() {
     let server = TestServer::start_with_own_login(server).await;
     let request = server.get("/agents/default").of_user(&"x".repeat(256));
     request.send().await.ok(200);
+}
+
+#[tokio::test]
+async fn backend_of_a_described_agent_is_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+    let backend = BackendCfg::local(folder.path().to_str().unwrap());
+    let config = AgentConfig::new("any-model").with_backend(backend);
+    let server = Server::with_registry(registry.clone()).agent("default", config);
+    let server = TestServer::start(server).await;
+    for path in [
+        "/agents/default",
+        "/agents/tools/available",
+        "/agents/default/flow",
+    ] {
+        server.get(path).send().await.ok(200);
+    }
+    let backends = format!("{:?}", registry.backends());
+    assert!(backends.contains("backends: 0"), "{backends}");
 }

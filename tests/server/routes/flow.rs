@@ -47,6 +47,18 @@ async fn flow_has_the_steps_with_their_hooks() {
 }
 
 #[tokio::test]
+async fn change_of_hooks_with_many_names_is_refused() {
+    let server = TestServer::start(server()).await;
+    let change = |count| json!({"disable": vec!["skills"; count]});
+    let request = server.request("PATCH", "/agents/default/hooks");
+    request.json(change(256)).send().await.ok(200);
+    let request = server.request("PATCH", "/agents/default/hooks");
+    let reply = request.json(change(257)).send().await;
+    let text = "257 hooks are named; name each once, and at most 256";
+    assert_eq!(reply.error(400), text);
+}
+
+#[tokio::test]
 async fn hooks_are_switched_for_one_user() {
     let server = server().users(login);
     let server = TestServer::start_with_own_login(server).await;

@@ -48,6 +48,59 @@ async fn registered_tool_is_called_and_deregistered() {
 }
 
 #[tokio::test]
+async fn secrets_in_the_address_of_a_users_tool_are_redacted_only_in_its_texts() {
+    let peer = FaultServer::start().await.unwrap();
+    peer.reply(
+        Scripted::new(200)
+            .send(r#"{"result": "the\u0020following, dGhlIGZvbGxvd2luZw==, %70in4"}"#),
+    );
+    let address: std::net::SocketAddr = peer.url().trim_start_matches("http://").parse().unwrap();
+    let server = Server::new()
+        .agent("default", caller("lookup", json!({"id": 7})))
+        .agent("echo", echo())
+        .callbacks(AddressPolicy::new().allow_address(address));
+    let server = TestServer::start(server).await;
+    let url = format!("{}/?key=the%20following&token=pin4", peer.url());
+    let body = registration("lookup", &url);
+    server
+        .post("/agents/tools/register", body)
+        .send()
+        .await
+        .ok(200);
+
+    let text = "the following";
+    let reply = server
+        .post("/agents/echo/invoke", input(text))
+        .send()
+        .await
+        .ok(200);
+    assert!(
+        reply["response"].as_str().unwrap().contains(text),
+        "{reply}"
+    );
+    let error = agentcore::Error::from(text).to_string();
+    assert_eq!(error, text);
+    let reply = server
+        .post("/agents/invoke", input("Go"))
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(
+        reply["response"],
+        "Done: [redacted], [redacted], [redacted]"
+    );
+
+    let parameters = "key=1&".repeat(17);
+    let body = registration("lookup", &format!("{}/?{parameters}", peer.url()));
+    let reply = server.post("/agents/tools/register", body).send().await;
+    let error = reply.error(400);
+    assert!(
+        error.contains("more than 16 passwords and query parameters"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn registration_that_is_incomplete_or_invalid_is_a_400() {
     let server = TestServer::start(Server::new().agent("default", echo())).await;
     for (body, text) in [
