@@ -64,34 +64,6 @@ async fn nats_bus_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn messages_that_are_not_acknowledged_have_at_most_64_mib() {
-    let Some(url) = server() else { return };
-    let prefix = new_prefix();
-    let bus = NatsBus::with_options(&url, NatsOptions::default().prefix(&prefix))
-        .await
-        .unwrap();
-    let text = "x".repeat(1_000_000);
-    for number in 0..70 {
-        let chat = number.to_string();
-        let message = InboundMessage::new("tg", &*chat, "u1", &*text).with_id(&*chat);
-        bus.publish_inbound(message).await.unwrap();
-    }
-
-    let mut deliveries = Vec::new();
-    let next = || timeout(Duration::from_secs(5), bus.consume_inbound());
-    while let Ok(delivery) = next().await {
-        deliveries.push(delivery.unwrap().unwrap());
-    }
-    assert_eq!(deliveries.len(), (64 << 20) / 1_000_100);
-    deliveries.pop().unwrap().ack().await.unwrap();
-    let delivery = timeout(LONGEST, bus.consume_inbound()).await.unwrap();
-    delivery.unwrap().unwrap().ack().await.unwrap();
-    drop(deliveries);
-    bus.close();
-    remove_streams(&url, &prefix).await;
-}
-
-#[tokio::test]
 async fn session_is_one_process_at_a_time() {
     let Some(url) = server() else { return };
     let prefix = new_prefix();

@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::message::Acker;
 use async_trait::async_trait;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::Result;
 
@@ -32,24 +31,16 @@ pub(super) struct NatsReceipt {
     position: StreamPosition,
     /// `None` once the message was acknowledged or given back.
     acker: Option<Acker>,
-    /// The space of the message, which is free again when this is dropped.
-    _space: OwnedSemaphorePermit,
 }
 
 impl NatsReceipt {
     /// Creates the receipt of a message that is in progress from now on.
-    pub(super) fn begin(
-        state: &Arc<SourceState>,
-        position: StreamPosition,
-        acker: Acker,
-        space: OwnedSemaphorePermit,
-    ) -> Self {
+    pub(super) fn begin(state: &Arc<SourceState>, position: StreamPosition, acker: Acker) -> Self {
         state.begin(&position);
         Self {
             state: state.clone(),
             position,
             acker: Some(acker),
-            _space: space,
         }
     }
 }

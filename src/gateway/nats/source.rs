@@ -9,7 +9,7 @@ use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, Result};
@@ -29,8 +29,6 @@ const LONG_ORDER_DELAY: Duration = Duration::from_secs(1);
 const MANY_ATTEMPTS: i64 = 8;
 /// The maximum number of messages that are delivered and not acknowledged, of all processes.
 const MAX_ACK_PENDING: i64 = 10_000;
-/// The maximum size of the messages that are delivered here and not acknowledged, in bytes.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The number of messages that are requested at once.
 const BATCH: usize = 16;
 /// The time that a request for messages waits at the server.
@@ -79,8 +77,6 @@ pub(super) struct Source {
     /// Held by the consumer that waits for the next message.
     pull: tokio::sync::Mutex<Pull>,
     state: Arc<SourceState>,
-    /// The space for messages that are delivered and not acknowledged, in bytes.
-    bytes: Arc<Semaphore>,
 }
 
 /// The messages that arrive.
@@ -124,7 +120,6 @@ impl Source {
             config,
             pull: tokio::sync::Mutex::default(),
             state: Arc::default(),
-            bytes: Arc::new(Semaphore::new(MAX_BYTES)),
         }
     }
 
@@ -152,9 +147,6 @@ impl Source {
                 continue;
             };
             let position = position_of(message)?;
-            let Some(space) = self.space_for(message).await else {
-                continue;
-            };
             let disposition = self.disposition(&position).await?;
             let Some(message) = pull.current.take() else {
                 continue;
@@ -163,7 +155,7 @@ impl Source {
                 Disposition::Skip => {}
                 Disposition::Hold => self.hold(&message).await,
                 Disposition::Deliver => {
-                    if let Some(delivery) = self.delivery(message, position, space).await {
+                    if let Some(delivery) = self.delivery(message, position).await {
                         return Ok(Some(delivery));
                     }
                 }
@@ -196,23 +188,6 @@ impl Source {
             None => {
                 *messages = None;
                 Ok(false)
-            }
-        }
-    }
-
-    /// Waits for space for a message, which takes at most all of it, and reports that the message
-    /// is in progress meanwhile. Returns `None` if there is something else to do first.
-    async fn space_for(&self, message: &Message) -> Option<OwnedSemaphorePermit> {
-        let bytes = message.payload.len().min(MAX_BYTES) as u32;
-        tokio::select! {
-            biased;
-            () = self.state.change.notified() => None,
-            permit = self.bytes.clone().acquire_many_owned(bytes) => permit.ok(),
-            () = sleep(self.config.ack_wait / 2) => {
-                if let Err(error) = message.ack_with(AckKind::Progress).await {
-                    tracing::warn!("NATS: a message that waits may be delivered again: {error}");
-                }
-                None
             }
         }
     }
@@ -321,12 +296,11 @@ impl Source {
         &self,
         message: Message,
         position: StreamPosition,
-        space: OwnedSemaphorePermit,
     ) -> Option<Delivery<M>> {
         match serde_json::from_slice(&message.payload) {
             Ok(content) => {
                 let (_, acker) = message.split();
-                let receipt = NatsReceipt::begin(&self.state, position, acker, space);
+                let receipt = NatsReceipt::begin(&self.state, position, acker);
                 Some(Delivery::new(content, receipt))
             }
             Err(error) => {
