@@ -112,7 +112,7 @@ pub(crate) fn local_redactor(url: &Url) -> Result<Redactor, String> {
     }
     Err(format!(
         "the callback address has more than {MAX_URL_SECRETS} passwords and query parameters with \
-         names of secrets; use fewer"
+         names of secrets, where an escaped one counts twice; use fewer"
     ))
 }
 

@@ -272,9 +272,7 @@ impl Redactor {
     /// a user of a server gives: the texts of other users must not depend on them.
     #[cfg(feature = "server")]
     pub(crate) fn local(texts: &[String]) -> Self {
-        let is_searched =
-            |text: &&String| text.len() >= Self::MIN_LEN && !known::is_placeholder(text);
-        let searched_texts = texts.iter().filter(is_searched);
+        let searched_texts = texts.iter().filter(|text| Self::is_searched(text));
         let needles = searched_texts.flat_map(|text| {
             if known::is_registered(text) {
                 spelling::all(text)
@@ -282,10 +280,15 @@ impl Redactor {
                 vec![Needle::new(text.as_str())]
             }
         });
+        let needles: Vec<_> = needles.collect();
         Self {
             secrets: Arc::default(),
-            local: Some(Arc::new(Matcher::new(needles.collect()))),
+            local: (!needles.is_empty()).then(|| Arc::new(Matcher::new(needles))),
         }
+    }
+
+    fn is_searched(secret: &str) -> bool {
+        secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret)
     }
 
     /// Removes the secrets of the peer and of this process from a text that was cut before it could
@@ -309,8 +312,7 @@ impl Redactor {
             }
         }
         for secret in self.secrets.iter().map(super::Secret::expose) {
-            let is_searched = secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret);
-            if is_searched && text.contains(secret) {
+            if Self::is_searched(secret) && text.contains(secret) {
                 text = Cow::Owned(text.replace(secret, REDACTED));
             }
         }
