@@ -196,7 +196,10 @@ impl FilesystemHook {
         })
     }
 
-    /// Leaves all results in the conversation, however long they are.
+    /// Leaves long results in the conversation, up to
+    /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes). `execute` then cuts each output
+    /// stream to 100,000 characters, unless [`max_command_output`](Self::max_command_output) or the
+    /// backend ([`Backend::command_limits`]) sets a limit.
     #[must_use]
     pub fn without_eviction(mut self) -> Self {
         self.result_mover.eviction = None;

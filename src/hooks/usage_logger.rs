@@ -7,8 +7,8 @@ use crate::hook::{Hook, Phases};
 use crate::run::RunContext;
 use crate::session::AgentState;
 
-/// Logs the tokens and the cost of every run, however it ended, as one `tracing` event of the
-/// level `INFO` with the target `agentcore::usage`.
+/// Logs the tokens and the cost of every run, however its loop ended, as one `tracing` event of the
+/// level `INFO` with the target `agentcore::usage`. A run that is dropped is not logged.
 ///
 /// Its fields are `session_id`, `run_id`, `agent`, `turns`, `input_tokens` (outside the cache),
 /// `output_tokens`, `cache_read_tokens`, `cache_write_tokens` and `cost_usd`, which is missing when

@@ -181,7 +181,8 @@ impl Media {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {
-    /// The provider whose wire format it has (`anthropic`, `openai`, `gemini`); `None` if unknown.
+    /// The name with which the provider marks its blocks, such as `anthropic`, `gemini`, `openai`
+    /// for Chat Completions or `openai-responses`; `None` if unknown.
     pub provider: Option<Arc<str>>,
     /// The block's JSON.
     pub raw: Arc<RawValue>,

@@ -167,6 +167,11 @@ pub trait Compactor: Send + Sync + 'static {
     /// Summarizes the beginning of the history. `Ok(None)` means that nothing can be gained: the
     /// compactor is called again when the context has grown by a twentieth.
     ///
+    /// Called when the history is too long by [`should_compact`](Self::should_compact) or
+    /// [`has_too_many`](Self::has_too_many). Also called regardless of them: when a provider
+    /// reports that the prompt is too long, when the caller requests a compaction, and when the
+    /// history is near [`max_history_bytes`](crate::AgentBuilder::max_history_bytes).
+    ///
     /// The loop checks the result: a cut between a call and its results is refused. A failure
     /// changes nothing and is reported to the reader.
     ///

@@ -70,7 +70,8 @@ impl Run {
 }
 
 impl<T: DeserializeOwned> TypedRun<T> {
-    /// Returns the run itself, to read its messages first.
+    /// Returns the run itself, to read its messages. The answer is then
+    /// [`RunOutput::structured`], a JSON value that was checked against the schema.
     pub fn into_run(self) -> Run {
         self.run
     }

@@ -266,8 +266,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::SessionNotFound`] if `from` does not exist, and [`ErrorKind::Conflict`]
-    /// if `to` exists.
+    /// Returns [`ErrorKind::SessionNotFound`] if `from` does not exist, [`ErrorKind::Conflict`] if
+    /// `to` exists, and [`ErrorKind::SessionBusy`] while a run has leased `to`.
     async fn fork(&self, from: &str, to: &str) -> Result<()> {
         let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
         self.create(to, session).await

@@ -22,13 +22,18 @@ pub struct SubagentDefinition {
     pub description: String,
     /// The system prompt.
     pub prompt: String,
-    /// The names of its tools, in any case. If empty, the subagent has all tools of the calling run
-    /// except tools that start agents.
+    /// The names of its tools, in any case. If empty, the subagent has all tools of the calling
+    /// run, or of [`SubagentTools::tools`](crate::tools::SubagentTools::tools), except tools that
+    /// start agents.
     pub tools: Vec<String>,
     /// The names of tools it does not have, in any case. They take precedence over
     /// [`tools`](Self::tools).
     pub disallowed_tools: Vec<String>,
-    /// Its model: `inherit`, `provider:name`, or an alias. `None` for the model of the calling run.
+    /// Its model: `provider:name`, an alias
+    /// ([`SubagentTools::model_alias`](crate::tools::SubagentTools::model_alias)), or `inherit` for
+    /// the model of the calling run. `None` for the model that
+    /// [`SubagentTools::model`](crate::tools::SubagentTools::model) sets, or else the model of the
+    /// calling run.
     pub model: Option<String>,
     /// The maximum number of its turns. `None` for the default of
     /// [`AgentBuilder::max_turns`](crate::AgentBuilder::max_turns).
@@ -41,7 +46,7 @@ pub struct SubagentDefinition {
 }
 
 impl SubagentDefinition {
-    /// Creates a definition with the tools and the model of the calling run.
+    /// Creates a definition that names neither tools nor a model.
     pub fn new(description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             description: description.into(),

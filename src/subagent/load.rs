@@ -99,7 +99,7 @@ impl SubagentRegistry {
     /// |---|---|
     /// | `name`, `description` | required |
     /// | `tools`, `disallowed_tools` or `disallowedTools` | a list, or names separated by commas |
-    /// | `model` | the name of a model |
+    /// | `model` | `inherit`, `provider:name`, or an alias |
     /// | `max_turns` or `maxTurns` | a number |
     ///
     /// A folder that does not exist has no files. At most 500 files of 256 KiB are read, and of the

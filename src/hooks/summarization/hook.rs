@@ -26,6 +26,8 @@ use super::summarize::Summarizer;
 /// * when a request would fill more than 85 % of the window, by the count that the provider
 ///   reported for the last request plus an estimate of the messages added since;
 /// * when a provider reports that the prompt is too long;
+/// * when the history is near its limit in bytes
+///   ([`max_history_bytes`](crate::AgentBuilder::max_history_bytes));
 /// * after a call of [`RunHandle::compact`](crate::RunHandle::compact).
 ///
 /// The last tenth of the messages, and at least two, stay word for word. A tool call is never

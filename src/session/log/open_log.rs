@@ -83,6 +83,8 @@ impl<L: Log> OpenLog<L> {
             return Ok(open_log);
         }
 
+        // The snapshot may be in the log nevertheless, so the log is read again. The damage is
+        // recorded as reported by now, so the second opening does not return it.
         let damage = std::mem::take(&mut open_log.damage);
         drop(open_log);
         let mut open_log = Self::open(shared, id, cancellation)?;
