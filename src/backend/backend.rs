@@ -46,6 +46,9 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Reads at most `len` bytes of a file from `offset` on. Fewer bytes are returned only at the
     /// end of the file, and if `len` exceeds the limit of the backend, which is at least 1 MiB.
     ///
+    /// The default implementation reads the whole file, so it fails for a file that
+    /// [`read`](Self::read) refuses because of its size.
+    ///
     /// # Errors
     ///
     /// Returns the same errors as [`read`](Self::read), except that the file may have any size.
@@ -106,9 +109,13 @@ pub trait Backend: Send + Sync + Debug + 'static {
 
     /// Appends to a file. Creates it, and folders above it, if they are missing.
     ///
+    /// The default implementation reads the whole file and writes it again. A change between the
+    /// two is lost, such as that of a concurrent append.
+    ///
     /// # Errors
     ///
-    /// Returns the same errors as [`write`](Self::write).
+    /// Returns the same errors as [`write`](Self::write). The default implementation also returns
+    /// the errors of [`read`](Self::read), except for a missing file.
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let mut full_content = match self.read(path).await {
             Ok(old) => old.to_vec(),

@@ -21,7 +21,7 @@ const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "t
 ///
 /// * rules to deny and to ask, but none to allow;
 /// * the permission modes `plan` and `dontAsk`;
-/// * a subset of the agent's tools;
+/// * a subset of the names in the agent's `tools`, which leaves its other tools as they are;
 /// * limits that are not higher than the agent's limits;
 /// * disabled hooks.
 ///

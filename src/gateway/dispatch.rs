@@ -30,6 +30,12 @@ impl Gateway {
     /// answered: by the reply, by `Error processing message: CAUSE`, or by the tool `message`. It
     /// is acknowledged when the turn is stored and the reply is on the bus.
     ///
+    /// These messages have no reply of their own:
+    ///
+    /// * the answer to a question of a turn in progress, or of a task of [`spawn`](super::spawn);
+    /// * a message that joined the run in progress, which answers it ([`WhenBusy::Steer`]);
+    /// * a message whose turn ended with a question that still waits for its answer.
+    ///
     /// # Errors
     ///
     /// Returns the error of the bus, after the turns in progress have ended, and

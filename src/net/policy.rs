@@ -139,7 +139,8 @@ impl AddressPolicy {
     }
 
     /// Checks a URL as it is written. Its host still has to be resolved, and each address
-    /// [checked](Self::check_address) before it is connected to.
+    /// [checked](Self::check_address) before it is connected to, unless the host was added with
+    /// [`allow_host`](Self::allow_host).
     ///
     /// # Errors
     ///

@@ -144,7 +144,7 @@ impl BackendStore {
     }
 
     /// Removes a backend from the store. Returns `false` if there was none. Its folder and its
-    /// container stay.
+    /// container stay; files in memory are lost.
     pub fn remove(&self, agent: &str, user: &str) -> bool {
         lock(&self.0).remove(&(agent.into(), user.into())).is_some()
     }

@@ -232,7 +232,7 @@ impl Registry {
     }
 
     /// Removes a template and its instances. Returns `false` if there was none. Sessions, folders
-    /// and containers stay.
+    /// and containers stay; files in memory are lost.
     pub fn remove(&self, id: &str) -> bool {
         let is_removed = write(&self.0.templates).remove(id).is_some();
         self.invalidate(id, None);
@@ -272,7 +272,7 @@ impl Registry {
     /// Returns [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`]
     /// if the user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024
     /// users have files in memory, and the errors of
-    /// [`AgentConfig::builder`](crate::config::AgentConfig::builder).
+    /// [`AgentConfig::builder`](crate::config::AgentConfig::builder) and [`AgentBuilder::build`].
     ///
     /// # Cancel safety
     ///

@@ -124,7 +124,8 @@ impl ToolStore {
         Self::default()
     }
 
-    /// Registers a tool for all users and replaces the tool of the same name, if there is one.
+    /// Registers a tool for all users and replaces the tool of the same name, if there is one. It
+    /// takes precedence over the tool of that name that a user has registered.
     ///
     /// # Errors
     ///

@@ -21,7 +21,8 @@ impl SpanId {
     }
 }
 
-/// A recorder of spans and events of a run.
+/// A recorder of spans and events of a run. Hooks call it in the task that polls the run, so its
+/// methods should not block.
 pub trait TraceRecorder: Send + Sync + 'static {
     /// Starts a span, which lasts until its handle is ended or dropped.
     fn start_span(&self, name: &str) -> Box<dyn SpanHandle>;

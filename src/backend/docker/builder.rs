@@ -204,11 +204,15 @@ impl DockerBuilder {
     ///
     /// Returns an error of the kind
     ///
-    /// * [`ErrorKind::Config`] if a setting is not valid, or the program is not found.
+    /// * [`ErrorKind::Config`] if a setting is not valid, or the program is not found, and
+    ///   [`ErrorKind::InvalidRequest`] if the name of a variable is not valid.
     /// * [`ErrorKind::Connect`] or [`ErrorKind::PermissionDenied`] if the engine does not answer.
     /// * [`ErrorKind::NotFound`] if there is no container to attach to, and [`ErrorKind::Conflict`]
     ///   if another container has the name of the new one.
-    /// * [`ErrorKind::Timeout`] if the engine takes more than ten minutes.
+    /// * [`ErrorKind::Timeout`] if the engine takes more than ten minutes to pull the image and run
+    ///   the container, or more than 60 seconds for anything else.
+    /// * [`ErrorKind::Other`] for any other error of the engine, such as an image that it cannot
+    ///   pull.
     ///
     /// # Cancel safety
     ///

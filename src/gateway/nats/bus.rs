@@ -68,6 +68,9 @@ const GATEWAY: &str = "gateway";
 /// A message is at most as long as the server's `max_payload`, 1 MiB unless it is configured. A
 /// longer one is refused with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 ///
+/// Of the inbound messages, and of the messages to each channel, at most 10,000 are delivered and
+/// not acknowledged, in all processes together. The next messages wait for an acknowledgement.
+///
 /// # Connection
 ///
 /// `nats://USER:PASSWORD@HOST:PORT` logs in as a user, `nats://TOKEN@HOST:PORT` with a token, and

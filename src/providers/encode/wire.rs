@@ -57,7 +57,8 @@ pub(in crate::providers) trait Wire:
         false
     }
 
-    /// Appends the system prompt, or nothing without one.
+    /// Appends the system prompt, or nothing without one. The messages in `lifted` belong to it:
+    /// the system messages at the beginning of the request.
     fn system(
         &self,
         system: &SystemPrompt,
@@ -76,6 +77,7 @@ pub(in crate::providers) struct Place<'a> {
     pub(in crate::providers) before: Option<&'a Message>,
     /// All messages after the group.
     pub(in crate::providers) after: &'a [Arc<Message>],
+    /// True for the first group of the history.
     pub(in crate::providers) first: bool,
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,

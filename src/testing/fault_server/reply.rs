@@ -164,7 +164,8 @@ impl Reply {
         self
     }
 
-    /// Cuts all writes so far at these offsets of the body, and nowhere else.
+    /// Cuts all writes so far at these offsets of the body, and nowhere else. All other steps so
+    /// far come before the writes, so add pauses and the end of the connection afterwards.
     #[must_use]
     pub fn split_at(mut self, offsets: impl IntoIterator<Item = usize>) -> Self {
         let mut offsets: Vec<usize> = offsets.into_iter().collect();
@@ -179,7 +180,7 @@ impl Reply {
         self.send_some(body)
     }
 
-    /// Cuts all writes so far into pieces of `len` bytes.
+    /// Cuts all writes so far into pieces of `len` bytes, like [`split_at`](Self::split_at).
     ///
     /// # Panics
     ///
