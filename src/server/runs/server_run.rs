@@ -13,12 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemKind};
 use crate::session::AgentState;
-use crate::tool::Answer;
 use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
 use super::super::stream::StreamFormat;
-use super::approvals::{AnswerOutcome, Questions};
+use super::approvals::Questions;
 use super::limits::OnDisconnect;
 use super::log::{LastReceived, Log};
 use super::position::Position;
@@ -196,10 +195,6 @@ impl ServerRun {
         let last_received = LastReceived::of(position.as_ref(), &self.id);
         let start = self.log.start(format, client_run_id, last_received);
         Reader::new(self.clone(), start, presence, permit)
-    }
-
-    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
-        self.questions.answer(id, answer)
     }
 
     /// Returns the time of the end; `None` while the run is in progress.

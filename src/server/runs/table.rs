@@ -213,23 +213,17 @@ impl RunTable {
     }
 
     /// Answers a question of one of the user's runs. Only the first answer counts.
-    pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
-        let runs: Vec<_> = {
+    pub(crate) fn answer(&self, user: &str, id: &str, answer: Answer) -> AnswerOutcome {
+        let run = {
             let inner = lock(&self.0.inner);
-            inner
-                .runs
-                .values()
-                .filter(|run| *run.key().user == *user)
+            let mut runs = inner.runs.values();
+            runs.find(|run| *run.key().user == *user && run.questions().has(id))
                 .cloned()
-                .collect()
         };
-        for run in runs {
-            let outcome = run.answer(id, answer.clone());
-            if outcome != AnswerOutcome::Unknown {
-                return outcome;
-            }
+        match run {
+            Some(run) => run.questions().answer(id, answer),
+            None => AnswerOutcome::Unknown,
         }
-        AnswerOutcome::Unknown
     }
 
     /// Returns `true` once a shutdown has begun.

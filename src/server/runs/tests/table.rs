@@ -105,10 +105,10 @@ async fn question_is_answered_once_and_by_its_user_alone() {
     let (_, id) = text.rsplit_once("\"id\":\"ask_").unwrap();
     let id = format!("ask_{}", id.split_once('"').unwrap().0);
 
-    let answer = |user| table.answer(user, &id, &Answer::Allow);
+    let answer = |user| table.answer(user, &id, Answer::Allow);
     assert_eq!(answer("b"), AnswerOutcome::Unknown);
     assert_eq!(
-        table.answer("a", "ask_x", &Answer::Allow),
+        table.answer("a", "ask_x", Answer::Allow),
         AnswerOutcome::Unknown
     );
     assert_eq!(answer("a"), AnswerOutcome::Answered);
