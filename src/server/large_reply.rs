@@ -19,11 +19,11 @@ use super::users::Caller;
 /// size is unknown. A thread may be larger.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// The time that a reply waits for the space that other replies hold.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The time that a request waits for the space and the permits that other requests hold.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The space of one reply. It is acquired before the content is read, so the unread replies of a
-/// user are bounded together.
+/// The space of one reply. It is acquired before a file is read, so the unread replies of a user
+/// are bounded together. A thread is loaded under a permit of its own before.
 pub(super) struct ReplySpace(Space);
 
 impl ReplySpace {

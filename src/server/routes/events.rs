@@ -78,10 +78,11 @@ async fn thread_events(
     }
 
     let store = app.store(&path.agent).await?;
-    let state = owned_state(&app, &caller, &*store, &id).await?;
+    let (state, permit) = owned_state(&app, &caller, &*store, &id).await?;
     if state.is_none() {
         return Err(ApiError::no_thread(&id));
     }
+    drop((state, permit));
     // Only the lease shows that a run is in progress: a thread may have its answer or pending calls
     // while other calls or background tasks continue.
     if !store.is_leased(&id).await? {

@@ -20,7 +20,7 @@ use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
-use super::super::runs::{RunKey, ServerRun, StoreId};
+use super::super::runs::{LoadPermit, RunKey, ServerRun, StoreId};
 use super::super::users::Caller;
 use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
@@ -243,6 +243,7 @@ struct OwnedThread {
     store: Arc<dyn SessionStore>,
     key: RunKey,
     state: AgentState,
+    permit: LoadPermit,
 }
 
 impl OwnedThread {
@@ -259,24 +260,29 @@ impl OwnedThread {
 async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedThread, ApiError> {
     let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
-    let state = owned_state(app, caller, &*store, &id)
-        .await?
-        .ok_or_else(|| ApiError::no_thread(&id))?;
+    let (state, permit) = owned_state(app, caller, &*store, &id).await?;
+    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
     let key = RunKey {
         user: caller.id().clone(),
         store: StoreId::of(&store),
         thread: id,
     };
-    Ok(OwnedThread { store, key, state })
+    Ok(OwnedThread {
+        store,
+        key,
+        state,
+        permit,
+    })
 }
 
 async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Response, ApiError> {
-    let space = ReplySpace::acquire(&app, &caller).await?;
     let OwnedThread {
         store,
         key,
         mut state,
+        permit: _permit,
     } = owned_thread(&app, &caller, &path).await?;
+    let space = ReplySpace::acquire(&app, &caller).await?;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());

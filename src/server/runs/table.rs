@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::run::Run;
@@ -19,7 +20,7 @@ use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
-use super::user_streams::{ReaderPermit, ReaderRefusal, Space, UserStreams};
+use super::user_streams::{LoadPermit, MAX_LOADS, ReaderPermit, ReaderRefusal, Space, UserStreams};
 
 /// A thread of a user in a store, which has one run at a time, of any agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,11 +90,12 @@ struct Table {
     inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
     runs: HashMap<RunKey, Arc<ServerRun>>,
     /// The streams of each user.
     streams: HashMap<Arc<str>, Weak<UserStreams>>,
+    /// The loads in progress of all users.
+    loads: Arc<Semaphore>,
     is_closing: bool,
 }
 
@@ -102,7 +104,12 @@ impl RunTable {
         Self(Arc::new(Table {
             limits,
             on_disconnect,
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner {
+                runs: HashMap::new(),
+                streams: HashMap::new(),
+                loads: Arc::new(Semaphore::new(MAX_LOADS)),
+                is_closing: false,
+            }),
         }))
     }
 
@@ -178,6 +185,12 @@ impl RunTable {
     pub(crate) async fn reply_space(&self, user: &Arc<str>, len: usize) -> Space {
         let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
         streams.space(len).await
+    }
+
+    /// Waits for the permit to load a thread of the user.
+    pub(crate) async fn load_permit(&self, user: &Arc<str>) -> LoadPermit {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.load().await
     }
 
     /// Removes the log of a run that never began.
@@ -323,7 +336,7 @@ impl Inner {
             return streams;
         }
         self.streams.retain(|_, streams| streams.strong_count() > 0);
-        let streams = Arc::new(UserStreams::new(limits));
+        let streams = Arc::new(UserStreams::new(limits, self.loads.clone()));
         self.streams.insert(user.clone(), Arc::downgrade(&streams));
         streams
     }

@@ -1,18 +1,22 @@
 //! Threads: lists, states, forks, titles, removal.
 
-#[cfg(feature = "docker")]
-use agentcore::ThreadStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 #[cfg(feature = "docker")]
 use agentcore::config::{AgentConfig, BackendCfg};
 #[cfg(feature = "docker")]
 use agentcore::registry::Registry;
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool};
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, ThreadStore, async_trait};
+use futures::future::join_all;
 use serde_json::json;
 
 use crate::agents::{Gate, caller, echo, input_in, login};
 use crate::http::TestServer;
+use crate::kit::spied_store::{Spied, Spy};
 
 async fn server() -> TestServer {
     TestServer::start(Server::new().agent("default", echo())).await
@@ -305,4 +309,45 @@ async fn threads_and_tools_of_an_agent_need_no_container() {
     assert!(hooks["hooks"].to_string().contains("filesystem"), "{hooks}");
     let skills = server.get("/agents/skills/available").send().await;
     assert_eq!(skills.ok(200)["skills"], json!([]));
+}
+
+/// Counts the loads in progress.
+#[derive(Clone, Default)]
+struct Loads {
+    open: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Spy for Loads {
+    async fn load(&self) {
+        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(open, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn requests_of_a_user_load_at_most_four_threads_at_the_same_time() {
+    let loads = Loads::default();
+    let store = Spied(ThreadStore::new(), loads.clone());
+    let server = Server::new().agent("default", echo()).store(store);
+    let server = TestServer::start(server).await;
+    let decision = json!({"id": "p", "decision": "allow"});
+    let requests = (0..3).flat_map(|number| {
+        let path = format!("/agents/default/threads/th_{number}");
+        let resume = json!({"thread_id": format!("th_{number}"), "decisions": [decision]});
+        [
+            server.get(&path),
+            server.request("DELETE", &path),
+            server.get(&format!("{path}/events")),
+            server.post(&format!("{path}/title"), json!({"title": "T"})),
+            server.post("/agents/resume", resume),
+        ]
+    });
+    for reply in join_all(requests.map(|request| request.send())).await {
+        reply.error(404);
+    }
+    assert_eq!(loads.most.load(Ordering::Relaxed), 4);
 }

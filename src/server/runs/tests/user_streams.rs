@@ -1,4 +1,4 @@
-//! The bytes that the streams of a user hold.
+//! The bytes that the streams of a user hold, and the threads that are loaded for a user.
 
 use std::sync::Arc;
 
@@ -131,4 +131,22 @@ async fn unsent_replies_hold_bounded_bytes_of_a_user() {
     let third = table.reply_space(&user, piece_len).now_or_never();
     assert!(third.is_some(), "a reply that was sent frees its space");
     drop(second);
+}
+
+#[tokio::test]
+async fn loads_are_limited_for_a_user_and_for_the_server() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let permit = |user: &str| table.load_permit(&Arc::from(user)).now_or_never();
+    let mut permits: Vec<_> = (0..4).map(|_| permit("a").unwrap()).collect();
+    assert!(permit("a").is_none(), "a user loads four threads");
+    for user in ["b", "c", "d"] {
+        permits.extend((0..4).map(|_| permit(user).unwrap()));
+    }
+    assert!(permit("e").is_none(), "the server loads sixteen threads");
+
+    permits[0].end_load();
+    assert!(permit("a").is_none(), "the thread is still in memory");
+    assert!(permit("e").is_some());
+    drop(permits);
+    assert!(permit("a").is_some());
 }
