@@ -129,7 +129,9 @@ impl RemoteThread {
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
         let mut events = Vec::new();
+        let mut permit = self.permit.load().await;
         let stored = self.load().await;
+        permit.end_load();
         if let Ok(Some((state, _))) = &stored {
             self.encoder.replace_state(state.clone());
         }
@@ -148,6 +150,10 @@ impl RemoteThread {
                 self.fail(&text, "store_error", &mut events);
             }
         }
+        // The permit is for the state, which is not kept until the next load.
+        let empty_state = AgentState::new(self.id.clone());
+        self.encoder.replace_state(empty_state);
+        drop(permit);
         space.hold(write_events(events))
     }
 
