@@ -197,6 +197,18 @@ impl ServerRun {
         Reader::new(self.clone(), start, presence, permit)
     }
 
+    /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
+    /// after it, which has the same messages.
+    pub(super) fn size(&self) -> usize {
+        let files = self.final_state().map(|state| state.files);
+        let file_bytes: usize = files
+            .iter()
+            .flat_map(|files| files.values())
+            .map(|content| content.len())
+            .sum();
+        2 * self.log.size() + file_bytes
+    }
+
     /// Returns the time of the end; `None` while the run is in progress.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         self.ended_at.get().copied()

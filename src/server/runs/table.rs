@@ -22,6 +22,9 @@ use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
 use super::user_streams::{LoadPermit, MAX_LOADS, ReaderPermit, ReaderRefusal, Space, UserStreams};
 
+/// The maximum memory of ended runs whose logs are kept, as estimated, in bytes.
+const MAX_ENDED_BYTES: usize = 256 * 1024 * 1024;
+
 /// A thread of a user in a store, which has one run at a time, of any agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunKey {
@@ -341,35 +344,46 @@ impl Inner {
         streams
     }
 
-    /// Removes the logs of ended runs until at most `limit` are left, since each may be large. The
-    /// oldest log of the user with the most logs is removed first, so that a user with many short
-    /// runs evicts no log of other users.
+    /// Removes the logs of ended runs until at most `limit` are left, with at most
+    /// [`MAX_ENDED_BYTES`], since each may be large.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
         let mut ended_runs: Vec<_> = self
             .runs
             .values()
             .filter(|run| !run.is_running())
-            .cloned()
+            .map(|run| (run.clone(), run.size()))
             .collect();
-        if ended_runs.len() <= limit {
-            return Vec::new();
-        }
-        ended_runs.sort_by_key(|run| run.ended_at());
-        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
-        for run in &ended_runs {
-            *counts.entry(run.key().user.clone()).or_default() += 1;
+        ended_runs.sort_by_key(|(run, _)| run.ended_at());
+        let mut old_logs = self.take_over(limit, &mut ended_runs, |_| 1);
+        old_logs.extend(self.take_over(MAX_ENDED_BYTES, &mut ended_runs, |size| size));
+        old_logs
+    }
+
+    /// Removes logs until the sum of their weights, which are made from their sizes, is at most
+    /// `limit`. The oldest log of the user with the highest sum is removed first, so that a user
+    /// with many or large runs evicts no log of other users.
+    fn take_over(
+        &mut self,
+        limit: usize,
+        ended_runs: &mut Vec<(Arc<ServerRun>, usize)>,
+        weight: fn(usize) -> usize,
+    ) -> Vec<Arc<ServerRun>> {
+        let mut sums: HashMap<Arc<str>, usize> = HashMap::new();
+        for (run, size) in &*ended_runs {
+            *sums.entry(run.key().user.clone()).or_default() += weight(*size);
         }
 
         let mut old_logs = Vec::new();
-        while ended_runs.len() > limit {
-            let most = counts.values().copied().max();
-            let is_of_most = |run: &Arc<ServerRun>| counts.get(&run.key().user).copied() == most;
+        while sums.values().sum::<usize>() > limit {
+            let most = sums.values().copied().max();
+            let is_of_most =
+                |(run, _): &(Arc<ServerRun>, usize)| sums.get(&run.key().user).copied() == most;
             let Some(index) = ended_runs.iter().position(is_of_most) else {
                 break;
             };
-            let run = ended_runs.remove(index);
-            if let Some(count) = counts.get_mut(&run.key().user) {
-                *count -= 1;
+            let (run, size) = ended_runs.remove(index);
+            if let Some(sum) = sums.get_mut(&run.key().user) {
+                *sum -= weight(size);
             }
             old_logs.extend(self.runs.remove(run.key()));
         }

@@ -41,10 +41,12 @@ impl History {
             input: options.input,
             ..Self::default()
         };
-        if let Some(state) = &options.state {
-            history.set_state(state);
+        if let Some(mut state) = options.state {
+            history.set_state(&state);
+            // Only the paths are shown.
+            state.files = Arc::default();
+            history.before = Some(state);
         }
-        history.before = options.state;
         history
     }
 

@@ -11,8 +11,7 @@ use crate::testing::ScriptedModel;
 use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
-use super::super::table::StartRun;
-use super::kit::{FORMATS, agent, key, rest, start, table};
+use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
 /// A piece of more needs space.
@@ -86,16 +85,9 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     let table = table(limits, OnDisconnect::Detach);
     let text = "x".repeat(MAX / 2 + 1);
     let agent = agent(ScriptedModel::new().say(&text));
-    let run = table
-        .start(StartRun {
-            key: key("a", "s"),
-            agent: "default".into(),
-            shows_folders: true,
-            run: agent.session("s").run("Go"),
-            options: EncoderOptions::new("run").with_state(AgentState::new("s")),
-            parks_questions: false,
-        })
-        .unwrap();
+    let options = EncoderOptions::new("run").with_state(AgentState::new("s"));
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
     run.finished().await.unwrap();
     let reader = || run.reader(StreamFormat::Sdk, None, None).unwrap();
     let mut readers: Vec<Reader> = (0..4).map(|_| reader()).collect();
