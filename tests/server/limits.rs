@@ -6,6 +6,7 @@ use agentcore::server::{RunLimits, Server, ServerLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::agents::{Gate, caller, echo, input, input_in, login};
 use crate::http::{Response, TOKEN, TestServer, patiently};
@@ -125,6 +126,32 @@ async fn slow_head_and_slow_body_end_the_request() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     Response::read(stream).await.whole().await.error(408);
+}
+
+#[tokio::test]
+async fn bodies_of_a_user_over_their_space_wait_for_others() {
+    let server = server().await;
+    let head = format!(
+        "POST /agents/invoke HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: 1048576\r\n\r\n{{",
+        server.address
+    );
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    let request = || server.post("/agents/invoke", input("hi")).send();
+    // The first ones may arrive before the heads.
+    patiently(async {
+        while let Ok(reply) = timeout(Duration::from_millis(300), request()).await {
+            reply.ok(200);
+        }
+    })
+    .await;
+    drop(streams);
+    patiently(request()).await.ok(200);
 }
 
 #[tokio::test]

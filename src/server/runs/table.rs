@@ -190,6 +190,12 @@ impl RunTable {
         streams.space(len).await
     }
 
+    /// Waits for the space of a request's body, of at most `len` bytes.
+    pub(crate) async fn body_space(&self, user: &Arc<str>, len: usize) -> Space {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.body_space(len).await
+    }
+
     /// Waits for the permit to load a thread of the user.
     pub(crate) async fn load_permit(&self, user: &Arc<str>) -> LoadPermit {
         let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);

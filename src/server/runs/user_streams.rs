@@ -1,5 +1,5 @@
-//! The open streams of one user, the bytes that they and other large replies hold, and the threads
-//! that requests load.
+//! The open streams of one user, the bytes that they and other large replies hold, and the bodies
+//! and threads of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +13,10 @@ use super::limits::RunLimits;
 /// The maximum length of a piece that takes no space of its user. Each stream has at most one such
 /// piece.
 const FREE_BYTES: usize = 64 * 1024;
+
+/// The maximum size of the bodies of one user's requests, in bytes. Uploads have a limit of their
+/// own.
+const MAX_BODIES: usize = 64 * 1024 * 1024;
 
 /// The maximum number of threads of one user that requests hold in memory at the same time.
 const MAX_USER_LOADS: usize = 4;
@@ -45,6 +49,8 @@ pub(super) struct UserStreams {
     /// The space for the bytes that are written and not sent.
     bytes: Arc<Semaphore>,
     max_bytes: u32,
+    /// The space for the bodies of requests.
+    bodies: Arc<Semaphore>,
     /// The threads of the user that are loaded.
     loads: Arc<Semaphore>,
     /// The loads in progress of all users.
@@ -61,8 +67,18 @@ impl UserStreams {
             limit: limits.readers_per_user,
             bytes: Arc::new(Semaphore::new(max_bytes as usize)),
             max_bytes,
+            bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
             all_loads,
+        }
+    }
+
+    /// Waits for the space of the body of a request, of at most `len` bytes.
+    pub(super) async fn body_space(self: &Arc<Self>, len: usize) -> Space {
+        let len = u32::try_from(len.min(MAX_BODIES)).unwrap_or(u32::MAX);
+        Space {
+            permit: self.bodies.clone().acquire_many_owned(len).await.ok(),
+            _streams: self.clone(),
         }
     }
 

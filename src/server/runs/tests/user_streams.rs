@@ -1,4 +1,4 @@
-//! The bytes that the streams of a user hold, and the threads that are loaded for a user.
+//! The bytes that the streams of a user hold, and the bodies and threads of its requests.
 
 use std::sync::Arc;
 
@@ -123,6 +123,23 @@ async fn unsent_replies_hold_bounded_bytes_of_a_user() {
     let third = table.reply_space(&user, piece_len).now_or_never();
     assert!(third.is_some(), "a reply that was sent frees its space");
     drop(second);
+}
+
+#[tokio::test]
+async fn bodies_of_a_user_have_bounded_bytes() {
+    const MIB: usize = 1024 * 1024;
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let space = |user: &str, len| table.body_space(&Arc::from(user), len).now_or_never();
+    let mut spaces: Vec<_> = (0..64).map(|_| space("a", MIB).unwrap()).collect();
+    assert!(space("a", 1).is_none());
+    assert!(space("a", 0).is_some() && space("b", MIB).is_some());
+    spaces.pop();
+    assert!(space("a", MIB).is_some());
+    drop(spaces);
+    assert!(
+        space("a", usize::MAX).is_some(),
+        "a larger body takes all of it"
+    );
 }
 
 #[tokio::test]
