@@ -136,10 +136,16 @@ impl RemoteThread {
             self.encoder.replace_state(state.clone());
         }
         // Taken after the load: a store that does not answer must not hold the space of others.
-        let space = self.permit.space(self.encoder.snapshot_len()).await;
+        let space = self.permit.space(self.encoder.snapshot_space()).await;
+        let mut bytes = Vec::new();
         match stored {
             Ok(Some((state, is_leased))) => {
-                self.encoder.snapshot(&mut events);
+                let len = self.encoder.snapshot_len();
+                match self.encoder.write(len, Encoder::snapshot).await {
+                    Ok(snapshot) => bytes = snapshot,
+                    // The runtime shuts down.
+                    Err(_) => self.is_over = true,
+                }
                 if !is_leased {
                     self.finish(&state, &mut events);
                 }
@@ -154,7 +160,8 @@ impl RemoteThread {
         let empty_state = AgentState::new(self.id.clone());
         self.encoder.replace_state(empty_state);
         drop(permit);
-        space.hold(write_events(events))
+        bytes.append(&mut write_events(events));
+        space.hold(bytes)
     }
 
     /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemKind};
 use crate::session::AgentState;
+use crate::util::blocking::blocking;
 
 use super::ag_ui::AgUi;
 use super::ai_sdk::AiSdk;
@@ -12,8 +14,11 @@ use super::events::Events;
 use super::format::StreamFormat;
 use super::out::Out;
 use super::sdk;
-use super::sse::SseEvent;
+use super::sse::{SseEvent, write_events};
 use super::state::StreamState;
+
+/// The size of events in bytes from which they are made on a thread for blocking work.
+const LARGE_EVENTS: usize = 1024 * 1024;
 
 /// The options of an [`Encoder`]: the data of a run that its messages do not contain.
 #[derive(Clone, Debug, Default)]
@@ -180,27 +185,60 @@ impl Encoder {
         }
     }
 
+    /// Writes the events that `encode` appends, on a thread for blocking work if they may have
+    /// [`LARGE_EVENTS`] or more; `len` is the estimate.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) if the runtime shuts down.
+    ///
+    /// # Cancel safety
+    ///
+    /// The encoder is unchanged if the future is dropped.
+    pub(crate) async fn write<F>(&mut self, len: usize, encode: F) -> Result<Vec<u8>>
+    where
+        F: FnOnce(&mut Self, &mut Vec<SseEvent>) + Send + 'static,
+    {
+        let write = |encoder: &mut Self| {
+            let mut events = Vec::new();
+            encode(encoder, &mut events);
+            write_events(events)
+        };
+        if len < LARGE_EVENTS {
+            return Ok(write(self));
+        }
+        let mut encoder = self.clone();
+        let (encoder, bytes) = blocking(move || {
+            let bytes = write(&mut encoder);
+            Ok((encoder, bytes))
+        })
+        .await?;
+        *self = encoder;
+        Ok(bytes)
+    }
+
     /// Estimates the size of a snapshot in bytes.
     pub(crate) fn snapshot_len(&self) -> usize {
         self.state.history().size()
     }
 
-    /// Estimates the size of the events of a message in bytes. The message has `len` bytes as JSON.
-    pub(crate) fn events_len(&self, message: &SdkMessage, len: usize) -> usize {
+    /// Estimates the memory that a snapshot takes while it is written: the values, their JSON and
+    /// the bytes of the event.
+    pub(crate) fn snapshot_space(&self) -> usize {
+        self.snapshot_len().saturating_mul(3)
+    }
+
+    /// Returns `true` if the events of a message may include a snapshot.
+    pub(crate) fn may_have_snapshot(&self, message: &SdkMessage) -> bool {
         // An AG-UI client may get a snapshot with these.
-        let may_have_snapshot = self.format == StreamFormat::AgUi
+        self.format == StreamFormat::AgUi
             && match message {
                 SdkMessage::Assistant(_) | SdkMessage::Result(_) => true,
                 SdkMessage::System(event) => {
                     matches!(event.kind, SystemKind::StreamRestart { .. })
                 }
                 _ => false,
-            };
-        if may_have_snapshot {
-            len.saturating_add(self.snapshot_len())
-        } else {
-            len
-        }
+            }
     }
 
     /// Appends the end of the stream for a reader that was too slow. The run continues without it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 
+use crate::message::Messages;
 use crate::session::AgentState;
 use crate::testing::ScriptedModel;
 
@@ -97,6 +98,28 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     drop(pieces);
     for reader in &mut readers {
         assert!(rest(reader).await.ends_with("\n\n"));
+    }
+}
+
+#[tokio::test]
+async fn long_state_is_written_on_a_thread_for_blocking_work() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("x".repeat(8 * 1024 * 1024) + "end of the text");
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    // The last format has no states.
+    for format in &FORMATS[..4] {
+        let mut reader = run.reader(*format, None, Some("other:1")).unwrap();
+        assert!(reader.next().now_or_never().is_none(), "{format:?}");
+        // The piece whose future was dropped is not lost, and comes once.
+        let text = rest(&mut reader).await;
+        let count = text.matches("end of the text").count();
+        assert_eq!(count, 1, "{format:?}");
+        assert!(text.contains("Done."), "{format:?}");
     }
 }
 
