@@ -67,10 +67,11 @@ async fn resume(
     let opened = open_existing(&app, &caller, &path.agent, &body.thread_id).await?;
     let pending = opened.pending();
     opened.check_agent(&app, &pending)?;
+    let pending_by_id = pending.iter().map(|call| (&*call.id, call)).collect();
     let decisions = body
         .decisions
         .into_iter()
-        .map(|decision| decision.decision(&pending))
+        .map(|decision| decision.decision(&pending_by_id))
         .collect::<Result<Vec<_>, _>>()?;
     crate::agent::check_decisions(&decisions, &pending)?;
 
