@@ -142,8 +142,9 @@ pub(crate) fn json_len(value: &impl Serialize) -> usize {
     }
 }
 
-/// Returns the start of the value's JSON text, of at most `max_bytes`, without making the rest.
-pub(crate) fn json_head(value: &impl Serialize, max_bytes: usize) -> String {
+/// Returns the start of the value's JSON text, of at most `max_bytes`, without making the rest, and
+/// `true` if it was cut.
+pub(crate) fn json_head(value: &impl Serialize, max_bytes: usize) -> (String, bool) {
     struct Head {
         bytes: Vec<u8>,
         room: usize,
@@ -167,9 +168,10 @@ pub(crate) fn json_head(value: &impl Serialize, max_bytes: usize) -> String {
         room: max_bytes,
     };
     // A full head ends the writing.
-    let _is_cut = serde_json::to_writer(&mut head, value).is_err();
+    let is_cut = serde_json::to_writer(&mut head, value).is_err();
     let mut chunks = head.bytes.utf8_chunks();
-    chunks.next().map_or("", |chunk| chunk.valid()).to_owned()
+    let text = chunks.next().map_or("", |chunk| chunk.valid());
+    (text.to_owned(), is_cut)
 }
 
 #[cfg(test)]
@@ -350,7 +352,11 @@ mod tests {
         let text = value.to_string();
         for max_bytes in 0..=text.len() + 1 {
             let end = crate::util::text::floor_char_boundary(&text, max_bytes);
-            assert_eq!(json_head(&value, max_bytes), text[..end]);
+            let is_cut = max_bytes < text.len();
+            assert_eq!(
+                json_head(&value, max_bytes),
+                (text[..end].to_owned(), is_cut)
+            );
         }
     }
 

@@ -28,25 +28,39 @@ impl Room {
         if text.len() <= room {
             return Cow::Borrowed(text);
         }
-        let mut start = text[..floor_char_boundary(text, room)].to_owned();
-        // Later, the part of a secret at the cut could not be recognized.
-        redact_cut(&mut start, Cut::End);
-        start.push_str(" ... (cut)");
-        Cow::Owned(start)
+        let start = &text[..floor_char_boundary(text, room)];
+        Cow::Owned(marked_cut(start.to_owned()))
     }
 
     /// Returns arguments, or the start of their JSON if it does not fit.
     fn take_args(&mut self, args: &Value) -> Value {
-        let text = json_head(args, self.0 + 1);
-        let is_whole = text.len() <= self.0;
-        let start = self.take(&text);
-        if is_whole { args.clone() } else { json!(start) }
+        let (text, is_cut) = json_head(args, self.0);
+        if is_cut {
+            self.0 = 0;
+            return json!(marked_cut(text));
+        }
+        self.take(&text);
+        args.clone()
     }
+}
+
+/// Returns the start of a text that was cut, with a mark at its end.
+fn marked_cut(mut start: String) -> String {
+    // Later, the part of a secret at the cut could not be recognized.
+    redact_cut(&mut start, Cut::End);
+    start.push_str(" ... (cut)");
+    start
 }
 
 /// Returns a text that is an attribute, or its start if it is longer than [`MAX_TEXT`].
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     Room(MAX_TEXT).take(text)
+}
+
+/// Returns the JSON of arguments, or its start if it is longer than [`MAX_TEXT`].
+pub(super) fn args_text(args: &Value) -> String {
+    let (text, is_cut) = json_head(args, MAX_TEXT);
+    if is_cut { marked_cut(text) } else { text }
 }
 
 /// Returns the system prompt of a request; empty when there is none.
@@ -163,6 +177,20 @@ mod tests {
         assert!(cut_args.starts_with("{\"text\":\"x") && cut_args.ends_with("x ... (cut)"));
         assert!(cut_args.len() < MAX_TEXT + 100);
         assert!(cut(&"x".repeat(2 * MAX_TEXT)).len() < MAX_TEXT + 100);
+    }
+
+    #[test]
+    fn arguments_are_cut_within_a_character() {
+        // The cut is at each of the three bytes of a character.
+        for before in ["", "x", "xx"] {
+            let args = json!(format!("{before}{}", "€".repeat(MAX_TEXT)));
+            let call = ToolCall::new("c", "t", args.clone());
+            let call = tool_call(&call, &mut Room(MAX_TEXT));
+            for text in [call["arguments"].as_str().unwrap(), &args_text(&args)] {
+                assert!(text.len() < MAX_TEXT + 100, "{}", text.len());
+                assert!(text.ends_with("€ ... (cut)"));
+            }
+        }
     }
 
     #[test]

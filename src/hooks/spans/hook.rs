@@ -11,7 +11,6 @@ use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::usage::Usage;
-use crate::util::json::json_head;
 use crate::util::secret::{Cut, redact_cut, redact_text};
 use crate::util::text::head;
 
@@ -306,10 +305,10 @@ impl Hook for TracingHook {
         note_run(&mut pair, &cx);
         pair.set("tool_name", &*call.name);
         pair.set("tool_call_id", &*call.id);
-        let args = json_head(&*call.args, content::MAX_TEXT + 1);
+        let args = content::args_text(&call.args);
         pair.set("tool_args", preview(&args, MAX_ARGS));
         if self.content {
-            pair.record_text("gen_ai.tool.call.arguments", &content::cut(&args));
+            pair.record_text("gen_ai.tool.call.arguments", &args);
         }
 
         let entry = open_spans.enter(call.id.clone(), pair.as_parent());
