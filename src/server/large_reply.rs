@@ -22,8 +22,8 @@ pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// The time that a request waits for the space and the permits that other requests hold.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The space of one reply. It is acquired before a file is read, so the unread replies of a user
-/// are bounded together. A thread is loaded under a permit of its own before.
+/// The space of one reply. It is acquired before the content is read, so the unread replies of a
+/// user are bounded together.
 pub(super) struct ReplySpace(Space);
 
 impl ReplySpace {

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use futures::{Stream, stream};
+use futures::{FutureExt, Stream, stream};
 use tokio::time::sleep;
 
 use crate::message::Role;
@@ -18,7 +18,7 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::ReaderPermit;
+use super::super::runs::{LoadPermit, ReaderPermit, Space};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
@@ -99,6 +99,9 @@ async fn thread_events(
     Ok(stream_reply::response(request.format, thread.into_stream()))
 }
 
+/// The stored state, and `false` if no run holds the thread; `None` if there is no thread.
+type Stored = crate::error::Result<Option<(AgentState, bool)>>;
+
 /// The reader of a thread that another process runs. It receives the stored state.
 struct RemoteThread {
     app: App,
@@ -129,14 +132,7 @@ impl RemoteThread {
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
         let mut events = Vec::new();
-        let mut permit = self.permit.load().await;
-        let stored = self.load().await;
-        permit.end_load();
-        if let Ok(Some((state, _))) = &stored {
-            self.encoder.replace_state(state.clone());
-        }
-        // Taken after the load: a store that does not answer must not hold the space of others.
-        let space = self.permit.space(self.encoder.snapshot_space()).await;
+        let (stored, permit, space) = self.load_with_space().await;
         let mut bytes = Vec::new();
         match stored {
             Ok(Some((state, is_leased))) => {
@@ -157,16 +153,45 @@ impl RemoteThread {
             }
         }
         // The permit is for the state, which is not kept until the next load.
-        let empty_state = AgentState::new(self.id.clone());
-        self.encoder.replace_state(empty_state);
+        self.drop_state();
         drop(permit);
         bytes.append(&mut write_events(events));
         space.hold(bytes)
     }
 
-    /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no
-    /// thread.
-    async fn load(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
+    /// Loads the state, also into the encoder. Returns it with its permit and the space of its
+    /// snapshot.
+    async fn load_with_space(&mut self) -> (Stored, LoadPermit, Space) {
+        // A space that was waited for, and its length.
+        let (mut space, mut space_len) = (None, 0);
+        loop {
+            let mut permit = self.permit.load().await;
+            let stored = self.load().await;
+            permit.end_load();
+            if let Ok(Some((state, _))) = &stored {
+                self.encoder.replace_state(state.clone());
+            }
+            let len = self.encoder.snapshot_space();
+            // The thread may have grown.
+            let free_space = match space.take() {
+                Some(space) if len <= space_len => Some(space),
+                _ => self.permit.space(len).now_or_never(),
+            };
+            if let Some(space) = free_space {
+                return (stored, permit, space);
+            }
+            self.drop_state();
+            drop((stored, permit));
+            (space, space_len) = (Some(self.permit.space(len).await), len);
+        }
+    }
+
+    fn drop_state(&mut self) {
+        let empty_state = AgentState::new(self.id.clone());
+        self.encoder.replace_state(empty_state);
+    }
+
+    async fn load(&self) -> Stored {
         // Checked first, so that everything that the run stored before it ended is loaded.
         let is_leased = self.store.is_leased(&self.id).await?;
         let stored = self.store.load(&self.id).await?;

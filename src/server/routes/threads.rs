@@ -276,13 +276,14 @@ async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedTh
 }
 
 async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Response, ApiError> {
+    // Before the load: what a client reads slowly must not keep others from loading.
+    let space = ReplySpace::acquire(&app, &caller).await?;
     let OwnedThread {
         store,
         key,
         mut state,
         permit: _permit,
     } = owned_thread(&app, &caller, &path).await?;
-    let space = ReplySpace::acquire(&app, &caller).await?;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());

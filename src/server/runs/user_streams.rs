@@ -153,9 +153,9 @@ impl Drop for ReaderPermit {
     }
 }
 
-/// The permit to load a thread. It is held until the content of the thread is dropped, also while
-/// the content waits for a [`Space`]. The holder of a [`Space`] never waits for a load, or both
-/// would wait for ever.
+/// The permit to load a thread. It is held until the content of the thread is dropped. Its holder
+/// never waits for the [`Space`] of a stream or reply: that is free only once a client reads, and
+/// its holder may wait for a load.
 #[derive(Debug)]
 pub(crate) struct LoadPermit {
     _own: Option<OwnedSemaphorePermit>,

@@ -8,11 +8,12 @@ use std::time::Duration;
 use agentcore::config::{AgentConfig, BackendCfg};
 #[cfg(feature = "docker")]
 use agentcore::registry::Registry;
-use agentcore::server::Server;
+use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, ThreadStore, async_trait};
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, SessionStore, ThreadStore, async_trait};
 use futures::future::join_all;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::agents::{Gate, caller, echo, input_in, login};
 use crate::http::TestServer;
@@ -350,4 +351,34 @@ async fn requests_of_a_user_load_at_most_four_threads_at_the_same_time() {
         reply.error(404);
     }
     assert_eq!(loads.most.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_space_let_others_load_threads() {
+    let store = ThreadStore::new();
+    let text = "x".repeat(24 * 1024 * 1024);
+    let state = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [{"role": "user", "content": text}],
+    });
+    let state = state.to_string();
+    store.import("th", state.as_bytes()).await.unwrap();
+    let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = Server::new().agent("default", echo()).store(store.clone());
+    let server = TestServer::start(server.limits(limits)).await;
+    // The socket has no place for all of it, so this reply holds the whole space.
+    let path = "/agents/default/threads/th";
+    let _unread = server.get(path).open().await;
+    let _lease = store.lease("th").await.unwrap();
+    for path in [path, &format!("{path}/events")] {
+        let pieces = (0..4).map(|_| async { server.get(path).open().await.piece().await });
+        let mut pieces = Box::pin(join_all(pieces));
+        let is_waiting = timeout(Duration::from_secs(1), &mut pieces).await.is_err();
+        assert!(is_waiting, "{path}");
+        let run = server.post("/agents/invoke", input_in("other", "hi"));
+        let reply = timeout(Duration::from_secs(15), run.send()).await;
+        reply.expect(path).ok(200);
+    }
 }
