@@ -170,12 +170,12 @@ impl Reader {
     }
 
     async fn encode(&mut self, message: Arc<SdkMessage>, len: usize) -> Option<Bytes> {
-        let (mut events_len, mut space_len) = (len, len);
+        let mut events_len = len;
         if self.encoder.may_have_snapshot(&message) {
+            // Counted once: most of these messages have no snapshot.
             events_len = len.saturating_add(self.encoder.snapshot_len());
-            space_len = len.saturating_add(self.encoder.snapshot_space());
         }
-        let space = self.permit.space(space_len).await;
+        let space = self.permit.space(events_len).await;
         let final_state = match &*message {
             SdkMessage::Result(_) => self.run.final_state(),
             _ => None,

@@ -102,6 +102,23 @@ async fn state_of_a_thread_takes_space_like_a_message() {
 }
 
 #[tokio::test]
+async fn answer_that_may_have_a_state_takes_the_space_of_one() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("x".repeat(MAX / 2));
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    let _space = table.reply_space(&Arc::from("a"), MAX / 3).await;
+    let mut reader = run.reader(StreamFormat::AgUi, None, None).unwrap();
+    let text = rest(&mut reader).now_or_never();
+    assert!(text.unwrap().contains("Done."));
+}
+
+#[tokio::test]
 async fn long_state_is_written_on_a_thread_for_blocking_work() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let agent = agent(ScriptedModel::new().say("Done."));
