@@ -53,8 +53,9 @@ impl ReplySpace {
     where
         T: Serialize + Send + 'static,
     {
-        let bytes = blocking(move || Ok(serde_json::to_vec(&value)?)).await?;
+        // The space is held until the JSON is written, also if the client has left.
+        let (space, bytes) = blocking(move || Ok((self, serde_json::to_vec(&value)?))).await?;
         let headers = [(header::CONTENT_TYPE, "application/json")];
-        Ok((StatusCode::OK, headers, self.body(bytes)).into_response())
+        Ok((StatusCode::OK, headers, space.body(bytes)).into_response())
     }
 }

@@ -131,17 +131,19 @@ impl RemoteThread {
     /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
-        let mut events = Vec::new();
         let (stored, permit, space) = self.load_with_space().await;
-        let mut bytes = Vec::new();
+        let mut guards = (permit, space);
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
         match stored {
             Ok(Some((state, is_leased))) => {
                 let len = self.encoder.snapshot_len();
-                match self.encoder.write(len, Encoder::snapshot).await {
-                    Ok(snapshot) => bytes = snapshot,
+                let written = self.encoder.write(len, guards, Encoder::snapshot).await;
+                let Ok(snapshot) = written else {
                     // The runtime shuts down.
-                    Err(_) => self.is_over = true,
-                }
+                    self.is_over = true;
+                    return Bytes::new();
+                };
+                (bytes, guards) = snapshot;
                 if !is_leased {
                     self.finish(&state, &mut events);
                 }
@@ -154,6 +156,7 @@ impl RemoteThread {
         }
         // The permit is for the state, which is not kept until the next load.
         self.drop_state();
+        let (permit, space) = guards;
         drop(permit);
         bytes.append(&mut write_events(events));
         space.hold(bytes)

@@ -131,6 +131,9 @@ struct ThreadReply {
     state: AgentState,
     running: bool,
     interrupted: bool,
+    /// The permit of the state.
+    #[serde(skip)]
+    _permit: LoadPermit,
 }
 
 impl JsonSchema for ThreadReply {
@@ -282,7 +285,7 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
         store,
         key,
         mut state,
-        permit: _permit,
+        permit,
     } = owned_thread(&app, &caller, &path).await?;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
@@ -295,6 +298,7 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
         // A run of another process may still answer.
         interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
         state,
+        _permit: permit,
     };
     space.json(reply).await
 }

@@ -164,9 +164,9 @@ impl Reader {
     async fn snapshot(&mut self) -> Option<Bytes> {
         let space = self.permit.space(self.encoder.snapshot_space()).await;
         let len = self.encoder.snapshot_len();
-        let bytes = self.encoder.write(len, Encoder::snapshot).await;
+        let piece = self.encoder.write(len, space, Encoder::snapshot).await;
         self.needs_snapshot = false;
-        self.piece(bytes, space)
+        self.piece(piece)
     }
 
     async fn encode(&mut self, message: Arc<SdkMessage>, len: usize) -> Option<Bytes> {
@@ -188,18 +188,16 @@ impl Reader {
             encoder.push(&message, events);
             events.drain(..skip.min(events.len()));
         };
-        let bytes = self.encoder.write(events_len, encode).await;
+        let piece = self.encoder.write(events_len, space, encode).await;
         (self.message, self.skip) = (None, 0);
-        self.piece(bytes, space)
+        self.piece(piece)
     }
 
     /// Returns the bytes of events, which hold their space; `None` without an event, and if the
     /// runtime shuts down.
-    fn piece(&mut self, bytes: Result<Vec<u8>>, space: Space) -> Option<Bytes> {
-        let bytes = bytes.unwrap_or_else(|_| {
-            self.is_over = true;
-            Vec::new()
-        });
+    fn piece(&mut self, piece: Result<(Vec<u8>, Space)>) -> Option<Bytes> {
+        self.is_over |= piece.is_err();
+        let (bytes, space) = piece.ok()?;
         (!bytes.is_empty()).then(|| space.hold(bytes))
     }
 }

@@ -186,7 +186,8 @@ impl Encoder {
     }
 
     /// Writes the events that `encode` appends, on a thread for blocking work if they may have
-    /// [`LARGE_EVENTS`] or more; `len` is the estimate.
+    /// [`LARGE_EVENTS`] or more; `len` is the estimate. Returns `guard`, which is held until they
+    /// are written, also if the future is dropped.
     ///
     /// # Errors
     ///
@@ -195,8 +196,14 @@ impl Encoder {
     /// # Cancel safety
     ///
     /// The encoder is unchanged if the future is dropped.
-    pub(crate) async fn write<F>(&mut self, len: usize, encode: F) -> Result<Vec<u8>>
+    pub(crate) async fn write<G, F>(
+        &mut self,
+        len: usize,
+        guard: G,
+        encode: F,
+    ) -> Result<(Vec<u8>, G)>
     where
+        G: Send + 'static,
         F: FnOnce(&mut Self, &mut Vec<SseEvent>) + Send + 'static,
     {
         let write = |encoder: &mut Self| {
@@ -205,16 +212,16 @@ impl Encoder {
             write_events(events)
         };
         if len < LARGE_EVENTS {
-            return Ok(write(self));
+            return Ok((write(self), guard));
         }
         let mut encoder = self.clone();
-        let (encoder, bytes) = blocking(move || {
+        let (encoder, bytes, guard) = blocking(move || {
             let bytes = write(&mut encoder);
-            Ok((encoder, bytes))
+            Ok((encoder, bytes, guard))
         })
         .await?;
         *self = encoder;
-        Ok(bytes)
+        Ok((bytes, guard))
     }
 
     /// Estimates the size of a snapshot in bytes.
@@ -266,5 +273,35 @@ impl Encoder {
             StreamFormat::AgUi => self.ag_ui.fail(text, code, &mut out),
             StreamFormat::AiSdk => AiSdk::fail(text, &mut out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn guard_of_long_events_is_held_until_they_are_written() {
+        let mut encoder = Encoder::new(StreamFormat::Events, EncoderOptions::new("run"));
+        let guard = Arc::new(());
+        let (sender, receiver) = mpsc::channel::<()>();
+        let encode = move |_: &mut Encoder, _: &mut Vec<SseEvent>| receiver.recv().unwrap();
+        let mut write = Box::pin(encoder.write(LARGE_EVENTS, guard.clone(), encode));
+        assert!((&mut write).now_or_never().is_none());
+        drop(write);
+        assert_eq!(Arc::strong_count(&guard), 2);
+        sender.send(()).unwrap();
+        let is_free = async {
+            while Arc::strong_count(&guard) > 1 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), is_free).await.unwrap();
     }
 }
