@@ -139,7 +139,8 @@ async fn open_or(
     let (id, state, permit) = match thread {
         Some(id) => {
             let id = checked_thread_id(id)?;
-            let (state, permit) = stored_state(app, caller, &**store, &id).await?;
+            let (state, mut permit) = stored_state(app, caller, &**store, &id).await?;
+            permit.end_load();
             if is_foreign(app, caller, &state) {
                 return Err(foreign(&id));
             }
@@ -158,7 +159,8 @@ async fn open_or(
 }
 
 /// Returns the state of a thread of the user, or `None` if it does not exist, with the permit to
-/// hold until the state is dropped.
+/// hold until the state is dropped. The permit counts as a load of the server until
+/// [`LoadPermit::end_load`].
 ///
 /// # Errors
 ///
@@ -188,14 +190,13 @@ async fn stored_state(
     id: &str,
 ) -> Result<(Option<AgentState>, LoadPermit), ApiError> {
     let permit = timeout(MAX_WAIT, app.runs.load_permit(caller.id())).await;
-    let mut permit = permit.map_err(|_| {
+    let permit = permit.map_err(|_| {
         ApiError::too_many(
             "as many threads as may be in memory are loaded for other requests; read your replies \
              and streams and try again",
         )
     })?;
     let stored = store.load(id).await?;
-    permit.end_load();
     Ok((stored.map(|stored| stored.state), permit))
 }
 

@@ -2,12 +2,15 @@
 //! and threads of requests.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
+use super::super::large_reply::MAX_WAIT;
 use super::limits::RunLimits;
 
 /// The maximum length of a piece that takes no space of its user. Each stream has at most one such
@@ -165,6 +168,17 @@ pub(crate) struct LoadPermit {
 }
 
 impl LoadPermit {
+    /// Awaits an operation that loads the thread. After [`MAX_WAIT`], the server no longer counts
+    /// it: a store that hangs must not stop the loads of others.
+    pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
+        let mut operation = pin!(operation);
+        if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {
+            return output;
+        }
+        self.end_load();
+        operation.await
+    }
+
     /// Lets another user load a thread, once this one is loaded.
     pub(crate) fn end_load(&mut self) {
         self.of_all = None;

@@ -382,3 +382,40 @@ async fn requests_that_wait_for_space_let_others_load_threads() {
         reply.expect(path).ok(200);
     }
 }
+
+#[tokio::test]
+async fn changes_of_threads_are_loads_of_the_server() {
+    let loads = Loads::default();
+    let store = ThreadStore::new();
+    let threads = || (0..6).flat_map(|user| (0..4).map(move |number| (user, number)));
+    for (user, number) in threads() {
+        let id = format!("th_{user}_{number}");
+        let state = json!({
+            "thread_id": id,
+            "user_id": format!("user_{user}"),
+            "messages": [{"role": "user", "content": "Hi"}],
+        });
+        let state = state.to_string();
+        store.import(&id, state.as_bytes()).await.unwrap();
+    }
+    let server = Server::new().agent("default", echo()).users(login);
+    let server = server.store(Spied(store, loads.clone()));
+    let server = TestServer::start_with_own_login(server).await;
+    let changes = [
+        ("POST", "/title", json!({"title": "T"})),
+        ("POST", "/fork", json!({})),
+        ("POST", "/fork", json!({"at": 1})),
+        ("DELETE", "", json!({})),
+    ];
+    for (method, path, body) in changes {
+        let requests = threads().map(|(user, number)| {
+            let path = format!("/agents/default/threads/th_{user}_{number}{path}");
+            let request = server.request(method, &path).json(body.clone());
+            request.of_user(&format!("user_{user}")).send()
+        });
+        for reply in join_all(requests).await {
+            assert!((200..300).contains(&reply.status), "{}", reply.text());
+        }
+        assert_eq!(loads.most.load(Ordering::Relaxed), 16, "{method} {path}");
+    }
+}
