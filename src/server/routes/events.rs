@@ -22,7 +22,7 @@ use super::super::runs::{LoadPermit, ReaderPermit, Space};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{own_pending, owned_state};
+use super::launch::{load_in_time, own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
 use super::schemas;
@@ -169,7 +169,7 @@ impl RemoteThread {
         let (mut space, mut space_len) = (None, 0);
         loop {
             let mut permit = self.permit.load().await;
-            let stored = self.load().await;
+            let stored = load_in_time(self.load()).await;
             permit.end_load();
             if let Ok(Some((state, _))) = &stored {
                 self.encoder.replace_state(state.clone());

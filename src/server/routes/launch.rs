@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use tokio::time::timeout;
 
 use crate::agent::{Decision, Session};
+use crate::error::{Error, ErrorKind};
 use crate::message::Messages;
 use crate::run::Run;
 use crate::session::{AgentState, PendingCall, SessionStore};
@@ -196,8 +197,25 @@ async fn stored_state(
              and streams and try again",
         )
     })?;
-    let stored = store.load(id).await?;
+    let stored = load_in_time(store.load(id)).await?;
     Ok((stored.map(|stored| stored.state), permit))
+}
+
+/// Awaits a load for at most 30 seconds: a store that hangs must not stop the loads of others.
+///
+/// # Errors
+///
+/// Returns the error of the load, and [`ErrorKind::Timeout`] after 30 seconds.
+pub(super) async fn load_in_time<T>(
+    load: impl Future<Output = crate::error::Result<T>>,
+) -> crate::error::Result<T> {
+    timeout(MAX_WAIT, load).await.unwrap_or_else(|_| {
+        let text = format!(
+            "the store did not load the thread within {} s; check the store, or try again later",
+            MAX_WAIT.as_secs()
+        );
+        Err(Error::new(ErrorKind::Timeout, text))
+    })
 }
 
 fn is_foreign(app: &App, caller: &Caller, state: &Option<AgentState>) -> bool {
@@ -301,5 +319,19 @@ fn with_input_id(session: Session, id: Option<Arc<str>>) -> Session {
     match id {
         Some(id) => session.input_id(id),
         None => session,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn load_that_hangs_is_an_error() {
+        let load = timeout(2 * MAX_WAIT, load_in_time::<()>(pending()));
+        let error = load.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
     }
 }

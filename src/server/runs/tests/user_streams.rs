@@ -1,9 +1,11 @@
 //! The bytes that the streams of a user hold, and the bodies and threads of its requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use tokio::time::timeout;
 
 use crate::message::Messages;
 use crate::session::AgentState;
@@ -198,4 +200,20 @@ async fn loads_are_limited_for_a_user_and_for_the_server() {
     assert!(permit("e").is_some());
     drop(permits);
     assert!(permit("a").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_hangs_stops_no_loads_of_others() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let mut operations = Vec::new();
+    for number in 0..16 {
+        let permit = table.load_permit(&format!("{number}").into()).await;
+        operations.push(permit.hold_during(std::future::pending::<()>()));
+    }
+    let user = Arc::from("other");
+    let permit = timeout(Duration::from_secs(60), table.load_permit(&user));
+    tokio::select! {
+        permit = permit => assert!(permit.is_ok()),
+        _ = futures::future::join_all(operations) => unreachable!("the operations hang"),
+    }
 }
