@@ -31,16 +31,19 @@ const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A JSON body whose type depends on other parts of the request.
+/// A JSON body that is parsed later: its type depends on other parts of the request, or it waits
+/// for a thread.
 #[derive(Debug)]
 pub(super) struct RawBody {
     bytes: Bytes,
-    _space: Space,
+    space: Space,
 }
 
 impl RawBody {
-    pub(super) fn parse<T: DeserializeOwned>(&self, app: &App) -> Result<T, ApiError> {
-        parse(&self.bytes, app.limits.json_depth)
+    /// Returns the value, and the space to hold until a run has it.
+    pub(super) fn parse<T: DeserializeOwned>(self, app: &App) -> Result<(T, Space), ApiError> {
+        let value = parse(&self.bytes, app.limits.json_depth)?;
+        Ok((value, self.space))
     }
 }
 
@@ -68,8 +71,8 @@ impl FromRequest<App> for RawBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        let (bytes, _space) = read_small_body(request, app).await?;
-        Ok(Self { bytes, _space })
+        let (bytes, space) = read_small_body(request, app).await?;
+        Ok(Self { bytes, space })
     }
 }
 
