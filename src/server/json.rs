@@ -81,6 +81,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for UploadBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
+        check_len(request.headers(), app.limits.upload_bytes)?;
         let permit = app.uploads.begin(caller_of(&request)?)?;
         let bytes = read_body(request, app.limits.upload_bytes, app.limits.header_timeout).await?;
         let value = parse_large(bytes, app.limits.json_depth).await?;
@@ -132,6 +133,7 @@ fn caller_of(request: &Request) -> Result<&Caller, ApiError> {
 /// Reads a body that is no upload, once the other bodies of the user leave space for it.
 async fn read_small_body(request: Request, app: &App) -> Result<(Bytes, Space), ApiError> {
     let limit = app.limits.body_bytes;
+    check_len(request.headers(), limit)?;
     let max_len = request.body().size_hint().upper();
     let max_len = max_len.map_or(limit, |len| {
         usize::try_from(len).unwrap_or(limit).min(limit)
@@ -147,17 +149,20 @@ async fn read_small_body(request: Request, app: &App) -> Result<(Bytes, Space), 
     Ok((bytes, space))
 }
 
+/// Checks the declared length of a body, before the body waits for anything.
+fn check_len(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
+    let len = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    match len {
+        Some(len) if len > limit as u64 => Err(too_large(limit)),
+        _ => Ok(()),
+    }
+}
+
 /// Reads a body of at most `limit` bytes. Each piece must arrive within `time`, and the whole
 /// within 60 s plus the time that it takes at 64 KiB/s.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
-    let length = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > limit as u64) {
-        return Err(too_large(limit));
-    }
-
     let mut stream = Body::into_data_stream(request.into_body());
     let mut body = Vec::new();
     let begin = Instant::now();

@@ -154,6 +154,11 @@ async fn bodies_of_a_user_over_their_space_wait_for_others() {
         }
     })
     .await;
+    // A body that is too large waits for nothing.
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let large_head = head.replace("1048576", "1048577");
+    stream.write_all(large_head.as_bytes()).await.unwrap();
+    Response::read(stream).await.whole().await.error(413);
     drop(streams);
     patiently(request()).await.ok(200);
 }
