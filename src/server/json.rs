@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::tool::near_names;
+use crate::util::blocking::blocking_if_large;
 use crate::util::text::quoted;
 use crate::util::time::later;
 
 use super::app::App;
 use super::error::ApiError;
+use super::large_reply::MAX_WAIT;
+use super::runs::Space;
 use super::uploads::UploadPermit;
 use super::users::Caller;
 
@@ -28,13 +31,19 @@ const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A JSON body whose type depends on other parts of the request.
+/// A JSON body that is parsed later: its type depends on other parts of the request, or it waits
+/// for a thread.
 #[derive(Debug)]
-pub(super) struct RawBody(Bytes);
+pub(super) struct RawBody {
+    bytes: Bytes,
+    space: Space,
+}
 
 impl RawBody {
-    pub(super) fn parse<T: DeserializeOwned>(&self, app: &App) -> Result<T, ApiError> {
-        parse(&self.0, app.limits.json_depth)
+    /// Returns the value, and the space to hold until a run has it.
+    pub(super) fn parse<T: DeserializeOwned>(self, app: &App) -> Result<(T, Space), ApiError> {
+        let value = parse(&self.bytes, app.limits.json_depth)?;
+        Ok((value, self.space))
     }
 }
 
@@ -52,7 +61,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        let bytes = read_body(request, app.limits.body_bytes, app.limits.header_timeout).await?;
+        let (bytes, _space) = read_small_body(request, app).await?;
         parse(&bytes, app.limits.json_depth).map(Self)
     }
 }
@@ -62,22 +71,21 @@ impl FromRequest<App> for RawBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        let limits = &app.limits;
-        let body = read_body(request, limits.body_bytes, limits.header_timeout).await;
-        body.map(Self)
+        let (bytes, space) = read_small_body(request, app).await?;
+        Ok(Self { bytes, space })
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for UploadBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for UploadBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        // Inserted by the guard of all routes.
-        let caller = request.extensions().get::<Caller>();
-        let permit = app.uploads.begin(caller.ok_or_else(ApiError::internal)?)?;
+        check_len(request.headers(), app.limits.upload_bytes)?;
+        let permit = app.uploads.begin(caller_of(&request)?)?;
         let bytes = read_body(request, app.limits.upload_bytes, app.limits.header_timeout).await?;
-        parse(&bytes, app.limits.json_depth).map(|value| Self(value, permit))
+        let value = parse_large(bytes, app.limits.json_depth).await?;
+        Ok(Self(value, permit))
     }
 }
 
@@ -86,7 +94,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let type_check = check_type(request.headers());
-        let bytes = read_body(request, app.limits.body_bytes, app.limits.header_timeout).await?;
+        let (bytes, _space) = read_small_body(request, app).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -116,17 +124,45 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
+fn caller_of(request: &Request) -> Result<&Caller, ApiError> {
+    // Inserted by the guard of all routes.
+    let caller = request.extensions().get::<Caller>();
+    caller.ok_or_else(ApiError::internal)
+}
+
+/// Reads a body that is no upload, once the other bodies of the user leave space for it.
+async fn read_small_body(request: Request, app: &App) -> Result<(Bytes, Space), ApiError> {
+    let limit = app.limits.body_bytes;
+    check_len(request.headers(), limit)?;
+    let max_len = request.body().size_hint().upper();
+    let max_len = max_len.map_or(limit, |len| {
+        usize::try_from(len).unwrap_or(limit).min(limit)
+    });
+    let space = app.runs.body_space(caller_of(&request)?.id(), max_len);
+    let space = timeout(MAX_WAIT, space).await.map_err(|_| {
+        ApiError::too_many(
+            "the bodies of your other requests take the memory that they may use; finish them and \
+             try again",
+        )
+    })?;
+    let bytes = read_body(request, limit, app.limits.header_timeout).await?;
+    Ok((bytes, space))
+}
+
+/// Checks the declared length of a body, before the body waits for anything.
+fn check_len(headers: &HeaderMap, limit: usize) -> Result<(), ApiError> {
+    let len = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    match len {
+        Some(len) if len > limit as u64 => Err(too_large(limit)),
+        _ => Ok(()),
+    }
+}
+
 /// Reads a body of at most `limit` bytes. Each piece must arrive within `time`, and the whole
 /// within 60 s plus the time that it takes at 64 KiB/s.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
-    let length = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > limit as u64) {
-        return Err(too_large(limit));
-    }
-
     let mut stream = Body::into_data_stream(request.into_body());
     let mut body = Vec::new();
     let begin = Instant::now();
@@ -162,6 +198,14 @@ fn too_large(limit: usize) -> ApiError {
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("the body is larger than {limit} bytes, which is the limit"),
     )
+}
+
+/// Like [`parse`], on a thread for blocking work if the text is long.
+async fn parse_large<T>(bytes: Bytes, max_depth: usize) -> Result<T, ApiError>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    blocking_if_large(bytes.len(), move || parse(&bytes, max_depth)).await?
 }
 
 /// Parses JSON that is nested at most `max_depth` deep.
@@ -244,6 +288,8 @@ fn is_deeper_than(text: &str, limit: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::thread::{self, ThreadId};
+
     use serde_json::Value;
     use tokio::time::sleep;
 
@@ -276,6 +322,22 @@ mod tests {
         assert!(error.to_string().contains("too slowly"), "{error}");
         let size = 5 * MIN_BYTES_PER_SECOND;
         assert_eq!(read_slowly(100, size).await.unwrap(), 100 * size);
+    }
+
+    #[tokio::test]
+    async fn long_upload_is_parsed_on_a_thread_for_blocking_work() {
+        struct ParsedOn(ThreadId);
+        impl<'de> serde::Deserialize<'de> for ParsedOn {
+            fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+                serde::de::IgnoredAny::deserialize(json)?;
+                Ok(Self(thread::current().id()))
+            }
+        }
+        for (len, is_here) in [(10, true), (1024 * 1024, false)] {
+            let json = format!("\"{}\"", "x".repeat(len));
+            let parsed: ParsedOn = parse_large(json.into(), 8).await.unwrap();
+            assert_eq!(parsed.0 == thread::current().id(), is_here, "{len}");
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::users::Caller;
 /// size is unknown. A thread may be larger.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// The time that a reply waits for the space that other replies hold.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The time that a request waits for the space and the permits that other requests hold.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The space of one reply. It is acquired before the content is read, so the unread replies of a
 /// user are bounded together.
@@ -53,8 +53,9 @@ impl ReplySpace {
     where
         T: Serialize + Send + 'static,
     {
-        let bytes = blocking(move || Ok(serde_json::to_vec(&value)?)).await?;
+        // The space is held until the JSON is written, also if the client has left.
+        let (space, bytes) = blocking(move || Ok((self, serde_json::to_vec(&value)?))).await?;
         let headers = [(header::CONTENT_TYPE, "application/json")];
-        Ok((StatusCode::OK, headers, self.body(bytes)).into_response())
+        Ok((StatusCode::OK, headers, space.body(bytes)).into_response())
     }
 }

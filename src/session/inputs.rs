@@ -166,6 +166,12 @@ impl Inputs {
         self.0.len()
     }
 
+    /// Returns the ids of the inputs.
+    #[cfg(feature = "server")]
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|input| &*input.id)
+    }
+
     /// Returns the ids of the inputs, and the positions of their first messages.
     #[cfg(feature = "server")]
     pub(crate) fn starts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {

@@ -142,6 +142,38 @@ pub(crate) fn json_len(value: &impl Serialize) -> usize {
     }
 }
 
+/// Returns the start of the value's JSON text, of at most `max_bytes`, without making the rest, and
+/// `true` if it was cut.
+pub(crate) fn json_head(value: &impl Serialize, max_bytes: usize) -> (String, bool) {
+    struct Head {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl io::Write for Head {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let len = bytes.len().min(self.room);
+            self.bytes.extend_from_slice(&bytes[..len]);
+            self.room -= len;
+            Ok(len)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut head = Head {
+        bytes: Vec::new(),
+        room: max_bytes,
+    };
+    // A full head ends the writing.
+    let is_cut = serde_json::to_writer(&mut head, value).is_err();
+    let mut chunks = head.bytes.utf8_chunks();
+    let text = chunks.next().map_or("", |chunk| chunk.valid());
+    (text.to_owned(), is_cut)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -312,6 +344,20 @@ mod tests {
         assert_eq!(count_values(nested(200), usize::MAX), 129);
         assert!(serde_json::from_str::<Value>(&nested(200)).is_err());
         assert!(has_more_values(nested(200), 199));
+    }
+
+    #[test]
+    fn head_of_json_is_cut_at_a_character() {
+        let value = serde_json::json!({"a": "é", "b": [1, 2]});
+        let text = value.to_string();
+        for max_bytes in 0..=text.len() + 1 {
+            let end = crate::util::text::floor_char_boundary(&text, max_bytes);
+            let is_cut = max_bytes < text.len();
+            assert_eq!(
+                json_head(&value, max_bytes),
+                (text[..end].to_owned(), is_cut)
+            );
+        }
     }
 
     #[test]

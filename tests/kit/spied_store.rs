@@ -14,6 +14,8 @@ pub trait Spy: Send + Sync + 'static {
         Ok(())
     }
 
+    async fn load(&self) {}
+
     fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
         found
     }
@@ -28,6 +30,7 @@ pub struct Spied<S>(pub ThreadStore, pub S);
 #[async_trait]
 impl<S: Spy> SessionStore for Spied<S> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        self.1.load().await;
         self.0.load(id).await.map(|found| self.1.loaded(found))
     }
 

@@ -1,14 +1,19 @@
 //! Bodies, heads, connections, runs and readers are limited.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentcore::server::{RunLimits, Server, ServerLimits};
+use agentcore::{ThreadStore, async_trait};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::agents::{Gate, caller, echo, input, input_in, login};
 use crate::http::{Response, TOKEN, TestServer, patiently};
+use crate::kit::spied_store::{Spied, Spy};
 
 async fn server() -> TestServer {
     TestServer::start(Server::new().agent("default", echo())).await
@@ -125,6 +130,84 @@ async fn slow_head_and_slow_body_end_the_request() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     Response::read(stream).await.whole().await.error(408);
+}
+
+#[tokio::test]
+async fn bodies_of_a_user_over_their_space_wait_for_others() {
+    let server = server().await;
+    let head = format!(
+        "POST /agents/invoke HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: 1048576\r\n\r\n{{",
+        server.address
+    );
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    let request = || server.post("/agents/invoke", input("hi")).send();
+    // The first ones may arrive before the heads.
+    patiently(async {
+        while let Ok(reply) = timeout(Duration::from_millis(300), request()).await {
+            reply.ok(200);
+        }
+    })
+    .await;
+    // A body that is too large waits for nothing.
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let large_head = head.replace("1048576", "1048577");
+    stream.write_all(large_head.as_bytes()).await.unwrap();
+    Response::read(stream).await.whole().await.error(413);
+    drop(streams);
+    patiently(request()).await.ok(200);
+}
+
+/// A store whose loads wait.
+struct SlowLoads(Arc<Semaphore>);
+
+#[async_trait]
+impl Spy for SlowLoads {
+    async fn load(&self) {
+        let _permit = self.0.acquire().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn body_holds_its_space_until_its_run_begins() {
+    let open = Arc::new(Semaphore::new(0));
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let server = Server::new().agent("default", agent);
+    let server = server.store(Spied(ThreadStore::new(), SlowLoads(open.clone())));
+    // A body without a length counts as the limit, here the whole space.
+    let limits = ServerLimits::default().with_body_bytes(64 * 1024 * 1024);
+    let server = TestServer::start(server.limits(limits)).await;
+    let body = input_in("th", "hi").to_string();
+    let request = format!(
+        "POST /agents/invoke HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+
+    let title = json!({"title": "x".repeat(5_000)});
+    let other = || server.post("/agents/default/threads/th/title", title.clone());
+    // The first ones may arrive before the body.
+    patiently(async {
+        while let Ok(reply) = timeout(Duration::from_millis(300), other().send()).await {
+            reply.error(400);
+        }
+    })
+    .await;
+    open.add_permits(1);
+    gate.begun().await;
+    other().send().await.error(400);
+    gate.open();
+    Response::read(stream).await.whole().await.ok(200);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::usage::Usage;
-use crate::util::secret::redacted;
+use crate::util::secret::{Cut, redact_cut, redact_text};
 use crate::util::text::head;
 
 use super::content;
@@ -23,6 +23,10 @@ const PREVIEW: usize = 500;
 
 /// The maximum length of arguments, in characters.
 const MAX_ARGS: usize = 16 * 1024;
+
+/// The number of characters after a preview that are searched for secrets with it: the preview has
+/// some of them if a secret before them was longer than its replacement.
+const MARGIN: usize = 4 * 1024;
 
 /// Records a span for each model call and each tool call. A tool call that was not permitted has no
 /// span.
@@ -87,7 +91,8 @@ impl TracingHook {
 
     /// Sets whether the `tracing` spans include the texts of messages:
     /// `gen_ai.system_instructions`, `gen_ai.input.messages`, `gen_ai.output.messages`,
-    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`. Defaults to `false`.
+    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`. Each has at most 256 KiB of
+    /// text; the oldest messages of a longer history are left out. Defaults to `false`.
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
         self
@@ -105,7 +110,7 @@ impl TracingHook {
         let names: Vec<&str> = response.tool_calls().map(|call| &*call.name).collect();
         pair.set("content_length", text.chars().count());
         pair.set("tool_calls_count", names.len());
-        pair.set("content_preview", head(&redacted(&text), PREVIEW).0);
+        pair.set("content_preview", preview(&text, PREVIEW));
         if !names.is_empty() {
             pair.set("tool_call_names", names);
         }
@@ -169,15 +174,28 @@ fn note_error(pair: &mut SpanPair, error: &Error) {
 }
 
 fn note_result(pair: &mut SpanPair, result: &ToolResult, content: bool) {
-    let text = redacted(&result.content.text()).into_owned();
+    let text = result.content.text();
+    let preview = preview(&text, PREVIEW);
     pair.set("output_length", text.chars().count());
-    pair.set("output_preview", head(&text, PREVIEW).0);
+    pair.set("output_preview", &*preview);
     if content {
-        pair.record_text("gen_ai.tool.call.result", &text);
+        pair.record_text("gen_ai.tool.call.result", &content::cut(&text));
     }
     if result.is_error {
-        pair.failed(head(&text, PREVIEW).0, "tool_error");
+        pair.failed(&preview, "tool_error");
     }
+}
+
+/// Returns the first `max_chars` characters of `text` without secrets. The rest is not searched,
+/// for it may be long.
+fn preview(text: &str, max_chars: usize) -> String {
+    let (start, omitted) = head(text, max_chars + MARGIN);
+    let mut start = start.to_owned();
+    match omitted {
+        0 => redact_text(&mut start),
+        _ => redact_cut(&mut start, Cut::End),
+    }
+    head(&start, max_chars).0.to_owned()
 }
 
 fn note_run(pair: &mut SpanPair, cx: &RunContext) {
@@ -287,8 +305,8 @@ impl Hook for TracingHook {
         note_run(&mut pair, &cx);
         pair.set("tool_name", &*call.name);
         pair.set("tool_call_id", &*call.id);
-        let args = call.args.to_string();
-        pair.set("tool_args", head(&redacted(&args), MAX_ARGS).0);
+        let args = content::args_text(&call.args);
+        pair.set("tool_args", preview(&args, MAX_ARGS));
         if self.content {
             pair.record_text("gen_ai.tool.call.arguments", &args);
         }
@@ -309,5 +327,26 @@ impl Hook for TracingHook {
         }
 
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    #[test]
+    fn preview_has_no_part_of_a_secret_wherever_it_is() {
+        let secret = "preview-5d0e7b31c94f";
+        let _secret = Secret::new(secret);
+        for before in [0, 490, 500, 500 + MARGIN - 8, 500 + MARGIN] {
+            let text = "x".repeat(before) + secret + &"y".repeat(10_000);
+            let start = preview(&text, 500);
+            let expected = text.replace(secret, "[redacted]");
+            assert_eq!(start, head(&expected, 500).0, "{before}");
+        }
+        let secrets = secret.repeat(600);
+        assert!(!preview(&secrets, 500).contains("preview"));
+        assert_eq!(preview("short", 500), "short");
     }
 }

@@ -1,5 +1,6 @@
 //! The requests of AG-UI and of the AI SDK, which have bodies of their own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -41,7 +42,8 @@ pub(super) async fn ag_ui(call: StreamCall<'_>, body: AgUiInput) -> Result<Respo
     let launch_input = match (decisions, &opened.state) {
         (Some(decisions), _) => LaunchInput::Decisions(decisions),
         (None, Some(state)) => {
-            let input = body.input(|id| state.inputs.contains(id))?;
+            let known_ids: HashSet<&str> = state.inputs.ids().collect();
+            let input = body.input(|id| known_ids.contains(id))?;
             new_input(input, &mut options)?
         }
         (None, None) => new_input(body.input(|_| false)?, &mut options)?,

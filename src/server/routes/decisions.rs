@@ -1,5 +1,6 @@
 //! The answers of people, as JSON.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -51,10 +52,12 @@ pub(super) struct DecisionBody {
 }
 
 impl DecisionBody {
-    /// Returns the decision about one of these calls.
-    pub(super) fn decision(self, pending: &[PendingCall]) -> Result<Decision, ApiError> {
-        let call = pending.iter().find(|call| *call.id == *self.id);
-        let call = call.ok_or_else(|| {
+    /// Returns the decision about one of these calls, which are given by their ids.
+    pub(super) fn decision(
+        self,
+        pending: &HashMap<&str, &PendingCall>,
+    ) -> Result<Decision, ApiError> {
+        let call = pending.get(&*self.id).ok_or_else(|| {
             let text = format!(
                 "the call {:?} does not wait for a decision; it was decided already, or the \
                  thread continued without it",

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use futures::{Stream, stream};
+use futures::{FutureExt, Stream, stream};
 use tokio::time::sleep;
 
 use crate::message::Role;
@@ -18,11 +18,11 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::ReaderPermit;
+use super::super::runs::{LoadPermit, ReaderPermit, Space};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{own_pending, owned_state};
+use super::launch::{load_in_time, own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
 use super::schemas;
@@ -78,10 +78,11 @@ async fn thread_events(
     }
 
     let store = app.store(&path.agent).await?;
-    let state = owned_state(&app, &caller, &*store, &id).await?;
+    let (state, permit) = owned_state(&app, &caller, &*store, &id).await?;
     if state.is_none() {
         return Err(ApiError::no_thread(&id));
     }
+    drop((state, permit));
     // Only the lease shows that a run is in progress: a thread may have its answer or pending calls
     // while other calls or background tasks continue.
     if !store.is_leased(&id).await? {
@@ -97,6 +98,9 @@ async fn thread_events(
     };
     Ok(stream_reply::response(request.format, thread.into_stream()))
 }
+
+/// The stored state, and `false` if no run holds the thread; `None` if there is no thread.
+type Stored = crate::error::Result<Option<(AgentState, bool)>>;
 
 /// The reader of a thread that another process runs. It receives the stored state.
 struct RemoteThread {
@@ -127,16 +131,19 @@ impl RemoteThread {
     /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
     /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
-        let mut events = Vec::new();
-        let stored = self.load().await;
-        if let Ok(Some((state, _))) = &stored {
-            self.encoder.replace_state(state.clone());
-        }
-        // Taken after the load: a store that does not answer must not hold the space of others.
-        let space = self.permit.space(self.encoder.snapshot_len()).await;
+        let (stored, permit, space) = self.load_with_space().await;
+        let mut guards = (permit, space);
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
         match stored {
             Ok(Some((state, is_leased))) => {
-                self.encoder.snapshot(&mut events);
+                let len = self.encoder.snapshot_len();
+                let written = self.encoder.write(len, guards, Encoder::snapshot).await;
+                let Ok(snapshot) = written else {
+                    // The runtime shuts down.
+                    self.is_over = true;
+                    return Bytes::new();
+                };
+                (bytes, guards) = snapshot;
                 if !is_leased {
                     self.finish(&state, &mut events);
                 }
@@ -147,12 +154,47 @@ impl RemoteThread {
                 self.fail(&text, "store_error", &mut events);
             }
         }
-        space.hold(write_events(events))
+        // The permit is for the state, which is not kept until the next load.
+        self.drop_state();
+        let (permit, space) = guards;
+        drop(permit);
+        bytes.append(&mut write_events(events));
+        space.hold(bytes)
     }
 
-    /// Returns the stored state, and `false` if no run holds the thread; `None` if there is no
-    /// thread.
-    async fn load(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
+    /// Loads the state, also into the encoder. Returns it with its permit and the space of its
+    /// snapshot.
+    async fn load_with_space(&mut self) -> (Stored, LoadPermit, Space) {
+        // A space that was waited for, and its length.
+        let (mut space, mut space_len) = (None, 0);
+        loop {
+            let mut permit = self.permit.load().await;
+            let stored = load_in_time(self.load()).await;
+            permit.end_load();
+            if let Ok(Some((state, _))) = &stored {
+                self.encoder.replace_state(state.clone());
+            }
+            let len = self.encoder.snapshot_space();
+            // The thread may have grown.
+            let free_space = match space.take() {
+                Some(space) if len <= space_len => Some(space),
+                _ => self.permit.space(len).now_or_never(),
+            };
+            if let Some(space) = free_space {
+                return (stored, permit, space);
+            }
+            self.drop_state();
+            drop((stored, permit));
+            (space, space_len) = (Some(self.permit.space(len).await), len);
+        }
+    }
+
+    fn drop_state(&mut self) {
+        let empty_state = AgentState::new(self.id.clone());
+        self.encoder.replace_state(empty_state);
+    }
+
+    async fn load(&self) -> Stored {
         // Checked first, so that everything that the run stored before it ended is loaded.
         let is_leased = self.store.is_leased(&self.id).await?;
         let stored = self.store.load(&self.id).await?;

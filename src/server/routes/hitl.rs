@@ -46,7 +46,7 @@ async fn answer(
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<Json<AnswerReply>, ApiError> {
     let id = path.name;
-    match app.runs.answer(caller.id(), &id, &body.answer()?) {
+    match app.runs.answer(caller.id(), &id, body.answer()?) {
         AnswerOutcome::Answered => Ok(Json(AnswerReply {
             status: "answered",
             id,

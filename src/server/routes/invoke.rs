@@ -18,7 +18,7 @@ use crate::usage::Usage;
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::json::JsonBody;
+use super::super::json::RawBody;
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
@@ -94,8 +94,9 @@ async fn invoke(
     State(app): State<App>,
     caller: Caller,
     path: Path,
-    JsonBody(body): JsonBody<RunBody>,
+    body: RawBody,
 ) -> Result<Response, ApiError> {
+    let (body, space) = body.parse::<RunBody>(&app)?;
     let messages = body.messages()?;
     let input_id = body.checked_input_id()?.map(Arc::from);
     let opened = open(&app, &caller, &path.agent, body.thread_id.as_deref()).await?;
@@ -110,6 +111,7 @@ async fn invoke(
         LaunchInput::Input(messages, input_id),
         options,
     )?;
+    drop(space);
     reply(&app, &run).await
 }
 

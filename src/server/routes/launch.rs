@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tokio::time::timeout;
+
 use crate::agent::{Decision, Session};
+use crate::error::{Error, ErrorKind};
 use crate::message::Messages;
 use crate::run::Run;
 use crate::session::{AgentState, PendingCall, SessionStore};
@@ -11,8 +14,9 @@ use crate::session::{AgentState, PendingCall, SessionStore};
 use super::super::app::App;
 use super::super::bounded_recorder::BoundedRecorder;
 use super::super::error::ApiError;
+use super::super::large_reply::MAX_WAIT;
 use super::super::random::new_thread_id;
-use super::super::runs::{RunKey, ServerRun, StartRun, StoreId};
+use super::super::runs::{LoadPermit, RunKey, ServerRun, StartRun, StoreId};
 use super::super::stream::EncoderOptions;
 use super::super::traces::Trace;
 use super::super::users::Caller;
@@ -36,6 +40,8 @@ pub(super) struct OpenedThread {
     pub(super) session: Session,
     /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
+    /// The permit of the state, which is held until a run has it.
+    _permit: Option<LoadPermit>,
 }
 
 impl OpenedThread {
@@ -131,16 +137,17 @@ async fn open_or(
     let instance = app.instance(agent_id, caller).await?;
     let agent = instance.agent();
     let store = agent.store();
-    let (id, state) = match thread {
+    let (id, state, permit) = match thread {
         Some(id) => {
             let id = checked_thread_id(id)?;
-            let state = stored_state(&**store, &id).await?;
+            let (state, mut permit) = stored_state(app, caller, &**store, &id).await?;
+            permit.end_load();
             if is_foreign(app, caller, &state) {
                 return Err(foreign(&id));
             }
-            (id, state)
+            (id, state, Some(permit))
         }
-        None => (new_thread_id().into(), None),
+        None => (new_thread_id().into(), None, None),
     };
     Ok(OpenedThread {
         session: instance.session(id),
@@ -148,30 +155,67 @@ async fn open_or(
         agent_name: agent.name().into(),
         store: StoreId::of(instance.store()),
         state,
+        _permit: permit,
     })
 }
 
-/// Returns the state of a thread of the user; `None` if it does not exist.
+/// Returns the state of a thread of the user, or `None` if it does not exist, with the permit to
+/// hold until the state is dropped. The permit counts as a load of the server until
+/// [`LoadPermit::end_load`].
 ///
 /// # Errors
 ///
-/// Returns 404 if the thread belongs to another user.
+/// Returns 404 if the thread belongs to another user, and 429 as [`stored_state`].
 pub(super) async fn owned_state(
     app: &App,
     caller: &Caller,
     store: &dyn SessionStore,
     id: &str,
-) -> Result<Option<AgentState>, ApiError> {
-    let state = stored_state(store, id).await?;
+) -> Result<(Option<AgentState>, LoadPermit), ApiError> {
+    let (state, permit) = stored_state(app, caller, store, id).await?;
     if is_foreign(app, caller, &state) {
         return Err(ApiError::no_thread(id));
     }
-    Ok(state)
+    Ok((state, permit))
 }
 
-async fn stored_state(store: &dyn SessionStore, id: &str) -> Result<Option<AgentState>, ApiError> {
-    let stored = store.load(id).await?;
-    Ok(stored.map(|stored| stored.state))
+/// Loads a thread for a request of the user.
+///
+/// # Errors
+///
+/// Returns a 429 if other requests load threads, or hold those of the user, for 30 seconds.
+async fn stored_state(
+    app: &App,
+    caller: &Caller,
+    store: &dyn SessionStore,
+    id: &str,
+) -> Result<(Option<AgentState>, LoadPermit), ApiError> {
+    let permit = timeout(MAX_WAIT, app.runs.load_permit(caller.id())).await;
+    let permit = permit.map_err(|_| {
+        ApiError::too_many(
+            "as many threads as may be in memory are loaded for other requests; read your replies \
+             and streams and try again",
+        )
+    })?;
+    let stored = load_in_time(store.load(id)).await?;
+    Ok((stored.map(|stored| stored.state), permit))
+}
+
+/// Awaits a load for at most 30 seconds: a store that hangs must not stop the loads of others.
+///
+/// # Errors
+///
+/// Returns the error of the load, and [`ErrorKind::Timeout`] after 30 seconds.
+pub(super) async fn load_in_time<T>(
+    load: impl Future<Output = crate::error::Result<T>>,
+) -> crate::error::Result<T> {
+    timeout(MAX_WAIT, load).await.unwrap_or_else(|_| {
+        let text = format!(
+            "the store did not load the thread within {} s; check the store, or try again later",
+            MAX_WAIT.as_secs()
+        );
+        Err(Error::new(ErrorKind::Timeout, text))
+    })
 }
 
 fn is_foreign(app: &App, caller: &Caller, state: &Option<AgentState>) -> bool {
@@ -275,5 +319,19 @@ fn with_input_id(session: Session, id: Option<Arc<str>>) -> Session {
     match id {
         Some(id) => session.input_id(id),
         None => session,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn load_that_hangs_is_an_error() {
+        let load = timeout(2 * MAX_WAIT, load_in_time::<()>(pending()));
+        let error = load.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
     }
 }

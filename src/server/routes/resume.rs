@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::json::JsonBody;
+use super::super::json::RawBody;
 use super::super::users::Caller;
 use super::decisions::DecisionBody;
 use super::invoke::{self, RunReply};
@@ -59,18 +59,20 @@ async fn resume(
     caller: Caller,
     path: Path,
     request: StreamRequest,
-    JsonBody(body): JsonBody<ResumeBody>,
+    body: RawBody,
 ) -> Result<Response, ApiError> {
+    let (body, space) = body.parse::<ResumeBody>(&app)?;
     if body.decisions.is_empty() {
         return Err(ApiError::bad_request("decisions must not be empty"));
     }
     let opened = open_existing(&app, &caller, &path.agent, &body.thread_id).await?;
     let pending = opened.pending();
     opened.check_agent(&app, &pending)?;
+    let pending_by_id = pending.iter().map(|call| (&*call.id, call)).collect();
     let decisions = body
         .decisions
         .into_iter()
-        .map(|decision| decision.decision(&pending))
+        .map(|decision| decision.decision(&pending_by_id))
         .collect::<Result<Vec<_>, _>>()?;
     crate::agent::check_decisions(&decisions, &pending)?;
 
@@ -90,6 +92,7 @@ async fn resume(
         call.launch_and_follow(opened, launch_input, options).await
     } else {
         let run = launch(&app, &caller, opened, launch_input, options)?;
+        drop(space);
         invoke::reply(&app, &run).await
     }
 }

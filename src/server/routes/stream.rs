@@ -75,11 +75,17 @@ async fn stream(
         format: request.format,
     };
     match call.format {
-        StreamFormat::AgUi => return clients::ag_ui(call, body.parse(&app)?).await,
-        StreamFormat::AiSdk => return clients::ai_sdk(call, body.parse(&app)?).await,
+        StreamFormat::AgUi => {
+            let (body, _space) = body.parse(&app)?;
+            return clients::ag_ui(call, body).await;
+        }
+        StreamFormat::AiSdk => {
+            let (body, _space) = body.parse(&app)?;
+            return clients::ai_sdk(call, body).await;
+        }
         StreamFormat::Events | StreamFormat::Sdk | StreamFormat::Ndjson => {}
     }
-    let body: RunBody = body.parse(&app)?;
+    let (body, _space) = body.parse::<RunBody>(&app)?;
     let messages = body.messages()?;
     let input_id = body.checked_input_id()?.map(Arc::from);
     let opened = call.open(body.thread_id.as_deref()).await?;

@@ -20,7 +20,7 @@ use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
-use super::super::runs::{RunKey, ServerRun, StoreId};
+use super::super::runs::{LoadPermit, RunKey, ServerRun, StoreId};
 use super::super::users::Caller;
 use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
@@ -131,6 +131,9 @@ struct ThreadReply {
     state: AgentState,
     running: bool,
     interrupted: bool,
+    /// The permit of the state.
+    #[serde(skip)]
+    _permit: LoadPermit,
 }
 
 impl JsonSchema for ThreadReply {
@@ -242,7 +245,6 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
 struct OwnedThread {
     store: Arc<dyn SessionStore>,
     key: RunKey,
-    state: AgentState,
 }
 
 impl OwnedThread {
@@ -255,28 +257,43 @@ impl OwnedThread {
     }
 }
 
-/// Returns the thread of the path, which belongs to the user. Needs only the store of the agent.
-async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedThread, ApiError> {
+/// Returns the thread of the path, which belongs to the user, with its state and the permit of the
+/// state. Needs only the store of the agent.
+async fn owned_thread(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+) -> Result<(OwnedThread, AgentState, LoadPermit), ApiError> {
     let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
-    let state = owned_state(app, caller, &*store, &id)
-        .await?
-        .ok_or_else(|| ApiError::no_thread(&id))?;
+    let (state, permit) = owned_state(app, caller, &*store, &id).await?;
+    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
     let key = RunKey {
         user: caller.id().clone(),
         store: StoreId::of(&store),
         thread: id,
     };
-    Ok(OwnedThread { store, key, state })
+    Ok((OwnedThread { store, key }, state, permit))
+}
+
+/// Returns the thread of the path, as [`owned_thread`], for an operation that loads it again under
+/// the same permit.
+async fn thread_to_change(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+) -> Result<(OwnedThread, LoadPermit), ApiError> {
+    let (thread, state, permit) = owned_thread(app, caller, path).await?;
+    drop(state);
+    Ok((thread, permit))
 }
 
 async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Response, ApiError> {
+    // Before the load: what a client reads slowly must not keep others from loading.
     let space = ReplySpace::acquire(&app, &caller).await?;
-    let OwnedThread {
-        store,
-        key,
-        mut state,
-    } = owned_thread(&app, &caller, &path).await?;
+    let (thread, mut state, mut permit) = owned_thread(&app, &caller, &path).await?;
+    permit.end_load();
+    let OwnedThread { store, key } = thread;
     // Only admins may see the folders of the server.
     state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());
@@ -288,6 +305,7 @@ async fn get(State(app): State<App>, caller: Caller, path: Path) -> Result<Respo
         // A run of another process may still answer.
         interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
         state,
+        _permit: permit,
     };
     space.json(reply).await
 }
@@ -316,8 +334,8 @@ async fn delete(
     caller: Caller,
     path: Path,
 ) -> Result<StatusCode, ApiError> {
-    let thread = owned_thread(&app, &caller, &path).await?;
-    let removed_ids = thread.session().delete().await?;
+    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
+    let removed_ids = permit.hold_during(thread.session().delete()).await?;
     let mut key = thread.key.clone();
     // The thread itself also if another request has removed it meanwhile.
     for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
@@ -347,11 +365,16 @@ async fn fork(
     path: Path,
     OptionalBody(body): OptionalBody<ForkBody>,
 ) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
-    let thread = owned_thread(&app, &caller, &path).await?;
+    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
     let new_id: Arc<str> = new_thread_id().into();
+    let session = thread.session();
     match body.at {
-        Some(messages) => thread.session().fork_at(&new_id, messages).await?,
-        None => thread.session().fork(&new_id).await?,
+        Some(messages) => {
+            permit
+                .hold_during(session.fork_at(&new_id, messages))
+                .await?
+        }
+        None => permit.hold_during(session.fork(&new_id)).await?,
     }
     let reply = ForkReply { thread_id: new_id };
     Ok((StatusCode::CREATED, Json(reply)))
@@ -377,7 +400,10 @@ async fn set_title(
         );
         return Err(ApiError::bad_request(text));
     }
-    let thread = owned_thread(&app, &caller, &path).await?;
-    thread.session().set_title(body.title.into()).await?;
+    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
+    let session = thread.session();
+    permit
+        .hold_during(session.set_title(body.title.into()))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }

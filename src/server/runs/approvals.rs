@@ -41,12 +41,13 @@ impl Questions {
         }
     }
 
-    /// Answers the question `id`.
-    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
-        if !lock(&self.ids).contains(id) {
-            return AnswerOutcome::Unknown;
-        }
+    /// Returns `true` if the run has asked the question `id`.
+    pub(super) fn has(&self, id: &str) -> bool {
+        lock(&self.ids).contains(id)
+    }
 
+    /// Answers the question `id`, which the run has asked.
+    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
         let responder = lock(&self.responder);
         match &*responder {
             Some(responder) if responder.respond(id, answer) => AnswerOutcome::Answered,

@@ -58,8 +58,9 @@ pub struct RunLimits {
     /// oldest messages are removed. Defaults to 4 MiB.
     pub log_bytes: usize,
     /// The time after the end of a run until its log is removed. It is removed earlier if another
-    /// run of the thread begins, or if there are more logs of ended runs than [`runs`](Self::runs):
-    /// then the oldest log of the user with the most logs. Defaults to 10 minutes.
+    /// run of the thread begins, or if there are more logs of ended runs than [`runs`](Self::runs),
+    /// or if these take more than 256 MiB with the states of their threads: then the oldest log of
+    /// the user with the most. Defaults to 10 minutes.
     pub keep_log: Duration,
 }
 

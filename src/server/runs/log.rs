@@ -237,6 +237,12 @@ impl Log {
         }
     }
 
+    /// Estimates the size of the messages, and of the state before them, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let inner = lock(&self.inner);
+        inner.bytes + inner.base.snapshot_len()
+    }
+
     /// Returns a receiver that reports changes to a waiting reader.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

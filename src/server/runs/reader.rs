@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::sync::watch;
 
+use crate::error::Result;
 use crate::sdk::SdkMessage;
 
 use super::super::stream::{Encoder, SseEvent, write_events};
@@ -127,7 +128,7 @@ impl Reader {
             let piece = if self.needs_snapshot {
                 self.snapshot().await
             } else if let Some((message, len)) = self.message.clone() {
-                self.encode(&message, len).await
+                self.encode(message, len).await
             } else if self.is_over {
                 return None;
             } else {
@@ -161,33 +162,44 @@ impl Reader {
     }
 
     async fn snapshot(&mut self) -> Option<Bytes> {
-        let space = self.permit.space(self.encoder.snapshot_len()).await;
+        let space = self.permit.space(self.encoder.snapshot_space()).await;
+        let len = self.encoder.snapshot_len();
+        let piece = self.encoder.write(len, space, Encoder::snapshot).await;
         self.needs_snapshot = false;
-        let mut events = Vec::new();
-        self.encoder.snapshot(&mut events);
-        write_piece(events, space)
+        self.piece(piece)
     }
 
-    async fn encode(&mut self, message: &SdkMessage, len: usize) -> Option<Bytes> {
-        let len = self.encoder.events_len(message, len);
-        let space = self.permit.space(len).await;
-        self.message = None;
-        if message.is_result()
-            && let Some(state) = self.run.final_state()
-        {
-            self.encoder.set_state(&state);
+    async fn encode(&mut self, message: Arc<SdkMessage>, len: usize) -> Option<Bytes> {
+        let mut events_len = len;
+        if self.encoder.may_have_snapshot(&message) {
+            // Counted once: most of these messages have no snapshot.
+            events_len = len.saturating_add(self.encoder.snapshot_len());
         }
-        let mut events = Vec::new();
-        self.encoder.push(message, &mut events);
-        let skip = std::mem::take(&mut self.skip).min(events.len());
-        events.drain(..skip);
-        write_piece(events, space)
+        let space = self.permit.space(events_len).await;
+        let final_state = match &*message {
+            SdkMessage::Result(_) => self.run.final_state(),
+            _ => None,
+        };
+        let skip = self.skip;
+        let encode = move |encoder: &mut Encoder, events: &mut Vec<SseEvent>| {
+            if let Some(state) = &final_state {
+                encoder.set_state(state);
+            }
+            encoder.push(&message, events);
+            events.drain(..skip.min(events.len()));
+        };
+        let piece = self.encoder.write(events_len, space, encode).await;
+        (self.message, self.skip) = (None, 0);
+        self.piece(piece)
     }
-}
 
-/// Returns the bytes of the events, which hold their space; `None` without an event.
-fn write_piece(events: Vec<SseEvent>, space: Space) -> Option<Bytes> {
-    (!events.is_empty()).then(|| space.hold(write_events(events)))
+    /// Returns the bytes of events, which hold their space; `None` without an event, and if the
+    /// runtime shuts down.
+    fn piece(&mut self, piece: Result<(Vec<u8>, Space)>) -> Option<Bytes> {
+        self.is_over |= piece.is_err();
+        let (bytes, space) = piece.ok()?;
+        (!bytes.is_empty()).then(|| space.hold(bytes))
+    }
 }
 
 impl fmt::Debug for Reader {

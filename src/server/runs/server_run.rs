@@ -13,12 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemKind};
 use crate::session::AgentState;
-use crate::tool::Answer;
 use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
 use super::super::stream::StreamFormat;
-use super::approvals::{AnswerOutcome, Questions};
+use super::approvals::Questions;
 use super::limits::OnDisconnect;
 use super::log::{LastReceived, Log};
 use super::position::Position;
@@ -198,8 +197,16 @@ impl ServerRun {
         Reader::new(self.clone(), start, presence, permit)
     }
 
-    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
-        self.questions.answer(id, answer)
+    /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
+    /// after it, which has the same messages.
+    pub(super) fn size(&self) -> usize {
+        let files = self.final_state().map(|state| state.files);
+        let file_bytes: usize = files
+            .iter()
+            .flat_map(|files| files.values())
+            .map(|content| content.len())
+            .sum();
+        2 * self.log.size() + file_bytes
     }
 
     /// Returns the time of the end; `None` while the run is in progress.

@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::run::Run;
@@ -19,7 +20,10 @@ use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
-use super::user_streams::{ReaderPermit, ReaderRefusal, Space, UserStreams};
+use super::user_streams::{LoadPermit, MAX_LOADS, ReaderPermit, ReaderRefusal, Space, UserStreams};
+
+/// The maximum memory of ended runs whose logs are kept, as estimated, in bytes.
+const MAX_ENDED_BYTES: usize = 256 * 1024 * 1024;
 
 /// A thread of a user in a store, which has one run at a time, of any agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,11 +93,12 @@ struct Table {
     inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
     runs: HashMap<RunKey, Arc<ServerRun>>,
     /// The streams of each user.
     streams: HashMap<Arc<str>, Weak<UserStreams>>,
+    /// The loads in progress of all users.
+    loads: Arc<Semaphore>,
     is_closing: bool,
 }
 
@@ -102,7 +107,12 @@ impl RunTable {
         Self(Arc::new(Table {
             limits,
             on_disconnect,
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner {
+                runs: HashMap::new(),
+                streams: HashMap::new(),
+                loads: Arc::new(Semaphore::new(MAX_LOADS)),
+                is_closing: false,
+            }),
         }))
     }
 
@@ -180,6 +190,18 @@ impl RunTable {
         streams.space(len).await
     }
 
+    /// Waits for the space of a request's body, of at most `len` bytes.
+    pub(crate) async fn body_space(&self, user: &Arc<str>, len: usize) -> Space {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.body_space(len).await
+    }
+
+    /// Waits for the permit to load a thread of the user.
+    pub(crate) async fn load_permit(&self, user: &Arc<str>) -> LoadPermit {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.load().await
+    }
+
     /// Removes the log of a run that never began.
     pub(crate) fn forget(&self, run: &Arc<ServerRun>) {
         self.remove_if(run.key(), |last| Arc::ptr_eq(last, run));
@@ -213,23 +235,17 @@ impl RunTable {
     }
 
     /// Answers a question of one of the user's runs. Only the first answer counts.
-    pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
-        let runs: Vec<_> = {
+    pub(crate) fn answer(&self, user: &str, id: &str, answer: Answer) -> AnswerOutcome {
+        let run = {
             let inner = lock(&self.0.inner);
-            inner
-                .runs
-                .values()
-                .filter(|run| *run.key().user == *user)
+            let mut runs = inner.runs.values();
+            runs.find(|run| *run.key().user == *user && run.questions().has(id))
                 .cloned()
-                .collect()
         };
-        for run in runs {
-            let outcome = run.answer(id, answer.clone());
-            if outcome != AnswerOutcome::Unknown {
-                return outcome;
-            }
+        match run {
+            Some(run) => run.questions().answer(id, answer),
+            None => AnswerOutcome::Unknown,
         }
-        AnswerOutcome::Unknown
     }
 
     /// Returns `true` once a shutdown has begun.
@@ -329,40 +345,51 @@ impl Inner {
             return streams;
         }
         self.streams.retain(|_, streams| streams.strong_count() > 0);
-        let streams = Arc::new(UserStreams::new(limits));
+        let streams = Arc::new(UserStreams::new(limits, self.loads.clone()));
         self.streams.insert(user.clone(), Arc::downgrade(&streams));
         streams
     }
 
-    /// Removes the logs of ended runs until at most `limit` are left, since each may be large. The
-    /// oldest log of the user with the most logs is removed first, so that a user with many short
-    /// runs evicts no log of other users.
+    /// Removes the logs of ended runs until at most `limit` are left, with at most
+    /// [`MAX_ENDED_BYTES`], since each may be large.
     fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
         let mut ended_runs: Vec<_> = self
             .runs
             .values()
             .filter(|run| !run.is_running())
-            .cloned()
+            .map(|run| (run.clone(), run.size()))
             .collect();
-        if ended_runs.len() <= limit {
-            return Vec::new();
-        }
-        ended_runs.sort_by_key(|run| run.ended_at());
-        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
-        for run in &ended_runs {
-            *counts.entry(run.key().user.clone()).or_default() += 1;
+        ended_runs.sort_by_key(|(run, _)| run.ended_at());
+        let mut old_logs = self.take_over(limit, &mut ended_runs, |_| 1);
+        old_logs.extend(self.take_over(MAX_ENDED_BYTES, &mut ended_runs, |size| size));
+        old_logs
+    }
+
+    /// Removes logs until the sum of their weights, which are made from their sizes, is at most
+    /// `limit`. The oldest log of the user with the highest sum is removed first, so that a user
+    /// with many or large runs evicts no log of other users.
+    fn take_over(
+        &mut self,
+        limit: usize,
+        ended_runs: &mut Vec<(Arc<ServerRun>, usize)>,
+        weight: fn(usize) -> usize,
+    ) -> Vec<Arc<ServerRun>> {
+        let mut sums: HashMap<Arc<str>, usize> = HashMap::new();
+        for (run, size) in &*ended_runs {
+            *sums.entry(run.key().user.clone()).or_default() += weight(*size);
         }
 
         let mut old_logs = Vec::new();
-        while ended_runs.len() > limit {
-            let most = counts.values().copied().max();
-            let is_of_most = |run: &Arc<ServerRun>| counts.get(&run.key().user).copied() == most;
+        while sums.values().sum::<usize>() > limit {
+            let most = sums.values().copied().max();
+            let is_of_most =
+                |(run, _): &(Arc<ServerRun>, usize)| sums.get(&run.key().user).copied() == most;
             let Some(index) = ended_runs.iter().position(is_of_most) else {
                 break;
             };
-            let run = ended_runs.remove(index);
-            if let Some(count) = counts.get_mut(&run.key().user) {
-                *count -= 1;
+            let (run, size) = ended_runs.remove(index);
+            if let Some(sum) = sums.get_mut(&run.key().user) {
+                *sum -= weight(size);
             }
             old_logs.extend(self.runs.remove(run.key()));
         }

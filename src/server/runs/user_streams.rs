@@ -1,17 +1,31 @@
-//! The open streams of one user, and the bytes that they and other large replies hold.
+//! The open streams of one user, the bytes that they and other large replies hold, and the bodies
+//! and threads of requests.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
+use super::super::large_reply::MAX_WAIT;
 use super::limits::RunLimits;
 
 /// The maximum length of a piece that takes no space of its user. Each stream has at most one such
 /// piece.
 const FREE_BYTES: usize = 64 * 1024;
+
+/// The maximum size of the bodies of one user's requests, in bytes. Uploads have a limit of their
+/// own.
+const MAX_BODIES: usize = 64 * 1024 * 1024;
+
+/// The maximum number of threads of one user that requests hold in memory at the same time.
+const MAX_USER_LOADS: usize = 4;
+
+/// The maximum number of threads of all users that are loaded at the same time.
+pub(super) const MAX_LOADS: usize = 16;
 
 /// The reason a reader cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +52,16 @@ pub(super) struct UserStreams {
     /// The space for the bytes that are written and not sent.
     bytes: Arc<Semaphore>,
     max_bytes: u32,
+    /// The space for the bodies of requests.
+    bodies: Arc<Semaphore>,
+    /// The threads of the user that are loaded.
+    loads: Arc<Semaphore>,
+    /// The loads in progress of all users.
+    all_loads: Arc<Semaphore>,
 }
 
 impl UserStreams {
-    pub(super) fn new(limits: &RunLimits) -> Self {
+    pub(super) fn new(limits: &RunLimits, all_loads: Arc<Semaphore>) -> Self {
         let max_bytes = u32::try_from(limits.reader_bytes_per_user)
             .unwrap_or(u32::MAX)
             .clamp(1, u32::MAX >> 3);
@@ -50,6 +70,34 @@ impl UserStreams {
             limit: limits.readers_per_user,
             bytes: Arc::new(Semaphore::new(max_bytes as usize)),
             max_bytes,
+            bodies: Arc::new(Semaphore::new(MAX_BODIES)),
+            loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
+            all_loads,
+        }
+    }
+
+    /// Waits for the space of the body of a request, of at most `len` bytes.
+    pub(super) async fn body_space(self: &Arc<Self>, len: usize) -> Space {
+        let len = u32::try_from(len.min(MAX_BODIES)).unwrap_or(u32::MAX);
+        Space {
+            permit: self.bodies.clone().acquire_many_owned(len).await.ok(),
+            _streams: self.clone(),
+        }
+    }
+
+    /// Waits for the permit to load a thread of the user.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the load then loses its turn among the waiting loads.
+    pub(super) async fn load(self: &Arc<Self>) -> LoadPermit {
+        // The semaphores are never closed.
+        let own = self.loads.clone().acquire_owned().await.ok();
+        let of_all = self.all_loads.clone().acquire_owned().await.ok();
+        LoadPermit {
+            _own: own,
+            of_all,
+            _streams: self.clone(),
         }
     }
 
@@ -95,11 +143,45 @@ impl ReaderPermit {
     pub(crate) async fn space(&self, len: usize) -> Space {
         self.0.space(len).await
     }
+
+    /// Waits for the permit to load a thread, as [`UserStreams::load`].
+    pub(crate) async fn load(&self) -> LoadPermit {
+        self.0.load().await
+    }
 }
 
 impl Drop for ReaderPermit {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The permit to load a thread. It is held until the content of the thread is dropped. Its holder
+/// never waits for the [`Space`] of a stream or reply: that is free only once a client reads, and
+/// its holder may wait for a load.
+#[derive(Debug)]
+pub(crate) struct LoadPermit {
+    _own: Option<OwnedSemaphorePermit>,
+    /// `None` once the thread is loaded.
+    of_all: Option<OwnedSemaphorePermit>,
+    _streams: Arc<UserStreams>,
+}
+
+impl LoadPermit {
+    /// Awaits an operation that loads the thread. After [`MAX_WAIT`], the server no longer counts
+    /// it: a store that hangs must not stop the loads of others.
+    pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
+        let mut operation = pin!(operation);
+        if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {
+            return output;
+        }
+        self.end_load();
+        operation.await
+    }
+
+    /// Lets another user load a thread, once this one is loaded.
+    pub(crate) fn end_load(&mut self) {
+        self.of_all = None;
     }
 }
 

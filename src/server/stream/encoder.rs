@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemKind};
 use crate::session::AgentState;
+use crate::util::blocking::blocking;
 
 use super::ag_ui::AgUi;
 use super::ai_sdk::AiSdk;
@@ -12,8 +14,11 @@ use super::events::Events;
 use super::format::StreamFormat;
 use super::out::Out;
 use super::sdk;
-use super::sse::SseEvent;
+use super::sse::{SseEvent, write_events};
 use super::state::StreamState;
+
+/// The size of events in bytes from which they are made on a thread for blocking work.
+const LARGE_EVENTS: usize = 1024 * 1024;
 
 /// The options of an [`Encoder`]: the data of a run that its messages do not contain.
 #[derive(Clone, Debug, Default)]
@@ -180,27 +185,67 @@ impl Encoder {
         }
     }
 
+    /// Writes the events that `encode` appends, on a thread for blocking work if they may have
+    /// [`LARGE_EVENTS`] or more; `len` is the estimate. Returns `guard`, which is held until they
+    /// are written, also if the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) if the runtime shuts down.
+    ///
+    /// # Cancel safety
+    ///
+    /// The encoder is unchanged if the future is dropped.
+    pub(crate) async fn write<G, F>(
+        &mut self,
+        len: usize,
+        guard: G,
+        encode: F,
+    ) -> Result<(Vec<u8>, G)>
+    where
+        G: Send + 'static,
+        F: FnOnce(&mut Self, &mut Vec<SseEvent>) + Send + 'static,
+    {
+        let write = |encoder: &mut Self| {
+            let mut events = Vec::new();
+            encode(encoder, &mut events);
+            write_events(events)
+        };
+        if len < LARGE_EVENTS {
+            return Ok((write(self), guard));
+        }
+        let mut encoder = self.clone();
+        let (encoder, bytes, guard) = blocking(move || {
+            let bytes = write(&mut encoder);
+            Ok((encoder, bytes, guard))
+        })
+        .await?;
+        *self = encoder;
+        Ok((bytes, guard))
+    }
+
     /// Estimates the size of a snapshot in bytes.
     pub(crate) fn snapshot_len(&self) -> usize {
         self.state.history().size()
     }
 
-    /// Estimates the size of the events of a message in bytes. The message has `len` bytes as JSON.
-    pub(crate) fn events_len(&self, message: &SdkMessage, len: usize) -> usize {
+    /// Estimates the memory that a snapshot takes while it is written: the values, their JSON and
+    /// the bytes of the event.
+    pub(crate) fn snapshot_space(&self) -> usize {
+        self.snapshot_len().saturating_mul(3)
+    }
+
+    /// Returns `true` if the events of a message may include a snapshot.
+    pub(crate) fn may_have_snapshot(&self, message: &SdkMessage) -> bool {
         // An AG-UI client may get a snapshot with these.
-        let may_have_snapshot = self.format == StreamFormat::AgUi
+        self.format == StreamFormat::AgUi
             && match message {
                 SdkMessage::Assistant(_) | SdkMessage::Result(_) => true,
                 SdkMessage::System(event) => {
                     matches!(event.kind, SystemKind::StreamRestart { .. })
                 }
                 _ => false,
-            };
-        if may_have_snapshot {
-            len.saturating_add(self.snapshot_len())
-        } else {
-            len
-        }
+            }
     }
 
     /// Appends the end of the stream for a reader that was too slow. The run continues without it.
@@ -228,5 +273,35 @@ impl Encoder {
             StreamFormat::AgUi => self.ag_ui.fail(text, code, &mut out),
             StreamFormat::AiSdk => AiSdk::fail(text, &mut out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn guard_of_long_events_is_held_until_they_are_written() {
+        let mut encoder = Encoder::new(StreamFormat::Events, EncoderOptions::new("run"));
+        let guard = Arc::new(());
+        let (sender, receiver) = mpsc::channel::<()>();
+        let encode = move |_: &mut Encoder, _: &mut Vec<SseEvent>| receiver.recv().unwrap();
+        let mut write = Box::pin(encoder.write(LARGE_EVENTS, guard.clone(), encode));
+        assert!((&mut write).now_or_never().is_none());
+        drop(write);
+        assert_eq!(Arc::strong_count(&guard), 2);
+        sender.send(()).unwrap();
+        let is_free = async {
+            while Arc::strong_count(&guard) > 1 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), is_free).await.unwrap();
     }
 }

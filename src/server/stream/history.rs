@@ -23,6 +23,8 @@ pub(super) struct History {
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
     pending: Vec<PendingCall>,
+    /// The size of all messages and of the paths in bytes, as estimated.
+    size: usize,
 }
 
 /// One message with the id under which readers know it.
@@ -41,10 +43,13 @@ impl History {
             input: options.input,
             ..Self::default()
         };
-        if let Some(state) = &options.state {
-            history.set_state(state);
+        if let Some(mut state) = options.state {
+            history.set_state(&state);
+            // Only the paths are shown.
+            state.files = Arc::default();
+            history.before = Some(state);
         }
-        history.before = options.state;
+        history.size += history.measured_size();
         history
     }
 
@@ -59,7 +64,9 @@ impl History {
     /// Takes over the tasks, the files and the calls that wait for approval.
     pub(super) fn set_state(&mut self, state: &AgentState) {
         self.todos = state.todos.clone();
-        self.files.extend(state.files.keys().cloned());
+        for path in state.files.keys() {
+            self.add_file(path.clone());
+        }
         self.pending.clone_from(&state.pending);
     }
 
@@ -68,18 +75,29 @@ impl History {
     }
 
     pub(super) fn add_files(&mut self, paths: &[String]) {
-        self.files
-            .extend(paths.iter().map(|path| Arc::from(path.as_str())));
+        for path in paths {
+            self.add_file(path.as_str().into());
+        }
+    }
+
+    fn add_file(&mut self, path: Arc<str>) {
+        let len = path.len();
+        if self.files.insert(path) {
+            self.size += len;
+        }
     }
 
     pub(super) fn add(&mut self, message: ShownMessage) {
+        self.size += message_size(&message.message);
         self.messages.push(message);
     }
 
     /// Moves the messages so far to the messages that the readers share. Drops messages of
     /// subagents, but keeps the results of their calls.
     pub(super) fn share(&mut self) {
-        self.messages.retain(|message| message.subagent.is_none());
+        let size = &mut self.size;
+        self.messages
+            .retain(|message| message.subagent.is_none() || removed_from(size, message));
         if !self.messages.is_empty() {
             Arc::make_mut(&mut self.removed).append(&mut self.messages);
         }
@@ -88,12 +106,15 @@ impl History {
     /// Removes the messages that another message replaces. Returns `false` if there were none.
     pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
         let is_replaced = |message: &ShownMessage| uuids.contains(&message.uuid);
+        let size = &mut self.size;
         let has_replaced = self.removed.iter().any(is_replaced);
         if has_replaced {
-            Arc::make_mut(&mut self.removed).retain(|message| !is_replaced(message));
+            Arc::make_mut(&mut self.removed)
+                .retain(|message| !is_replaced(message) || removed_from(size, message));
         }
         let count = self.messages.len();
-        self.messages.retain(|message| !is_replaced(message));
+        self.messages
+            .retain(|message| !is_replaced(message) || removed_from(size, message));
         has_replaced || self.messages.len() < count
     }
 
@@ -133,8 +154,13 @@ impl History {
             .find(|call| *call.id == *id)
     }
 
-    /// Estimates the size of all messages and of the paths in bytes.
+    /// Returns the estimated size of all messages and of the paths in bytes.
     pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Estimates the size of all messages in bytes.
+    fn measured_size(&self) -> usize {
         let before = self
             .before
             .iter()
@@ -145,7 +171,6 @@ impl History {
             .chain(input)
             .chain(of_run)
             .map(|message| message_size(message))
-            .chain(self.files.iter().map(|path| path.len()))
             .sum()
     }
 
@@ -193,6 +218,12 @@ impl History {
     }
 }
 
+/// Takes a message out of the size. Returns `false`: it is not retained.
+fn removed_from(size: &mut usize, message: &ShownMessage) -> bool {
+    *size -= message_size(&message.message);
+    false
+}
+
 fn shown_message(id: Arc<str>, message: &Arc<Message>) -> ShownMessage {
     ShownMessage {
         id,
@@ -205,6 +236,7 @@ fn shown_message(id: Arc<str>, message: &Arc<Message>) -> ShownMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Messages;
 
     fn message(text: &str, subagent: Option<&str>) -> ShownMessage {
         let mut message = shown_message(text.into(), &Arc::new(Message::ai(text)));
@@ -236,5 +268,29 @@ mod tests {
         assert!(reader.remove(&[Uuid::from_u128(1)]));
         assert_eq!(texts(&reader), ["bb"]);
         assert_eq!(texts(&history), ["a"]);
+    }
+
+    #[test]
+    fn size_is_that_of_all_messages_and_paths_after_each_change() {
+        let mut state = AgentState::new("s");
+        state.messages = Messages::from("x".repeat(1_000));
+        state.files = Arc::new([("/a".into(), "content".into())].into());
+        let options = EncoderOptions::new("r").with_state(state.clone());
+        let mut history = History::new(options.with_input("i", Message::human("input")));
+        let check = |history: &History, paths: usize| {
+            assert_eq!(history.size(), history.measured_size() + paths);
+        };
+        check(&history, 2);
+        history.add(message("a", None));
+        history.add(message("child", Some("call.1")));
+        check(&history, 2);
+        history.share();
+        history.add(message("bb", None));
+        check(&history, 2);
+        history.remove(&[Uuid::from_u128(1), Uuid::from_u128(2)]);
+        check(&history, 2);
+        history.add_files(&["/a".to_owned(), "/bb".to_owned()]);
+        history.set_state(&state);
+        check(&history, 5);
     }
 }

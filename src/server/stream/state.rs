@@ -300,11 +300,9 @@ impl StreamState {
         let Some(new_result) = new_result else {
             return;
         };
-        let earlier = self
-            .history
-            .call(call_id)
-            .filter(|_| !new_result.has_call)
-            .cloned();
+        // The search may pass the whole history.
+        let search = || self.history.call(call_id).cloned();
+        let earlier = (!new_result.has_call).then(search).flatten();
         let subagent = self.lanes.id_of(envelope);
         let result = CallResult {
             id: self.lanes.shown_call_id(&subagent, call_id),

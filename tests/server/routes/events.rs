@@ -1,12 +1,12 @@
 //! Streams that are opened without beginning a run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use agentcore::server::Server;
-use agentcore::session::Lease;
+use agentcore::session::{Lease, StoredSession};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, SessionStore, ThreadStore};
+use agentcore::{AgentBuilder, Message, Messages, SessionStore, ThreadStore};
 use serde_json::{Value, json};
 
 use crate::agents::{Gate, caller, echo, input_in};
@@ -196,6 +196,55 @@ async fn events_of_an_interrupted_thread_take_no_lease() {
     drop(lease);
     assert_eq!(events.events().await.last().unwrap().event, "error");
     assert_eq!(leases.load(Ordering::Relaxed), 0);
+}
+
+/// Copies the messages of each load, as a store on a disk does, and looks whether they still exist.
+#[derive(Clone, Default)]
+struct Copies(Arc<Mutex<Vec<Weak<Message>>>>);
+
+impl Spy for Copies {
+    fn loaded(&self, stored: Option<StoredSession>) -> Option<StoredSession> {
+        let mut stored = stored?;
+        let messages = stored.state.messages.as_slice().iter();
+        let copies: Vec<Arc<Message>> = messages
+            .map(|message| Arc::new(Message::clone(message)))
+            .collect();
+        let mut weak_copies = self.0.lock().unwrap();
+        weak_copies.extend(copies.iter().map(Arc::downgrade));
+        stored.state.messages = copies.into_iter().collect::<Messages>();
+        Some(stored)
+    }
+}
+
+#[tokio::test]
+async fn readers_of_a_thread_that_runs_elsewhere_keep_no_copy_of_it() {
+    let store = ThreadStore::new();
+    let state = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [{"role": "user", "content": "Hi"}],
+    });
+    store
+        .import("th", state.to_string().as_bytes())
+        .await
+        .unwrap();
+    let copies = Copies::default();
+    let spied = Spied(store.clone(), copies.clone());
+    let server = Server::new().agent("default", echo()).store(spied);
+    let server = TestServer::start(server).await;
+    let lease = store.lease("th").await.unwrap();
+    for format in ["events", "sdk", "ag-ui", "ai-sdk"] {
+        let mut events = server
+            .get(&format!("{EVENTS}?format={format}"))
+            .open()
+            .await;
+        events.event().await.unwrap();
+        let copies = std::mem::take(&mut *copies.0.lock().unwrap());
+        assert!(copies.len() >= 2, "{format}");
+        let count = copies.iter().filter(|copy| copy.strong_count() > 0).count();
+        assert_eq!(count, 0, "{format}");
+    }
+    drop(lease);
 }
 
 #[tokio::test]

@@ -1,18 +1,23 @@
 //! Threads: lists, states, forks, titles, removal.
 
-#[cfg(feature = "docker")]
-use agentcore::ThreadStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 #[cfg(feature = "docker")]
 use agentcore::config::{AgentConfig, BackendCfg};
 #[cfg(feature = "docker")]
 use agentcore::registry::Registry;
-use agentcore::server::Server;
+use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool};
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, SessionStore, ThreadStore, async_trait};
+use futures::future::join_all;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::agents::{Gate, caller, echo, input_in, login};
 use crate::http::TestServer;
+use crate::kit::spied_store::{Spied, Spy};
 
 async fn server() -> TestServer {
     TestServer::start(Server::new().agent("default", echo())).await
@@ -305,4 +310,112 @@ async fn threads_and_tools_of_an_agent_need_no_container() {
     assert!(hooks["hooks"].to_string().contains("filesystem"), "{hooks}");
     let skills = server.get("/agents/skills/available").send().await;
     assert_eq!(skills.ok(200)["skills"], json!([]));
+}
+
+/// Counts the loads in progress.
+#[derive(Clone, Default)]
+struct Loads {
+    open: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Spy for Loads {
+    async fn load(&self) {
+        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(open, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn requests_of_a_user_load_at_most_four_threads_at_the_same_time() {
+    let loads = Loads::default();
+    let store = Spied(ThreadStore::new(), loads.clone());
+    let server = Server::new().agent("default", echo()).store(store);
+    let server = TestServer::start(server).await;
+    let decision = json!({"id": "p", "decision": "allow"});
+    let requests = (0..3).flat_map(|number| {
+        let path = format!("/agents/default/threads/th_{number}");
+        let resume = json!({"thread_id": format!("th_{number}"), "decisions": [decision]});
+        [
+            server.get(&path),
+            server.request("DELETE", &path),
+            server.get(&format!("{path}/events")),
+            server.post(&format!("{path}/title"), json!({"title": "T"})),
+            server.post("/agents/resume", resume),
+        ]
+    });
+    for reply in join_all(requests.map(|request| request.send())).await {
+        reply.error(404);
+    }
+    assert_eq!(loads.most.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_space_let_others_load_threads() {
+    let store = ThreadStore::new();
+    let text = "x".repeat(24 * 1024 * 1024);
+    let state = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [{"role": "user", "content": text}],
+    });
+    let state = state.to_string();
+    store.import("th", state.as_bytes()).await.unwrap();
+    let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = Server::new().agent("default", echo()).store(store.clone());
+    let server = TestServer::start(server.limits(limits)).await;
+    // The socket has no place for all of it, so this reply holds the whole space.
+    let path = "/agents/default/threads/th";
+    let _unread = server.get(path).open().await;
+    let _lease = store.lease("th").await.unwrap();
+    for path in [path, &format!("{path}/events")] {
+        let pieces = (0..4).map(|_| async { server.get(path).open().await.piece().await });
+        let mut pieces = Box::pin(join_all(pieces));
+        let is_waiting = timeout(Duration::from_secs(1), &mut pieces).await.is_err();
+        assert!(is_waiting, "{path}");
+        let run = server.post("/agents/invoke", input_in("other", "hi"));
+        let reply = timeout(Duration::from_secs(15), run.send()).await;
+        reply.expect(path).ok(200);
+    }
+}
+
+#[tokio::test]
+async fn changes_of_threads_are_loads_of_the_server() {
+    let loads = Loads::default();
+    let store = ThreadStore::new();
+    let threads = || (0..6).flat_map(|user| (0..4).map(move |number| (user, number)));
+    for (user, number) in threads() {
+        let id = format!("th_{user}_{number}");
+        let state = json!({
+            "thread_id": id,
+            "user_id": format!("user_{user}"),
+            "messages": [{"role": "user", "content": "Hi"}],
+        });
+        let state = state.to_string();
+        store.import(&id, state.as_bytes()).await.unwrap();
+    }
+    let server = Server::new().agent("default", echo()).users(login);
+    let server = server.store(Spied(store, loads.clone()));
+    let server = TestServer::start_with_own_login(server).await;
+    let changes = [
+        ("POST", "/title", json!({"title": "T"})),
+        ("POST", "/fork", json!({})),
+        ("POST", "/fork", json!({"at": 1})),
+        ("DELETE", "", json!({})),
+    ];
+    for (method, path, body) in changes {
+        let requests = threads().map(|(user, number)| {
+            let path = format!("/agents/default/threads/th_{user}_{number}{path}");
+            let request = server.request(method, &path).json(body.clone());
+            request.of_user(&format!("user_{user}")).send()
+        });
+        for reply in join_all(requests).await {
+            assert!((200..300).contains(&reply.status), "{}", reply.text());
+        }
+        assert_eq!(loads.most.load(Ordering::Relaxed), 16, "{method} {path}");
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::agent::{Agent, OnUnanswered};
 use crate::error::Result;
 use crate::message::{Message, ToolCall, ToolResult};
+use crate::run::Run;
 use crate::sdk::{
     ApiMessage, ApiStreamEvent, AssistantEvent, BlockDelta, BlockStart, Envelope, PartialEvent,
     ResultMessage, ResultSubtype, SdkMessage, UserEvent,
@@ -209,6 +210,16 @@ pub(super) fn start(
 ) -> Result<Arc<ServerRun>, RunRefusal> {
     let run = agent.session(key.thread.clone()).run("Go");
     let options = EncoderOptions::new(format!("run_{}", key.thread));
+    start_with(table, key, run, options)
+}
+
+/// Begins a run with these options of its readers.
+pub(super) fn start_with(
+    table: &RunTable,
+    key: RunKey,
+    run: Run,
+    options: EncoderOptions,
+) -> Result<Arc<ServerRun>, RunRefusal> {
     table.start(StartRun {
         key,
         agent: "default".into(),

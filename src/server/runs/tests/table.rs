@@ -6,17 +6,18 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use crate::message::Messages;
 use crate::run::ExitReason;
-use crate::session::{SessionStore, ThreadStore};
+use crate::session::{AgentState, SessionStore, ThreadStore};
 use crate::testing::{ScriptedModel, Step};
 use crate::tool::Answer;
 
-use super::super::super::stream::StreamFormat;
+use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::table::RunRefusal;
 use super::super::user_streams::ReaderRefusal;
-use super::kit::{agent, key, key_in, rest, start, table, until};
+use super::kit::{agent, key, key_in, rest, start, start_with, table, until};
 
 fn hanging() -> ScriptedModel {
     ScriptedModel::new().step(Step::text("Well").then_hang())
@@ -105,10 +106,10 @@ async fn question_is_answered_once_and_by_its_user_alone() {
     let (_, id) = text.rsplit_once("\"id\":\"ask_").unwrap();
     let id = format!("ask_{}", id.split_once('"').unwrap().0);
 
-    let answer = |user| table.answer(user, &id, &Answer::Allow);
+    let answer = |user| table.answer(user, &id, Answer::Allow);
     assert_eq!(answer("b"), AnswerOutcome::Unknown);
     assert_eq!(
-        table.answer("a", "ask_x", &Answer::Allow),
+        table.answer("a", "ask_x", Answer::Allow),
         AnswerOutcome::Unknown
     );
     assert_eq!(answer("a"), AnswerOutcome::Answered);
@@ -226,6 +227,28 @@ async fn logs_over_the_limit_are_removed_from_the_user_with_the_most() {
     }
     let has_logs = keys.map(|key| table.find(&key).is_some());
     assert_eq!(has_logs, [true, false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_of_ended_runs_are_limited_by_the_size_of_their_threads() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("1").say("2").say("3").say("4"));
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("x".repeat(45 * 1024 * 1024));
+    let keys = [("b", "1"), ("a", "2"), ("a", "3"), ("b", "4")];
+    let keys = keys.map(|(user, session)| key(user, session));
+    for (key, is_large) in keys.iter().zip([false, true, true, true]) {
+        let mut options = EncoderOptions::new("run");
+        if is_large {
+            options = options.with_state(state.clone());
+        }
+        let run = agent.session(key.thread.clone()).run("Go");
+        let run = start_with(&table, key.clone(), run, options).unwrap();
+        run.finished().await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    let has_logs = keys.map(|key| table.find(&key).is_some());
+    assert_eq!(has_logs, [true, false, true, true]);
 }
 
 #[tokio::test(start_paused = true)]

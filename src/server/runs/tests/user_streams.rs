@@ -1,18 +1,20 @@
-//! The bytes that the streams of a user hold.
+//! The bytes that the streams of a user hold, and the bodies and threads of its requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use tokio::time::timeout;
 
+use crate::message::Messages;
 use crate::session::AgentState;
 use crate::testing::ScriptedModel;
 
 use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
-use super::super::table::StartRun;
-use super::kit::{FORMATS, agent, key, rest, start, table};
+use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
 /// A piece of more needs space.
@@ -86,16 +88,9 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     let table = table(limits, OnDisconnect::Detach);
     let text = "x".repeat(MAX / 2 + 1);
     let agent = agent(ScriptedModel::new().say(&text));
-    let run = table
-        .start(StartRun {
-            key: key("a", "s"),
-            agent: "default".into(),
-            shows_folders: true,
-            run: agent.session("s").run("Go"),
-            options: EncoderOptions::new("run").with_state(AgentState::new("s")),
-            parks_questions: false,
-        })
-        .unwrap();
+    let options = EncoderOptions::new("run").with_state(AgentState::new("s"));
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
     run.finished().await.unwrap();
     let reader = || run.reader(StreamFormat::Sdk, None, None).unwrap();
     let mut readers: Vec<Reader> = (0..4).map(|_| reader()).collect();
@@ -105,6 +100,45 @@ async fn state_of_a_thread_takes_space_like_a_message() {
     drop(pieces);
     for reader in &mut readers {
         assert!(rest(reader).await.ends_with("\n\n"));
+    }
+}
+
+#[tokio::test]
+async fn answer_that_may_have_a_state_takes_the_space_of_one() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("x".repeat(MAX / 2));
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    let _space = table.reply_space(&Arc::from("a"), MAX / 3).await;
+    let mut reader = run.reader(StreamFormat::AgUi, None, None).unwrap();
+    let text = rest(&mut reader).now_or_never();
+    assert!(text.unwrap().contains("Done."));
+}
+
+#[tokio::test]
+async fn long_state_is_written_on_a_thread_for_blocking_work() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    state.messages = Messages::from("x".repeat(8 * 1024 * 1024) + "end of the text");
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    // The last format has no states.
+    for format in &FORMATS[..4] {
+        let mut reader = run.reader(*format, None, Some("other:1")).unwrap();
+        assert!(reader.next().now_or_never().is_none(), "{format:?}");
+        // The piece whose future was dropped is not lost, and comes once.
+        let text = rest(&mut reader).await;
+        let count = text.matches("end of the text").count();
+        assert_eq!(count, 1, "{format:?}");
+        assert!(text.contains("Done."), "{format:?}");
     }
 }
 
@@ -131,4 +165,55 @@ async fn unsent_replies_hold_bounded_bytes_of_a_user() {
     let third = table.reply_space(&user, piece_len).now_or_never();
     assert!(third.is_some(), "a reply that was sent frees its space");
     drop(second);
+}
+
+#[tokio::test]
+async fn bodies_of_a_user_have_bounded_bytes() {
+    const MIB: usize = 1024 * 1024;
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let space = |user: &str, len| table.body_space(&Arc::from(user), len).now_or_never();
+    let mut spaces: Vec<_> = (0..64).map(|_| space("a", MIB).unwrap()).collect();
+    assert!(space("a", 1).is_none());
+    assert!(space("a", 0).is_some() && space("b", MIB).is_some());
+    spaces.pop();
+    assert!(space("a", MIB).is_some());
+    drop(spaces);
+    assert!(
+        space("a", usize::MAX).is_some(),
+        "a larger body takes all of it"
+    );
+}
+
+#[tokio::test]
+async fn loads_are_limited_for_a_user_and_for_the_server() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let permit = |user: &str| table.load_permit(&Arc::from(user)).now_or_never();
+    let mut permits: Vec<_> = (0..4).map(|_| permit("a").unwrap()).collect();
+    assert!(permit("a").is_none(), "a user loads four threads");
+    for user in ["b", "c", "d"] {
+        permits.extend((0..4).map(|_| permit(user).unwrap()));
+    }
+    assert!(permit("e").is_none(), "the server loads sixteen threads");
+
+    permits[0].end_load();
+    assert!(permit("a").is_none(), "the thread is still in memory");
+    assert!(permit("e").is_some());
+    drop(permits);
+    assert!(permit("a").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_hangs_stops_no_loads_of_others() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let mut operations = Vec::new();
+    for number in 0..16 {
+        let permit = table.load_permit(&format!("{number}").into()).await;
+        operations.push(permit.hold_during(std::future::pending::<()>()));
+    }
+    let user = Arc::from("other");
+    let permit = timeout(Duration::from_secs(60), table.load_permit(&user));
+    tokio::select! {
+        permit = permit => assert!(permit.is_ok()),
+        _ = futures::future::join_all(operations) => unreachable!("the operations hang"),
+    }
 }

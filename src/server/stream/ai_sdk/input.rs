@@ -1,5 +1,6 @@
 //! The body of a `useChat` request.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -101,6 +102,7 @@ impl AiSdkInput {
         let Some(message) = self.messages.last().filter(|last| last.role == "assistant") else {
             return Ok(None);
         };
+        let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
         let mut decisions = Vec::new();
         for part in &message.parts {
             if part.state.as_deref() != Some("approval-responded") {
@@ -109,7 +111,7 @@ impl AiSdkInput {
             let Some(approval) = &part.approval else {
                 continue;
             };
-            if let Some(call) = pending.iter().find(|call| call.id == approval.id) {
+            if let Some(call) = pending.get(&approval.id) {
                 decisions.push(approval.decision(call)?);
             }
         }
