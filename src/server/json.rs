@@ -16,8 +16,7 @@ use crate::util::time::later;
 
 use super::app::App;
 use super::error::ApiError;
-use super::large_reply::MAX_WAIT;
-use super::runs::Space;
+use super::runs::{MAX_WAIT, Space};
 use super::uploads::UploadPermit;
 use super::users::Caller;
 

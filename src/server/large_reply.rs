@@ -1,7 +1,5 @@
 //! Replies of files and threads, which are in memory until they are sent.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,15 +10,12 @@ use crate::util::blocking::blocking;
 
 use super::app::App;
 use super::error::ApiError;
-use super::runs::Space;
+use super::runs::{MAX_WAIT, Space};
 use super::users::Caller;
 
 /// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its
 /// size is unknown. A thread may be larger.
 pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
-
-/// The time that a request waits for the space and the permits that other requests hold.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The space of one reply. It is acquired before the content is read, so the unread replies of a
 /// user are bounded together.

@@ -145,7 +145,7 @@ fn tool_call(call: &ToolCall, room: &mut Room) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Secret;
+    use crate::util::secret::Secret;
 
     fn content(message: &Value) -> &str {
         message["parts"][0]["content"].as_str().unwrap()

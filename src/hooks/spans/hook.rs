@@ -333,7 +333,7 @@ impl Hook for TracingHook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Secret;
+    use crate::util::secret::Secret;
 
     #[test]
     fn preview_has_no_part_of_a_secret_wherever_it_is() {

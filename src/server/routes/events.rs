@@ -137,13 +137,15 @@ impl RemoteThread {
         match stored {
             Ok(Some((state, is_leased))) => {
                 let len = self.encoder.snapshot_len();
-                let written = self.encoder.write(len, guards, Encoder::snapshot).await;
-                let Ok(snapshot) = written else {
+                let snapshot = self.encoder.write(len, guards, Encoder::snapshot).await;
+                (bytes, guards) = match snapshot {
+                    Ok(snapshot) => snapshot,
                     // The runtime shuts down.
-                    self.is_over = true;
-                    return Bytes::new();
+                    Err(_) => {
+                        self.is_over = true;
+                        return Bytes::new();
+                    }
                 };
-                (bytes, guards) = snapshot;
                 if !is_leased {
                     self.finish(&state, &mut events);
                 }

@@ -370,9 +370,8 @@ async fn fork(
     let session = thread.session();
     match body.at {
         Some(messages) => {
-            permit
-                .hold_during(session.fork_at(&new_id, messages))
-                .await?
+            let fork = session.fork_at(&new_id, messages);
+            permit.hold_during(fork).await?;
         }
         None => permit.hold_during(session.fork(&new_id)).await?,
     }

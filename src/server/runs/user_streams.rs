@@ -5,12 +5,12 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::super::large_reply::MAX_WAIT;
 use super::limits::RunLimits;
 
 /// The maximum length of a piece that takes no space of its user. Each stream has at most one such
@@ -23,6 +23,9 @@ const MAX_BODIES: usize = 64 * 1024 * 1024;
 
 /// The maximum number of threads of one user that requests hold in memory at the same time.
 const MAX_USER_LOADS: usize = 4;
+
+/// The time that a request waits for the space and the permits that other requests hold.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The maximum number of threads of all users that are loaded at the same time.
 pub(super) const MAX_LOADS: usize = 16;
