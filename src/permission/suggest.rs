@@ -66,7 +66,9 @@ fn agent_rule(name: &str) -> Option<Rule> {
 }
 
 fn path_rule(tool: &str, path: &str) -> Option<Rule> {
-    if path.contains(['*', '?']) {
+    // A rule about a folder is also about all in it.
+    let is_folder = matches!(path, "" | "." | ".." | "~") || path.ends_with('/');
+    if is_folder || path.contains(['*', '?']) {
         return None;
     }
     // A name without a slash would match at any depth.

@@ -105,9 +105,9 @@ fn single<'a>(
 }
 
 fn without_port(host: &str) -> &str {
+    let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit_once(':') {
-        // The colons inside brackets belong to an address.
-        Some((name, port)) if !port.ends_with(']') => name,
+        Some((name, port)) if is_port(port) => name,
         _ => host,
     }
 }

@@ -470,6 +470,21 @@ fn suggested_rules_allow_only_the_same_call() {
         assert_eq!(suggest(opaque), Vec::<String>::new(), "{opaque}");
     }
 
+    // A rule about a folder would allow all in it.
+    let write = tool("Write");
+    for (path, expected) in [
+        ("a", vec!["allow:Edit(./a)"]),
+        ("", vec![]),
+        (".", vec![]),
+        ("/", vec![]),
+        ("src/", vec![]),
+    ] {
+        let call = ToolCall::new("c", "Write", json!({"file_path": path, "content": "x"}));
+        let rules = base().suggest(&call, &write);
+        let rules: Vec<_> = rules.iter().map(ToString::to_string).collect();
+        assert_eq!(rules, expected, "{path:?}");
+    }
+
     // What is suggested allows the call, and no longer one.
     let call = ToolCall::new("c", "Bash", json!({"command": "echo 'a * b'"}));
     let mut permissions = base();

@@ -98,6 +98,8 @@ async fn foreign_host_is_a_403() {
         "evil.example",
         "127.0.0.1.evil.example",
         "evil.example:8000",
+        "127.0.0.1:8000.evil.example",
+        "localhost:8000@evil.example",
         "",
     ] {
         let reply = server.get("/agents/").header("host", host).send().await;

@@ -179,6 +179,13 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         .clamp(1, MAX_SOURCES);
     let mut results = provider.search(query, limit).await?;
     results.sources.truncate(MAX_SOURCES);
+    let answer = results.answer.as_deref().map(str::trim);
+    results.answer = answer.map(|answer| text::truncate(answer, MAX_ANSWER).into_owned());
+    for source in &mut results.sources {
+        for field in [&mut source.title, &mut source.url, &mut source.snippet] {
+            *field = line(field);
+        }
+    }
     let sources: Vec<Value> = results
         .sources
         .iter()
@@ -190,9 +197,8 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
 
 fn format_results(results: &SearchResults) -> String {
     let mut out = String::new();
-    let answer = results.answer.as_deref().map(str::trim).unwrap_or_default();
+    let answer = results.answer.as_deref().unwrap_or_default();
     if !answer.is_empty() {
-        let answer = text::truncate(answer, MAX_ANSWER);
         let _ = write!(out, "Answer: {answer}\n\n");
     }
 
@@ -208,10 +214,10 @@ fn format_results(results: &SearchResults) -> String {
 
     out.push_str("Sources:\n");
     for source in &results.sources {
-        let title = line(&source.title);
-        let url = line(&source.url);
-        let title = if title.is_empty() { &url } else { &title };
-        let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&source.snippet));
+        let url = &source.url;
+        let is_named = !source.title.is_empty();
+        let title = if is_named { &source.title } else { url };
+        let _ = write!(out, "- [{title}]({url})\n  {}\n\n", source.snippet);
     }
 
     out
