@@ -1,6 +1,7 @@
 //! Names in the words of programs that are not modeled.
 
-use super::glob::{GlobToken, matches, tokens};
+use super::glob::{GlobToken, character, folded as lower, matches, tokens};
+use super::options::may_have_flag;
 use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{first_operand, has_targets, is_console, is_group, is_program, known};
@@ -65,7 +66,7 @@ impl CommandPattern {
         let slash = GlobToken::Char('/');
         let start = program.iter().rposition(|token| *token == slash);
         let program = &program[start.map_or(0, |at| at + 1)..];
-        let program: Vec<_> = program.iter().flat_map(folded_token).collect();
+        let program: Vec<_> = program.iter().flat_map(|token| lower(*token)).collect();
         let many = [GlobToken::Many];
         let part = [&many[..], &program, &many[..]].concat();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -89,37 +90,8 @@ impl CommandPattern {
             || command.argv.iter().skip(1).any(may_name_program)
     }
 
-    /// Returns `true` if another program may do what the pattern is about: one that is not modeled
-    /// and whose name begins or ends with the name of the pattern's, with the same subcommand, such
-    /// as `pipx install`, or one that runs the same script of a package.
-    pub(super) fn is_like(&self, command: &SimpleCommand) -> bool {
-        const RUNNERS: &str =
-            "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
-        let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
-        // What stands behind a wildcard is an operand, or the end of a name.
-        let texts = self.words().iter().map(literal_prefix);
-        let texts: Vec<String> = texts.take_while(|text| !text.is_empty()).collect();
-        let [program, subcommand, operands @ ..] = &texts[..] else {
-            return false;
-        };
-        let name = command.program().unwrap_or_default().to_lowercase();
-        let has = |text: &String| {
-            command
-                .argv
-                .iter()
-                .skip(1)
-                .any(|word| word.starts_with_text(text))
-        };
-        let is_part = name.starts_with(&**program) || name.ends_with(&**program);
-        let is_other = *program != name && is_runner(program) && is_runner(&name);
-        let is_script = subcommand.starts_with("run") && is_other;
-        command.is_unmodeled() && program.len() > 2 && is_part && has(subcommand)
-            || is_script && operands.first().is_some_and(has)
-    }
-
     /// Returns the number of words that a rule has to spell out to allow the command, if it has
-    /// another subcommand of the pattern's program, or the same one in other words, and may do what
-    /// the pattern is about.
+    /// another subcommand of the pattern's program that may do what the pattern is about.
     pub(super) fn may_be_done_by(&self, command: &SimpleCommand) -> Option<usize> {
         // What stands behind a wildcard is an operand, or the end of a name.
         let texts = self.words().iter().map(literal_prefix);
@@ -131,51 +103,31 @@ impl CommandPattern {
         if *program != name.to_lowercase() {
             return None;
         }
-        if runs_file(words, &name, &command.argv) {
-            return Some(2);
-        }
-        // A rule about an option is about commands with this option, or another spelling of it.
-        let has = |option: &String| own.options.iter().any(|own| may_be_option(own, option));
-        let has_options = options.iter().all(has);
         // `docker container rm` is `docker rm`.
-        let word_count = words.len();
         let (words, own_words) = (without_group(words), without_group(&own.words));
-        let has_other_group = own_words.len() + word_count != own.words.len() + words.len();
         let mut pairs = words.iter().zip(own_words);
-        let shared = match pairs.position(|(word, own)| word != own) {
-            None if has_other_group && !words.is_empty() && words.len() <= own_words.len() => {
-                return has_options.then_some(2);
-            }
-            shared => shared?,
-        };
+        let shared = pairs.position(|(word, own)| word != own)?;
+        if shared > 0 && !is_group(&own_words[0]) && !is_group(&name) {
+            return None;
+        }
 
         // `:app:publish`, `deploy[prod]`
-        let has_word = |target: &String| {
-            let mut words = words.iter();
-            words.any(|word| target.contains(word.as_str()) || may_name(target, word, false))
-        };
+        let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
         let has_target = has_targets(&name) && own_words.iter().any(has_word);
-        let (word, own_word) = (&words[shared], &own_words[shared]);
-        let has_group = is_group(&own_words[0]) || is_group(&name);
-        let is_subcommand = shared == 0 || has_group;
+        let word = &words[shared];
         let spells = |option: &String| {
             let name = option.trim_start_matches('-');
             (word.len() > 4 && name.contains(word.as_str()) || name.strip_suffix('s') == Some(word))
                 && !name.starts_with("no-")
         };
+        // A rule about an option is about commands with this option, or another spelling of it.
+        let has = |option: &String| may_have_flag(&name, &own.options, option);
+        let has_options = options.iter().all(has);
         let is_known = known(&name, own_words, &own.options, shared).is_some_and(|known| {
             let is_other = known.is_alone() || !own.options.iter().any(spells);
             is_other && (!has_options || !known.may_do(words))
         });
-        // The words behind other subcommands are what they are about.
-        let is_cluster = name == "kubectl" || name == "oc";
-        let is_named = |word: &String| {
-            let mut operands = own_words[shared..].iter();
-            operands.any(|own| may_name(own, word, is_cluster && own_word == own))
-        };
-        let is_about = !is_subcommand && has_options && words[shared..].iter().all(is_named);
-        let is_open = is_subcommand && (!is_known || has_target) || is_about;
-        is_open.then_some(shared + 2)
+        (!is_known || has_target).then_some(shared + 2)
     }
 
     /// The number of its first words that a rule to allow spells out.
@@ -269,92 +221,15 @@ fn literal_prefix(word: &PatternWord) -> String {
         return String::new();
     };
 
-    let characters = tokens.iter().map_while(|token| match token {
-        GlobToken::Char(c) => Some(*c),
-        _ => None,
-    });
-    characters.collect()
-}
-
-/// Returns `true` if the words of a rule name a file that an interpreter runs, and a command of it
-/// runs that file in another folder, without its ending, or as a module.
-fn runs_file(words: &[String], program: &str, argv: &[Word]) -> bool {
-    let Some((script, operands)) = words
-        .split_first()
-        .filter(|(script, _)| script.contains('.'))
-    else {
-        return false;
-    };
-    let (folder, file) = script.rsplit_once('/').unwrap_or(("", script));
-    let (stem, _) = file.split_once('.').unwrap_or((file, ""));
-    let is_file = |text: &str| {
-        let name = text.rsplit('/').next().unwrap_or_default();
-        let module = name.rsplit('.').next().unwrap_or_default();
-        let is_folder = stem == "index" && folder.rsplit('/').next() == Some(name);
-        let is_named = name == file || name == stem || module == stem;
-        !name.is_empty() && (is_named || is_folder)
-    };
-    let is_given = |text: &String| {
-        argv.iter()
-            .any(|word| word.literal().as_ref() == Some(text))
-    };
-    script_of(program, argv).is_some_and(|text| is_file(&text)) && operands.iter().all(is_given)
-}
-
-/// The file or the module that an interpreter runs.
-fn script_of(program: &str, argv: &[Word]) -> Option<String> {
-    let at = first_operand(program, argv);
-    let mut options = (1..at).filter_map(|at| Some((at, argv[at].literal()?)));
-    let module = options.find_map(|(at, text)| match text.strip_prefix("-m") {
-        Some("") => argv.get(at + 1)?.literal(),
-        None if text == "-jar" => argv.get(at + 1)?.literal(),
-        module => module.map(str::to_owned),
-    });
-    module.or_else(|| argv.get(at)?.literal())
+    tokens.iter().map_while(character).collect()
 }
 
 /// The words of a subcommand without a group that docker also leaves out.
-fn without_group(words: &[String]) -> &[String] {
+pub(super) fn without_group(words: &[String]) -> &[String] {
     match words {
         [group, subcommand @ ..] if matches!(&**group, "container" | "image") => subcommand,
         _ => words,
     }
-}
-
-/// Returns `true` if two options begin with the same letter, `-g` and `--global`, or if both
-/// discard changes.
-fn may_be_option(option: &str, other: &str) -> bool {
-    let letter = |text: &str| text.trim_start_matches('-').chars().next();
-    let forces = |text: &str| matches!(text, "-f" | "--force" | "--hard" | "--discard-changes");
-    letter(option) == letter(other) || forces(option) && forces(other)
-}
-
-/// Returns `true` if the operand of a command may be what the word of a rule names: all of it or
-/// its last part is the same, up to what is not known. Resources of clusters have short names.
-fn may_name(operand: &str, word: &str, is_resource: bool) -> bool {
-    let is_any = matches!(operand, ":" | "@" | "HEAD");
-    let prefix = operand.split(['$', '[']).next().unwrap_or_default();
-    let mut pattern = tokens(prefix);
-    if pattern.len() < operand.chars().count() {
-        pattern.push(GlobToken::Many);
-    }
-    let ends = operand.rsplit([':', '/', '@', '=', '+']).next();
-    let end = tokens(
-        ends.filter(|_| !operand.contains(['$', '[']))
-            .unwrap_or_default(),
-    );
-    let is_same = |pattern: &[GlobToken]| matches(pattern, &chars(word));
-    let is_short = |short: &str, long: &str| {
-        let mut letters = long.chars();
-        short.chars().next() == long.chars().next()
-            && short.chars().all(|c| letters.any(|l| l == c))
-    };
-    let resource = operand.split('/').next().unwrap_or_default();
-    is_any
-        || is_same(&pattern)
-        || is_same(&end)
-        || is_resource
-            && (resource == "all" || is_short(resource, word) || is_short(word, resource))
 }
 
 /// Returns `true` if the word is the address of a file with an ending, which may be a script.
@@ -396,13 +271,6 @@ fn is_flag(text: &str) -> bool {
 
 fn folded(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
-}
-
-fn folded_token(token: &GlobToken) -> Vec<GlobToken> {
-    match token {
-        GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
-        wildcard => vec![*wildcard],
-    }
 }
 
 /// The part after the last slash, as a pattern.

@@ -42,6 +42,22 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
         .collect()
 }
 
+/// The character that a token stands for, if it is no wildcard.
+pub(crate) fn character(token: &GlobToken) -> Option<char> {
+    match token {
+        GlobToken::Char(c) => Some(*c),
+        _ => None,
+    }
+}
+
+/// The token in lower case.
+pub(crate) fn folded(token: GlobToken) -> Vec<GlobToken> {
+    match token {
+        GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
+        wildcard => vec![wildcard],
+    }
+}
+
 /// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
 /// lengths.
 pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {

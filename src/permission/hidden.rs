@@ -65,7 +65,11 @@ impl Policy<'_> {
             let named = runner.unwrap_or(command);
             let has_other_files = LazyCell::new(|| command.has_other_files());
             let is_open = |(_, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
-                [pattern, ..] if pattern.is_like(command) && !self.is_named(call, named, 2) => true,
+                [pattern, ..]
+                    if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
+                {
+                    true
+                }
                 [] => *has_other_files && !self.is_named(call, named, 1),
                 patterns if command.is_unmodeled() => {
                     let is_named = self.is_named(call, named, 1);

@@ -58,17 +58,16 @@ impl<'a> Matcher<'a> {
                 }
 
                 let others = pattern.other_names();
-                let mut matches = commands
-                    .flat_map(|command| {
-                        let patterns = std::iter::once(pattern).chain(&others);
-                        let commands = &command.analysis.commands;
-                        patterns.flat_map(|pattern| commands.iter().map(|c| pattern.catches(c)))
-                    })
+                let mut commands = commands
+                    .flat_map(|command| &command.analysis.commands)
                     .peekable();
-                match matches.peek() {
-                    Some(_) => best(matches),
-                    None => pattern.is_any().into(),
-                }
+                let is_match = match commands.peek() {
+                    Some(_) => commands.any(|command| {
+                        pattern.catches(command) || others.iter().any(|p| p.catches(command))
+                    }),
+                    None => pattern.is_any(),
+                };
+                is_match.into()
             }
             RuleKind::Path(pattern) => self.catches_path(pattern),
             RuleKind::Url(pattern) => self.catches_url(pattern),
@@ -94,14 +93,23 @@ impl<'a> Matcher<'a> {
                 if is_about && self.call.has_more {
                     return true;
                 }
-                let catches = |command: &SimpleCommand| pattern.catches(command) != Match::No;
+                let is_possible = |command: &SimpleCommand| {
+                    pattern.catches(command) || pattern.may_be_about(command)
+                };
+                let others = pattern.other_names();
+                let may_be = |command: &SimpleCommand| {
+                    let mut patterns = std::iter::once(pattern).chain(&others);
+                    patterns.any(|pattern| pattern.may_be_about(command))
+                };
+                let mut commands = self.call.commands();
                 is_about
-                    && accesses.any(|access| match access {
-                        CallAccess::Command(command) => {
-                            command.analysis.commands.iter().any(catches)
-                        }
-                        _ => false,
-                    })
+                    && (commands.any(|command| command.analysis.commands.iter().any(may_be))
+                        || accesses.any(|access| match access {
+                            CallAccess::Command(command) => {
+                                command.analysis.commands.iter().any(is_possible)
+                            }
+                            _ => false,
+                        }))
             }
             RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
             RuleKind::Path(pattern) => accesses.any(|access| {
@@ -127,21 +135,17 @@ impl<'a> Matcher<'a> {
     fn catches_name(self, pattern: &CommandPattern) -> Match {
         let mut agents = self.call.agents().peekable();
         if agents.peek().is_some() {
-            let matches = agents.map(|name| pattern.catches(&words_of(name)));
-            return if self.names_tool() || governs_agents(self.rule) {
-                matches.max().unwrap_or(Match::No)
-            } else {
-                Match::No
-            };
+            let governs = self.names_tool() || governs_agents(self.rule);
+            return (governs && agents.any(|name| pattern.catches(&words_of(name)))).into();
         }
 
         if !self.names_tool() {
             return Match::No;
         }
 
-        let names = name_arguments(self.call.args);
-        let matches = names.map(|name| pattern.catches(&words_of(name)));
-        matches.max().unwrap_or(Match::Yes)
+        let mut names = name_arguments(self.call.args).peekable();
+        let is_match = names.peek().is_none() || names.any(|n| pattern.catches(&words_of(n)));
+        is_match.into()
     }
 
     fn catches_path(self, pattern: &PathPattern) -> Match {

@@ -1,9 +1,9 @@
 //! The normalization of command options for deny and ask rules.
 
-use std::collections::BTreeSet;
-
 use super::paths::lexical;
-use super::programs::{first_operand, is_uncertain};
+use super::programs::{
+    first_operand, has_targets, is_uncertain, is_versioned, runs_files, works_inside,
+};
 use super::shell::{Part, Word};
 
 /// Short options and the long options with the same meaning, per program. These are the options
@@ -50,29 +50,39 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
         })
 }
 
-/// Returns `true` if an option in `given` may be the other form, short or long, of `wanted`: it
-/// begins with the same letter, and neither is known.
+/// Returns `true` if an option in `given` may mean `wanted`: it is the same, has the same letter, is
+/// part of the same long name, or both force.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
-    let groups = groups_of(program);
-    let is_known = |option: &str| !group_of(groups, option).is_empty();
-    let is_long = |flag: &str| flag.starts_with("--");
-    let letters = |flag: &str| {
-        let letters = bare(flag).to_ascii_lowercase();
-        let count = if is_long(flag) { 1 } else { letters.len() };
-        letters.chars().take(count).collect::<String>()
+    let forces = |flag: &str| matches!(flag, "-f" | "--force" | "--hard" | "--discard-changes");
+    let is_long = |flag: &str| flag.starts_with("--") || flag.len() > 4;
+    let name = bare(wanted).to_lowercase();
+    let letters = if is_long(wanted) {
+        &name[..]
+    } else {
+        bare(wanted)
     };
-    let is_other = |flag: &&String| is_long(flag) != is_long(wanted);
-    let is_open = |flag: &str, letter: char| {
-        let letter = letter.to_string();
-        !is_known(if is_long(flag) { flag } else { &letter })
+    let count = if is_long(wanted) { 1 } else { letters.len() };
+    if wanted == "--" {
+        return given.iter().any(|flag| flag == wanted);
+    }
+    let has = |flag: &String, letter: char| {
+        let flag_name = bare(flag).to_lowercase();
+        if is_long(flag) && is_long(wanted) {
+            name.starts_with(&flag_name) || flag_name.starts_with(&name)
+        } else if flag.starts_with("--") {
+            flag_name.starts_with(&*letter.to_lowercase().to_string())
+        } else if wanted.starts_with("--") {
+            flag_name.contains(letter)
+        } else {
+            bare(flag).contains(letter)
+        }
     };
-    let mut others = given.iter().filter(is_other);
-    others.any(|flag| {
-        letters(wanted).chars().any(|letter| {
-            let is_given = letters(flag).contains(letter);
-            is_given && is_open(flag, letter) && is_open(wanted, letter)
-        })
-    })
+    has_flag(program, given, wanted)
+        || forces(wanted) && given.iter().any(|flag| forces(flag))
+        || letters
+            .chars()
+            .take(count)
+            .all(|letter| given.iter().any(|flag| has(flag, letter)))
 }
 
 fn groups_of(program: &str) -> &'static str {
@@ -146,9 +156,10 @@ fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
             let mut short_argv = vec![plain_argv[0].clone()];
             short_argv.extend_from_slice(&plain_argv[index..]);
             let script_argv = script(&name, &short_argv);
-            return [plain_argv, short_argv]
+            let other_argvs = script_argv.into_iter().chain(unversioned(&plain_argv));
+            return [plain_argv.clone(), short_argv]
                 .into_iter()
-                .chain(script_argv)
+                .chain(other_argvs)
                 .collect();
         }
 
@@ -166,16 +177,17 @@ fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
 /// The command with the name of its program without a version: `python3.12` is `python3`.
 fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
     let name = argv[0].basename().unwrap_or_default();
-    let is_versioned = ["python", "pip"]
-        .iter()
-        .any(|known| name.starts_with(known));
     let major = name.split('.').next().unwrap_or_default();
-    let plain = major.trim_end_matches(|c: char| c.is_ascii_digit());
-    let names = [major, plain]
-        .into_iter()
-        .filter(|other| is_versioned && *other != name);
+    let names = [major, unversioned_name(&name)].into_iter();
+    let names = names.filter(|other| unversioned_name(&name) != name && *other != name);
     let rename = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
     names.map(rename).collect()
+}
+
+/// The name of a program without a version, if such names of it are known.
+pub(super) fn unversioned_name(name: &str) -> &str {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if is_versioned(plain) { plain } else { name }
 }
 
 /// The words without the subcommand that runs a script.
@@ -190,8 +202,6 @@ fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
 pub(super) struct WordsAndFlags {
     pub(super) words: Vec<String>,
     pub(super) flags: Vec<String>,
-    /// The indices of words that may be values of the option before them.
-    values: Vec<usize>,
     /// True if a word may be a flag that is only known when the shell runs.
     pub(super) is_partial: bool,
 }
@@ -209,11 +219,7 @@ impl WordsAndFlags {
         }
 
         let mut only_words = false;
-        for pair in argv.windows(2) {
-            let word = &pair[1];
-            if !only_words && pair[0].starts_with_dash() && !word.starts_with_dash() {
-                parts.values.push(parts.words.len());
-            }
+        for word in &argv[1..] {
             match word.literal() {
                 Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
                     parts.words.push(text);
@@ -256,39 +262,26 @@ impl WordsAndFlags {
         self.flags.extend(flags);
     }
 
-    /// Returns `true` if it begins with these words when some of its words are values of options.
-    pub(super) fn may_begin_with(&self, wanted: &[String]) -> bool {
-        let mut counts = BTreeSet::from([0]);
-        for (at, word) in self.words.iter().enumerate() {
-            let is_value = self.values.contains(&at);
-            let is_wanted = |count: &usize| wanted.get(*count).is_some_and(|text| text == word);
-            let next_counts = counts.iter().copied().filter(|_| is_value);
-            let wanted_counts = counts.iter().filter(|count| is_wanted(count));
-            counts = next_counts
-                .chain(wanted_counts.map(|count| count + 1))
-                .collect();
-            if counts.contains(&wanted.len()) {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Returns `true` if the command may do what the subcommand of `pattern` does without its name:
-    /// an option has the name, or the program does it by default.
+    /// Returns `true` if the program may do what the word behind its name in `pattern` says without
+    /// that word: an option has the name, or the program does it by default.
     pub(super) fn may_mean(&self, pattern: &Self) -> bool {
-        let Some((last, first)) = pattern.words.split_last() else {
+        let Some(last) = pattern.words.get(1..).and_then(<[_]>::last) else {
             return false;
         };
         // `git remote get-url --push` pushes nothing.
-        let is_short = last.len() < 5 && first == ["git"];
+        let is_short = last.len() < 5 && pattern.words[0] == "git";
         let is_option = |flag: &String| !is_short && bare(flag) == last;
-        let is_about = |flag: &String| matches!(bare(flag), "version" | "help" | "V" | "h" | "v");
+        let name = self.words[0].as_str();
+        let shows_more = works_inside(name) && !runs_files(name) || has_targets(name);
+        let is_about = |flag: &String| match bare(flag) {
+            "v" => !shows_more,
+            name => matches!(name, "version" | "help" | "V" | "h"),
+        };
         let is_default = pattern.begins_with(&self.words) && !self.flags.iter().any(is_about);
-        let is_option = self.begins_with(&first[..first.len().min(1)])
-            && first.len() == 1
-            && self.flags.iter().any(is_option);
-        is_option || is_default && !first.is_empty() && pattern.flags.is_empty()
+        is_default && pattern.flags.is_empty()
+            || pattern.words.len() == 2
+                && self.begins_with(&pattern.words[..1])
+                && self.flags.iter().any(is_option)
     }
 
     pub(super) fn begins_with(&self, wanted: &[String]) -> bool {

@@ -172,9 +172,8 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
 /// The place in the table of the command `argv` of the program `name`.
 pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is_versioned = VERSIONED.split(' ').any(|known| known == plain_name);
     let known_rows = match ROWS.get(name) {
-        None if is_versioned => ROWS.get(plain_name),
+        None if is_versioned(plain_name) => ROWS.get(plain_name),
         known_rows => known_rows,
     };
     let unknown = |start| Model {
@@ -224,6 +223,11 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
+/// Returns `true` if the name of the program may end in a version.
+pub(crate) fn is_versioned(name: &str) -> bool {
+    VERSIONED.split(' ').any(|known| known == name)
+}
+
 /// Returns `true` if the table has the program.
 pub(super) fn has_row(name: &str) -> bool {
     ROWS.contains_key(name)
@@ -231,12 +235,18 @@ pub(super) fn has_row(name: &str) -> bool {
 
 /// Returns `true` if the program checks, tests or runs files of the project.
 pub(crate) fn works_inside(name: &str) -> bool {
+    takes_any(name, &["inside", "code", "make"])
+}
+
+/// Returns `true` if the program runs a file that its words name.
+pub(crate) fn runs_files(name: &str) -> bool {
+    takes_any(name, &["code", "script"])
+}
+
+fn takes_any(name: &str, kinds: &[&str]) -> bool {
     let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
-    rows.is_some_and(|rows| {
-        let mut programs = rows.iter().map(|(_, program)| program);
-        programs.any(|program| program.takes_any(&["inside", "code", "make"]))
-    })
+    rows.is_some_and(|rows| rows.iter().any(|(_, program)| program.takes_any(kinds)))
 }
 
 /// The index of the first word that is no option of the program `name`, nor the value of one.
