@@ -1,93 +1,70 @@
 //! Names in the words of programs that are not modeled.
 
-use super::glob::{GlobToken, character, folded as lower, matches, tokens};
+use super::about::{last, same};
+use super::glob::{self, GlobToken, character, matches};
 use super::options::may_have_flag;
-use super::paths::{Segment, text_of};
 use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{first_operand, has_targets, is_console, is_group, is_program, known};
-use super::shell::{Part, SHELLS, SimpleCommand, Word};
+use super::shell::{SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
-    /// The patterns that mean the same to a rule to deny or to ask: other names of the program, a
-    /// program without its folder, and the script of a package without `run`.
-    pub(super) fn other_names(&self) -> Vec<Self> {
-        let mut others = Vec::new();
-        let mut add = |words| others.push(self.with_words(words));
-        let is = |at: usize, texts: &str| {
-            let text = |word: &PatternWord| match word {
-                PatternWord::Word(tokens) => text_of(&Segment::Name(tokens.clone())),
-                PatternWord::Any => None,
-            };
-            let word = self.words().get(at).and_then(text).unwrap_or_default();
-            texts.split(' ').any(|text| text == word)
+    /// The pattern, and those that mean the same to a rule to deny or to ask: other names of the
+    /// program, a program without its folder, and the script of a package without `run`.
+    pub(super) fn spellings(&self) -> Vec<Self> {
+        const PAIRS: &str = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx \
+             python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed \
+             awk=gawk find=gfind xargs=gxargs tar=gtar";
+        let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
+        let mut spellings = vec![self.clone()];
+        let mut add = |names: &str, rest: &[String]| {
+            let words = names.split('+').chain(rest.iter().map(String::as_str));
+            spellings.push(self.with_words(words.map(PatternWord::new).collect()));
         };
-        let slash = GlobToken::Char('/');
-        let pairs = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 \
-                     pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed \
-                     awk=gawk find=gfind xargs=gxargs tar=gtar";
-        for (name, other) in pairs
+        let pairs = PAIRS
             .split_whitespace()
-            .filter_map(|pair| pair.split_once('='))
-        {
-            for (from, to) in [(name, other), (other, name)] {
-                let from: Vec<&str> = from.split('+').collect();
-                if from.iter().enumerate().all(|(at, text)| is(at, text)) {
-                    let word = |text| PatternWord::Word(tokens(text));
-                    let words = to.split('+').map(word);
-                    let words = words.chain(self.words()[from.len()..].iter().cloned());
-                    add(words.collect());
-                }
+            .filter_map(|pair| pair.split_once('='));
+        for (from, to) in pairs.flat_map(|(name, other)| [(name, other), (other, name)]) {
+            let count = from.split('+').count();
+            if texts.len() >= count && from.split('+').eq(texts[..count].iter()) {
+                add(to, &texts[count..]);
             }
         }
-        match self.words().split_first() {
-            Some((PatternWord::Word(tokens), rest)) if tokens.first() == Some(&slash) => {
-                let at = tokens.iter().rposition(|token| *token == slash);
-                let name = tokens[at.map_or(0, |at| at + 1)..].to_vec();
-                add([&[PatternWord::Word(name)][..], rest].concat());
-            }
-            Some((program, [_, script @ ..]))
-                if !script.is_empty() && is(0, "npm pnpm yarn bun") && is(1, "run") =>
-            {
-                add([std::slice::from_ref(program), script].concat());
+        match &texts[..] {
+            [path, rest @ ..] if path.starts_with('/') => add(last(path), rest),
+            [program, run, script @ ..] if run == "run" && !script.is_empty() => {
+                if matches!(&**program, "npm" | "pnpm" | "yarn" | "bun") {
+                    add(program, script);
+                }
             }
             _ => {}
         }
-        others
+        spellings
     }
 
     /// Returns `true` if a program that is not modeled may start the pattern's program, or be that
     /// program. Plain words that do not contain the program's name start nothing. If a rule to
     /// allow names the program, all words do that are not the name itself.
     pub(super) fn may_be_started_by(&self, command: &SimpleCommand, is_named: bool) -> bool {
-        let Some(PatternWord::Word(program)) = self.words().first() else {
+        let Some(program) = self.words().first().filter(|word| word.tokens().is_some()) else {
             return !is_named;
         };
-
-        let slash = GlobToken::Char('/');
-        let start = program.iter().rposition(|token| *token == slash);
-        let program = &program[start.map_or(0, |at| at + 1)..];
-        let program: Vec<_> = program.iter().flat_map(|token| lower(*token)).collect();
-        let many = [GlobToken::Many];
-        let part = [&many[..], &program, &many[..]].concat();
+        let program = program.text().to_lowercase();
+        let program = last(&program);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_option = |text: &str| text.starts_with('-') && !is_flag(text);
         let may_name_program = |word: &Word| {
-            let text = folded(&word.literal().unwrap_or_default());
-            let name = text.rsplit(|c| *c == '/').next().unwrap_or_default();
-            let text: String = text.iter().collect();
+            let text = word.literal().unwrap_or_default().to_lowercase();
             if is_named {
-                return matches(&program, name);
+                return same(program, last(&text));
             }
             text.is_empty()
                 || !text.chars().all(is_plain)
-                || is_option(&text)
-                || matches(&part, name)
+                || text.starts_with('-') && !is_flag(&text)
+                || same(&format!("*{program}*"), last(&text))
         };
         // `git-lfs` is a part of git.
-        let own_name = command.program().unwrap_or_default();
+        let own_name = command.program().unwrap_or_default().to_lowercase();
         let own_name = own_name.split('-').next().unwrap_or_default();
-        !is_named && matches(&program, &folded(own_name))
-            || command.argv.iter().skip(1).any(may_name_program)
+        !is_named && same(program, own_name) || command.argv.iter().skip(1).any(may_name_program)
     }
 
     /// Returns the number of words that a rule has to spell out to allow the command, if it has
@@ -132,9 +109,9 @@ impl CommandPattern {
 
     /// The number of its first words that a rule to allow spells out.
     pub(super) fn spelled(&self) -> usize {
-        let is_text = |word: &&PatternWord| match word {
-            PatternWord::Any => false,
-            PatternWord::Word(tokens) => !tokens.contains(&GlobToken::Many),
+        let is_text = |word: &&PatternWord| {
+            let word = word.tokens();
+            word.is_some_and(|word| !word.contains(&GlobToken::Many))
         };
         self.words().iter().take_while(is_text).count()
     }
@@ -217,10 +194,7 @@ impl CommandPattern {
 
 /// The characters of a word before its first wildcard.
 fn literal_prefix(word: &PatternWord) -> String {
-    let PatternWord::Word(tokens) = word else {
-        return String::new();
-    };
-
+    let tokens = word.tokens().unwrap_or_default();
     tokens.iter().map_while(character).collect()
 }
 
@@ -269,31 +243,6 @@ fn is_flag(text: &str) -> bool {
     is_value(value) && is_name && (name.starts_with("--") || letters.len() < 3)
 }
 
-fn folded(text: &str) -> Vec<char> {
-    text.chars().flat_map(char::to_lowercase).collect()
-}
-
-/// The part after the last slash, as a pattern.
-pub(super) fn program_glob(word: &Word) -> Vec<GlobToken> {
-    let mut tokens = Vec::new();
-    for part in &word.parts {
-        match part {
-            Part::Text { text, .. } => tokens.extend(text.chars().map(GlobToken::Char)),
-            Part::Glob('?') => tokens.push(GlobToken::One),
-            Part::Brace(c) => tokens.push(GlobToken::Char(*c)),
-            _ => tokens.push(GlobToken::Many),
-        }
-    }
-
-    match tokens
-        .iter()
-        .rposition(|token| *token == GlobToken::Char('/'))
-    {
-        Some(slash) => tokens.split_off(slash + 1),
-        None => tokens,
-    }
-}
-
 /// Returns `true` for an address that may lead out of the folder before the star of a pattern.
 pub(super) fn may_climb(text: &str) -> bool {
     let escaped = text.to_ascii_lowercase().replace("%2e", ".");
@@ -303,16 +252,11 @@ pub(super) fn may_climb(text: &str) -> bool {
 /// Returns `false` for an address whose host is not the one of the pattern: a star does not match
 /// the slash behind the host.
 pub(super) fn has_host(tokens: &[GlobToken], text: &str) -> bool {
-    let text = chars(text);
-    let slashes = text.iter().enumerate().filter(|(_, c)| **c == '/');
-    let text_end = slashes.map(|(at, _)| at).nth(2);
-    let slash = GlobToken::Char('/');
-    let slashes = tokens.iter().enumerate().filter(|(_, t)| **t == slash);
-    let end = slashes.map(|(at, _)| at).nth(2);
-    let is_address = text.iter().collect::<String>().contains("://");
-    !is_address
-        || matches(
-            &tokens[..end.unwrap_or(tokens.len())],
-            &text[..text_end.unwrap_or(text.len())],
-        )
+    let host = |text: &str, marks: &[char]| {
+        let end = text.match_indices(marks).nth(2);
+        text[..end.map_or(text.len(), |(at, _)| at)].to_owned()
+    };
+    let pattern = PatternWord::Word(tokens.to_vec()).text();
+    let pattern = glob::tokens(&host(&pattern, &['/']));
+    !text.contains("://") || matches(&pattern, &chars(&host(text, &['/', '?', '#', '\\'])))
 }

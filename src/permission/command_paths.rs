@@ -26,6 +26,8 @@ pub(super) struct CommandPaths {
     runs_git: bool,
     has_project: bool,
     begins_with_cd: bool,
+    /// True if a program may change files.
+    pub(super) has_writers: bool,
     /// True if a command may make a folder that another one writes to.
     may_make_folders: bool,
 }
@@ -74,6 +76,7 @@ impl CommandPaths {
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
+            has_writers: analysis.commands.iter().any(is_writer),
             may_make_folders: analysis.commands.iter().filter(|c| is_writer(c)).count() > 1,
             runs_git: analysis
                 .commands

@@ -274,6 +274,12 @@ impl Policy<'_> {
                 || protected_paths.contain_or_are(&path)
                 || protected_paths.contain_made(&path)
         });
+        // A builder works on the folder where it runs.
+        let mut folders = paths.used(&[Use::Directory]).filter(|_| paths.has_writers);
+        let folder = folders.find(|word| {
+            let path = paths.path_of(word, self.context).known();
+            self.protected_paths.contain(&path)
+        });
         // A link to a folder around the workspace leads to all protected paths.
         let mut links = paths.used(&[Use::Linked]);
         let link = links.find(|word| paths.path_of(word, self.context).has_within(self.context));
@@ -293,7 +299,7 @@ impl Policy<'_> {
                 || self.protected_paths.contain_or_are(&path)
         });
         let changed_path = changed_path.map(|(path_word, _)| path_word);
-        let path_word = written_path.or(target).or(link).or(changed_path);
+        let path_word = written_path.or(target).or(link).or(changed_path).or(folder);
         path_word.map(|path_word| path_word.word.to_string())
     }
 

@@ -50,14 +50,6 @@ pub(crate) fn character(token: &GlobToken) -> Option<char> {
     }
 }
 
-/// The token in lower case.
-pub(crate) fn folded(token: GlobToken) -> Vec<GlobToken> {
-    match token {
-        GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
-        wildcard => vec![wildcard],
-    }
-}
-
 /// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
 /// lengths.
 pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {

@@ -6,7 +6,7 @@ use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::matching::{governs_writes, restricts_commands};
-use super::pattern::CommandPattern;
+use super::pattern::{CommandPattern, PatternWord};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SimpleCommand, Weight};
@@ -23,17 +23,20 @@ impl Policy<'_> {
         let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
         let (rule, reason) = call.commands().find_map(|command| {
             let analysis = &command.analysis;
-            let hidden = match analysis.reason(Weight::Script) {
-                Some(reason) => Some(reason.to_string()),
-                None => self.other_repository(command),
-            };
+            let mut reasons = analysis.opaque.iter();
+            let hidden = reasons.find_map(|reason| {
+                let mut rules = rules.iter().filter(|rule| !runs_elsewhere(reason, rule));
+                let is_hidden = reason.weight() >= Weight::Script;
+                Some((*rules.next().filter(|_| is_hidden)?, reason.to_string()))
+            });
+            let other_repository = || Some((first_rule, self.other_repository(command)?));
+            let hidden = hidden.or_else(other_repository);
             let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
             // A rule may be about files that a command changes without naming them.
             let mut reasons = analysis.opaque.iter();
             let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
             let effect = write_rule.zip(effect.map(Reason::to_string));
             hidden
-                .map(|reason| (first_rule, reason))
                 .or_else(|| self.unmodeled(call, analysis, &rules))
                 .or(effect)
         })?;
@@ -51,11 +54,7 @@ impl Policy<'_> {
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
         let patterns = rules.iter().map(|rule| match &rule.kind {
-            RuleKind::Command(pattern) => {
-                let mut patterns = pattern.other_names();
-                patterns.insert(0, pattern.clone());
-                (*rule, patterns)
-            }
+            RuleKind::Command(pattern) => (*rule, pattern.spellings()),
             _ => (*rule, Vec::new()),
         });
         let patterns: Vec<_> = patterns.collect();
@@ -119,4 +118,18 @@ impl Policy<'_> {
         })?;
         Some(format!("{} may be another repository", folder.word))
     }
+}
+
+/// Returns `true` if a program runs in a container something that is not known, and the rule is
+/// about the program that is named here.
+fn runs_elsewhere(reason: &Reason, rule: &Rule) -> bool {
+    let name = match reason {
+        Reason::Script(text) => text.strip_suffix(" exec"),
+        _ => None,
+    };
+    let RuleKind::Command(pattern) = &rule.kind else {
+        return false;
+    };
+    let program = pattern.words().first().map(PatternWord::text);
+    name.is_some() && program.as_deref() == name
 }

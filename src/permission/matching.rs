@@ -57,17 +57,10 @@ impl<'a> Matcher<'a> {
                     return Match::No;
                 }
 
-                let others = pattern.other_names();
-                let mut commands = commands
-                    .flat_map(|command| &command.analysis.commands)
-                    .peekable();
-                let is_match = match commands.peek() {
-                    Some(_) => commands.any(|command| {
-                        pattern.catches(command) || others.iter().any(|p| p.catches(command))
-                    }),
-                    None => pattern.is_any(),
-                };
-                is_match.into()
+                let patterns = pattern.spellings();
+                let mut commands = commands.flat_map(|command| &command.analysis.commands);
+                let catches = |command| patterns.iter().any(|pattern| pattern.catches(command));
+                (pattern.is_any() || commands.any(catches)).into()
             }
             RuleKind::Path(pattern) => self.catches_path(pattern),
             RuleKind::Url(pattern) => self.catches_url(pattern),
@@ -93,23 +86,21 @@ impl<'a> Matcher<'a> {
                 if is_about && self.call.has_more {
                     return true;
                 }
-                let is_possible = |command: &SimpleCommand| {
-                    pattern.catches(command) || pattern.may_be_about(command)
-                };
-                let others = pattern.other_names();
+                let patterns = pattern.spellings();
                 let may_be = |command: &SimpleCommand| {
-                    let mut patterns = std::iter::once(pattern).chain(&others);
+                    let mut patterns = patterns.iter();
                     patterns.any(|pattern| pattern.may_be_about(command))
                 };
-                let mut commands = self.call.commands();
+                let commands = self.call.commands();
+                let mut commands = commands.flat_map(|command| &command.analysis.commands);
+                let possible = accesses.filter_map(|access| match access {
+                    CallAccess::Command(command) => Some(&command.analysis.commands),
+                    _ => None,
+                });
+                let mut possible = possible.flatten();
                 is_about
-                    && (commands.any(|command| command.analysis.commands.iter().any(may_be))
-                        || accesses.any(|access| match access {
-                            CallAccess::Command(command) => {
-                                command.analysis.commands.iter().any(is_possible)
-                            }
-                            _ => false,
-                        }))
+                    && (commands.any(may_be)
+                        || possible.any(|command| pattern.catches(command) || may_be(command)))
             }
             RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
             RuleKind::Path(pattern) => accesses.any(|access| {

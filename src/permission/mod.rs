@@ -17,6 +17,10 @@
 //!
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
+//! An operand that names something elsewhere, such as an address without a scheme that a builder
+//! loads, or the coordinates of a plugin, is not plain. A program that may write and runs in a
+//! protected folder is a question.
+//!
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
 //! and folders of the workspace, or with files and folders that the rule spells out.
 //!

@@ -40,31 +40,38 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     }
 
     if wanted.starts_with("--") {
-        let aliases = group_of(groups, wanted);
-        return given.iter().any(|flag| is_long(flag, wanted, &aliases));
+        return given.iter().any(|flag| means(flag, wanted, groups));
     }
     given.iter().any(|flag| flag == wanted)
         || wanted[1..].chars().all(|letter| {
-            let aliases = group_of(groups, letter.encode_utf8(&mut [0; 4]));
-            given.iter().any(|flag| has_letter(flag, letter, &aliases))
+            let letter = letter.to_string();
+            given.iter().any(|flag| means(flag, &letter, groups))
         })
 }
 
-/// Returns `true` if an option in `given` may mean `wanted`: it is the same, has the same letter, is
-/// part of the same long name, or both force.
+/// Returns `true` if one of the letters of `flag`, or its long name, means the option.
+fn means(flag: &str, option: &str, groups: &str) -> bool {
+    let name = flag.split('=').next().unwrap_or_default();
+    let abbreviates =
+        |known: &str| name.len() > 2 && !known.contains('=') && known.starts_with(name);
+    let mut names = group_of(groups, option).into_iter().chain([option]);
+    names.any(|known| match (known.len(), flag.starts_with("--")) {
+        (1, false) => flag[1..].contains(known),
+        (1, true) | (_, false) => false,
+        (_, true) => flag == known || abbreviates(known),
+    })
+}
+
+/// Returns `true` if an option in `given` may mean `wanted`: it has the same letter, one name is
+/// the beginning of the other, or both force.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let forces = |flag: &str| matches!(flag, "-f" | "--force" | "--hard" | "--discard-changes");
     let is_long = |flag: &str| flag.starts_with("--") || flag.len() > 4;
     let name = bare(wanted).to_lowercase();
-    let letters = if is_long(wanted) {
-        &name[..]
-    } else {
-        bare(wanted)
+    let letters = match name.char_indices().nth(1) {
+        Some((at, _)) if is_long(wanted) => &name[..at],
+        _ => bare(wanted),
     };
-    let count = if is_long(wanted) { 1 } else { letters.len() };
-    if wanted == "--" {
-        return given.iter().any(|flag| flag == wanted);
-    }
     let has = |flag: &String, letter: char| {
         let flag_name = bare(flag).to_lowercase();
         if is_long(flag) && is_long(wanted) {
@@ -79,10 +86,10 @@ pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bo
     };
     has_flag(program, given, wanted)
         || forces(wanted) && given.iter().any(|flag| forces(flag))
-        || letters
-            .chars()
-            .take(count)
-            .all(|letter| given.iter().any(|flag| has(flag, letter)))
+        || !letters.is_empty()
+            && letters
+                .chars()
+                .all(|letter| given.iter().any(|flag| has(flag, letter)))
 }
 
 fn groups_of(program: &str) -> &'static str {
@@ -103,38 +110,41 @@ fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
     option_group.into_iter().flatten().collect()
 }
 
-fn is_long(flag: &str, wanted: &str, same: &[&str]) -> bool {
-    let name = flag.split('=').next().unwrap_or_default();
-    if !name.starts_with("--") {
-        return has_short(flag, same);
-    }
-    let abbreviates = !wanted.contains('=') && name.len() > 2 && wanted.starts_with(name);
-    flag == wanted || name == wanted || abbreviates || same.contains(&name)
-}
-
-fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
-    if !flag.starts_with("--") {
-        return flag[1..].contains(letter) || has_short(flag, same);
-    }
-    let name = flag.split('=').next().unwrap_or_default();
-    let mut long_options = same.iter().filter(|option| option.len() > 1);
-    name.len() > 2 && long_options.any(|option| option.starts_with(name))
-}
-
-/// Returns `true` if one of the letters in `same` is among the letters of `flag`.
-fn has_short(flag: &str, same: &[&str]) -> bool {
-    let mut letters = same.iter().filter(|option| option.len() == 1);
-    letters.any(|letter| flag[1..].contains(letter))
-}
-
-/// The words as given but for the program's directory, and without options before the first
-/// operand.
+/// The words as given but for the program's directory and version, for the options before the first
+/// operand, and for the subcommand that runs a script.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut argvs = named_variants(argv);
-    let name = argv[0].basename().unwrap_or_default();
+    let Some(name) = argv[0].basename() else {
+        return vec![argv.to_vec()];
+    };
+    let renamed = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
+    let mut argvs = vec![renamed(&name)];
+    let plain_name = unversioned_name(&name);
+    if plain_name != name {
+        argvs.extend([name.split('.').next().unwrap_or_default(), plain_name].map(renamed));
+    }
     if let Some(subcommand) = name.strip_prefix("git-") {
         let words = ["git", subcommand].map(Word::from_text);
-        argvs.extend(named_variants(&[&words[..], &argv[1..]].concat()));
+        argvs.push([&words[..], &argv[1..]].concat());
+    }
+    for at in [0, argvs.len() - 1].into_iter().take(argvs.len()) {
+        let argv = &argvs[at];
+        let index = first_operand(&argv[0].basename().unwrap_or_default(), argv);
+        // What follows dashes is no option even if it looks like one.
+        let has_dashes = argv[index - 1].literal().as_deref() == Some("--");
+        let index = index - usize::from(has_dashes);
+        if index > 1 && index < argv.len() {
+            argvs.push([&argv[..1], &argv[index..]].concat());
+        }
+    }
+    if matches!(&*name, "npm" | "pnpm" | "yarn" | "bun") {
+        let scripts = argvs.iter().filter(|argv| {
+            let word = argv.get(1);
+            word.is_some_and(|word| word.starts_with_text("run"))
+        });
+        let scripts: Vec<_> = scripts
+            .map(|argv| [&argv[..1], &argv[2..]].concat())
+            .collect();
+        argvs.extend(scripts);
     }
     if argv[0].literal_prefix().contains('/') {
         argvs.push(argv.to_vec());
@@ -142,59 +152,10 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     argvs
 }
 
-fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut plain_argv = argv.to_vec();
-    if let Some(name) = argv[0].basename() {
-        plain_argv[0] = Word::from_text(name.clone());
-        let mut index = first_operand(&name, &plain_argv);
-        if plain_argv[index - 1].literal().as_deref() == Some("--") {
-            // What follows is no option even if it looks like one.
-            index -= 1;
-        }
-
-        if index > 1 && index < plain_argv.len() {
-            let mut short_argv = vec![plain_argv[0].clone()];
-            short_argv.extend_from_slice(&plain_argv[index..]);
-            let script_argv = script(&name, &short_argv);
-            let other_argvs = script_argv.into_iter().chain(unversioned(&plain_argv));
-            return [plain_argv.clone(), short_argv]
-                .into_iter()
-                .chain(other_argvs)
-                .collect();
-        }
-
-        let script_argv = script(&name, &plain_argv);
-        let other_argvs = script_argv.into_iter().chain(unversioned(&plain_argv));
-        return [plain_argv.clone()]
-            .into_iter()
-            .chain(other_argvs)
-            .collect();
-    }
-
-    vec![plain_argv]
-}
-
-/// The command with the name of its program without a version: `python3.12` is `python3`.
-fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
-    let name = argv[0].basename().unwrap_or_default();
-    let major = name.split('.').next().unwrap_or_default();
-    let names = [major, unversioned_name(&name)].into_iter();
-    let names = names.filter(|other| unversioned_name(&name) != name && *other != name);
-    let rename = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
-    names.map(rename).collect()
-}
-
 /// The name of a program without a version, if such names of it are known.
 pub(super) fn unversioned_name(name: &str) -> &str {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if is_versioned(plain) { plain } else { name }
-}
-
-/// The words without the subcommand that runs a script.
-fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
-    let is_run = argv.get(1)?.starts_with_text("run");
-    let runs_scripts = matches!(name, "npm" | "pnpm" | "yarn" | "bun");
-    (is_run && runs_scripts).then(|| [&argv[..1], &argv[2..]].concat())
 }
 
 /// The words and the flags of a command, each in their order.

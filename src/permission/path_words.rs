@@ -163,7 +163,7 @@ pub(super) fn paths_of_url(url: &str) -> Vec<String> {
 }
 
 /// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
-fn decoded(word: &Word) -> Word {
+pub(super) fn decoded(word: &Word) -> Word {
     let mut path = Word::default();
     for part in &word.parts {
         let Part::Text { text, .. } = part else {
@@ -172,36 +172,30 @@ fn decoded(word: &Word) -> Word {
         };
 
         let mut bytes = Vec::new();
-        let mut characters = text.bytes().peekable();
-        let flush = |bytes: &mut Vec<u8>, path: &mut Word| {
-            path.push_text(&String::from_utf8_lossy(bytes), true);
-            bytes.clear();
-        };
-        while let Some(byte) = characters.next() {
-            match byte {
-                b'%' => {
-                    let digits = [characters.next(), characters.next()];
-                    let [Some(high), Some(low)] = digits.map(hex_digit) else {
-                        return Word::unknown();
-                    };
-                    bytes.push(high * 16 + low);
+        let mut rest = text.as_bytes();
+        while let [byte, after @ ..] = rest {
+            rest = after;
+            let end = if *byte == b'{' { b'}' } else { b']' };
+            let code = after.get(..2).and_then(|code| str::from_utf8(code).ok());
+            match (
+                byte,
+                code.and_then(|code| u8::from_str_radix(code, 16).ok()),
+            ) {
+                (b'%', Some(code)) => {
+                    bytes.push(code);
+                    rest = &after[2..];
                 }
-                b'{' | b'[' => {
-                    let end = if byte == b'{' { b'}' } else { b']' };
-                    flush(&mut bytes, &mut path);
+                (b'{' | b'[', _) => {
+                    path.push_text(&String::from_utf8_lossy(&std::mem::take(&mut bytes)), true);
                     path.push_value(None, true);
-                    while characters.next().is_some_and(|byte| byte != end) {}
+                    let at = after.iter().position(|byte| *byte == end);
+                    rest = at.map_or(&[], |at| &after[at + 1..]);
                 }
-                byte => bytes.push(byte),
+                _ => bytes.push(*byte),
             }
         }
-        flush(&mut bytes, &mut path);
+        path.push_text(&String::from_utf8_lossy(&bytes), true);
     }
 
     path
-}
-
-fn hex_digit(byte: Option<u8>) -> Option<u8> {
-    let digit = char::from(byte?).to_digit(16)?;
-    u8::try_from(digit).ok()
 }

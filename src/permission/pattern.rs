@@ -1,7 +1,8 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::clues::{has_host, may_climb, program_glob};
-use super::glob::{GlobToken, character, matches};
+use super::about::{last, plain};
+use super::clues::{has_host, may_climb};
+use super::glob::{GlobToken, character, matches, tokens};
 use super::options::{WordsAndFlags, has_flag, variants};
 use super::paths::lexical;
 use super::programs::is_versioned;
@@ -24,6 +25,20 @@ pub(super) enum PatternWord {
 }
 
 impl PatternWord {
+    pub(super) fn new(text: &str) -> Self {
+        match text {
+            "*" => Self::Any,
+            text => Self::Word(tokens(text)),
+        }
+    }
+
+    /// The word as it is written, without quotes.
+    pub(super) fn text(&self) -> String {
+        let character = |token: &GlobToken| character(token).unwrap_or('*');
+        self.tokens()
+            .map_or_else(|| "*".to_owned(), |t| t.iter().map(character).collect())
+    }
+
     /// The pattern of a word that is not `*` alone.
     pub(super) fn tokens(&self) -> Option<&[GlobToken]> {
         match self {
@@ -89,21 +104,17 @@ impl CommandPattern {
         let allows_more_words =
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
-            let is_named = self.words.get(script).is_some_and(|word| match word {
-                PatternWord::Word(tokens) => tokens.iter().all(|t| character(t).is_some()),
-                PatternWord::Any => false,
-            });
-
+            let word = self.words.get(script).and_then(PatternWord::tokens);
+            let is_named = word.is_some_and(|word| word.iter().all(|t| character(t).is_some()));
             if !is_named {
                 return false;
             }
         }
 
-        let first_fits = |word: &PatternWord| match word {
-            PatternWord::Any => true,
-            PatternWord::Word(tokens) => matches(tokens, &chars(&program)),
+        let first_fits = |word: &PatternWord| {
+            let word = word.tokens();
+            word.is_none_or(|word| matches(word, &chars(&program)))
         };
-
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
@@ -208,10 +219,9 @@ impl CommandPattern {
 
     /// The pattern over the words joined by blanks: `*` crosses words.
     fn match_text(&self, argv: &[Word]) -> bool {
-        let crosses = self.words.iter().any(|word| match word {
-            PatternWord::Word(tokens) => tokens.contains(&GlobToken::Many),
-            PatternWord::Any => true,
-        });
+        let is_open = |word: &[GlobToken]| word.contains(&GlobToken::Many);
+        let mut words = self.words.iter().map(PatternWord::tokens);
+        let crosses = words.any(|word| word.is_none_or(is_open));
         let texts = argv.iter().map(Word::literal);
         let Some(texts) = texts.collect::<Option<Vec<_>>>().filter(|_| crosses) else {
             return false;
@@ -223,10 +233,7 @@ impl CommandPattern {
                 pattern.push(GlobToken::Char(' '));
             }
 
-            match word {
-                PatternWord::Any => pattern.push(GlobToken::Many),
-                PatternWord::Word(tokens) => pattern.extend_from_slice(tokens),
-            }
+            pattern.extend_from_slice(word.tokens().unwrap_or(&[GlobToken::Many]));
         }
 
         if self.allows_more_words {
@@ -299,17 +306,17 @@ impl CommandPattern {
     }
 }
 
-fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> bool {
+fn word_matches(wanted: &[GlobToken], word: &Word, at: usize) -> bool {
     let Some(text) = word.literal() else {
         // A glob in the place of the program.
-        let name: Vec<char> = tokens.iter().map_while(character).collect();
-        return at == 0 && !word.is_dynamic() && matches(&program_glob(word), &name);
+        let name: Vec<char> = wanted.iter().map_while(character).collect();
+        return at == 0 && !word.is_dynamic() && matches(&tokens(last(&plain(word))), &name);
     };
     let is_path = text.contains('/') && !text.contains("://");
-    let is_folded = at == 0 && matches(tokens, &chars(&text.to_lowercase()));
+    let is_folded = at == 0 && matches(wanted, &chars(&text.to_lowercase()));
     is_folded
-        || is_path && at > 0 && matches(tokens, &chars(&lexical(&text)))
-        || matches(tokens, &chars(&text))
+        || is_path && at > 0 && matches(wanted, &chars(&lexical(&text)))
+        || matches(wanted, &chars(&text))
 }
 
 fn ends_open(word: &PatternWord) -> bool {

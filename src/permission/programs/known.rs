@@ -32,9 +32,9 @@ pnpm yarn bun|,install+.,i+.!install!i>LOCKS install,i,add,remove,rm,update,up,u
 go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS,vendor
 pipenv|install+.,sync!*>LOCKS install!*>LOCKS,MANIFESTS
 pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock!*>LOCKS version!*>LOCKS,MANIFESTS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS,MANIFESTS
-bundle|install!*>LOCKS check
+bundle|,install!*>LOCKS check
 composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS,MANIFESTS
-mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
+mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
 docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
 docker-compose|images top version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
 kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history exec apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
@@ -48,10 +48,8 @@ aws|s3+ls sts+get-caller-identity s3+cp,logs+tail!*
 deno|check>TEST,LOCKS test,bench>TEST,LOCKS run,task>TEST,LOCKS fmt lint
 ruff|check>TEST format>TEST rule
 golangci-lint|run,linters>TEST fmt>.
-biome|check lint format ci
 turbo nx|run,build,test,lint,affected>BUILD,TEST
-playwright|test>TEST
-cypress|run>TEST
+playwright cypress|test,run>TEST
 tsc|*+--noEmit,*+--version>BUILD *>.
 gcc g++ cc c++ clang clang++|*+-o,*+--version>BUILD *>.
 javac|*>.
@@ -71,15 +69,9 @@ git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--ski
 const CLASSES: &str = "\
 BUILD cargo|target Cargo.lock
 BUILD go|*.test
-BUILD mvn mvnw sbt|target *.class
+BUILD mvn mvnw|target *.class
 BUILD gradle gradlew|build bin out .gradle *.class
-BUILD dotnet|bin obj
-BUILD swift|.build
-BUILD stack cabal|.stack-work dist dist-newstyle
-BUILD dune mix bazel bazelisk|_build bazel-*
-BUILD zig|zig-out zig-cache .zig-cache
 BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
-BUILD tsc|*.tsbuildinfo
 BUILD *|target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
 TEST cargo go|
 TEST pytest unittest tox nox ruff mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|coverage .coverage htmlcov .pytest_cache .tox .nox .mypy_cache .ruff_cache __pycache__
@@ -101,7 +93,7 @@ const UNKNOWN: &str = "?";
 const BY_OPTION: &str = "dpkg pacman rpm";
 
 /// Programs of which each word is a target.
-const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
+const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew";
 
 /// An entry of the list, and the subcommands that it begins with.
 #[derive(Clone)]

@@ -7,7 +7,8 @@ use super::model::{has_row, works_inside};
 
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
-const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn \
+const LAUNCHERS: &str = "setpriv chronic taskset chrt ltrace cgexec sshpass setarch \
+ su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn \
  start-stop-daemon numactl prlimit valgrind perf:ftrace,kwork,stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine entr tmux screen \
  expect socat parallel sem watch script proxychains proxychains4 xdotool:exec ip:netns,vrf direnv:exec \
  aws-vault:exec op:run doppler:run dotenv rr pee sg run0 machinectl:shell schroot arch softlimit \

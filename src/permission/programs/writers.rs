@@ -10,17 +10,15 @@ rm | H | write | -rR!cut --recursive!cut
 chmod chown chgrp | H | text write | -rwxXstugoa!first -L!follow -R!cut --recursive!cut --reference:read!first
 dd | H | dd |
 tar gtar | X | tar no:@ | -t!list -dvzjJpkomSZalO -h!follow -cruA!create -x!extract --create!create --extract!extract --get!extract --list!list --append!create --update!create -f:archive -bKNV:text -L:text!follow -g:write -X:read -T:names --remove-files!effect -C:cd --directory:cd --file:archive --exclude:pattern --exclude-from:read --exclude-vcs --gzip --bzip2 --xz --zstd --verbose --strip-components:text --wildcards --no-same-owner --same-permissions --numeric-owner --owner:text --group:text --mode:text --mtime:text --sort:text --keep-old-files --overwrite --dereference!follow --auto-compress --files-from:names --one-file-system --totals --warning:text --preserve-permissions --no-recursion --force-local --format:text --to-stdout
-zip | X | write read/links | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
+zip | X | write read/links/ended | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
 unzip | X | read unpack | -qnaoCjL -lvtzpZ!list -P:text -d:unpack -x:text
 gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write/stem | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
-7z 7za 7zz | X | text write/links/unpack=. no:@ | -y -r -mx:text
-patch | W | write/cut=. | -NRbEfstu -pF:text -i:read -d:cd --dry-run --strip:text --input:read --directory:cd --forward --reverse --force --quiet --silent --batch --unified
+patch | W | write/cut/ended=. | -NRbEfstu -pF:text -i:read -d:cd --dry-run --strip:text --input:read --directory:cd --forward --reverse --force --quiet --silent --batch --unified
 rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqKI -R!parents -kL!follow -B:text -T:write --delete!effect --del!effect --delete-after!effect --delete-before!effect --delete-excluded!effect --remove-source-files!effect --exclude:pattern --include:pattern --archive --verbose --compress --dry-run --progress --partial --stats --human-readable --checksum --recursive --update --ignore-existing --exclude-from:read --include-from:read --info:text --bwlimit:text --links --copy-links!follow --times --perms --existing --size-only --numeric-ids --no-perms --no-owner --no-group --chmod:text --inplace --log-file:write
 split | X | read write/prefix | -d -abCln:text --bytes:text --lines:text --numeric-suffixes?text --suffix-length:text --additional-suffix:text --number:text
-sponge mktemp | H | write |
+mktemp | H | write/temporary |
 nano pico | X | write no:+ | -wlmSiE -Y:text
 vim vi nvim view | X | write/stdin plain | -nRdOopmM
-emacs | X | write/stdin plain | -nw
 gpg gpg2 | X | read/stem | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
 ssh mosh | X | host login | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
 scp sftp | X | read into/stdin | -r!links -pqCv346BT -Plc:text -i:read
@@ -37,5 +35,4 @@ mysql mariadb | X | sql parts no:\\,system | -Atqv -udhP:text -e:sql --execute:s
 ed red dc m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input |
 convert identify composite montage | X | read into plain | --version
 magick mogrify | X | write plain | --version
-pandoc | X | read/tree | -s -ft:name --from:name --to:name --standalone --toc -o:write --output:write --wrap:text --number-sections
 ";

@@ -169,16 +169,25 @@ impl Context {
         self.record(name, value, exported);
     }
 
+    /// Notes that programs do not see the variable `name`.
+    pub(super) fn unset(&mut self, name: &str) {
+        self.loops.change(name);
+        if !is_harmless(name, Some(&Word::default())) {
+            self.note(Reason::Variable(name.to_owned()));
+        }
+        self.found.unknown.insert(name.to_owned());
+    }
+
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
-        if !is_harmless(name, value) && (exported || !is_local(name)) {
+        let is_harmless =
+            is_harmless(name, value) && value.is_some_and(|value| self.is_outer(value));
+        if !is_harmless && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
 
         let text = value.and_then(Word::literal);
-        if let Some(text) = text.as_ref().filter(|_| is_run(name))
-            && !is_harmless(name, value)
-        {
+        if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {
             self.run_later(name, text.clone());
         }
 
@@ -217,6 +226,18 @@ impl Context {
                 self.found.unknown.insert(name.to_owned());
             }
         }
+    }
+
+    /// Returns `true` if the script makes no part of the value that is not known.
+    fn is_outer(&self, value: &Word) -> bool {
+        let is_set = |part: &Part| match part {
+            Part::Value { name, .. } => {
+                let name = name.as_deref().unwrap_or(LISTED);
+                name.starts_with(LISTED) || self.constants.contains_key(name)
+            }
+            part => matches!(part, Part::Home(_)),
+        };
+        !self.found.makes(value) && !value.parts.iter().any(is_set)
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.

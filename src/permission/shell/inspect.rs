@@ -1,7 +1,7 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
 use crate::permission::programs::{
-    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere,
+    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -11,16 +11,8 @@ use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells, targets};
 
 /// Directories that hold the system's own programs.
-const SYSTEM: [&str; 8] = [
-    "/bin/",
-    "/sbin/",
-    "/usr/bin/",
-    "/usr/sbin/",
-    "/usr/local/bin/",
-    "/usr/local/sbin/",
-    "/opt/homebrew/bin/",
-    "/run/current-system/sw/bin/",
-];
+const SYSTEM: &str = "/bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ \
+     /opt/homebrew/bin/ /run/current-system/sw/bin/";
 
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
@@ -140,7 +132,12 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            cx.note(Reason::Script(name.to_owned()));
+            // A rule about the program itself is not about what it runs in a container.
+            let is_exec = !runs_here(name) && words.iter().any(|word| word == "exec");
+            cx.note(Reason::Script(format!(
+                "{name}{}",
+                if is_exec { " exec" } else { "" }
+            )));
         }
         peel::guess_tails(cx, name, command);
         // A shell is given a script somewhere in the words.
@@ -229,7 +226,6 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
 
 fn is_system_program(path: &str) -> bool {
     let name = path.rsplit('/').next();
-    SYSTEM
-        .iter()
-        .any(|directory| path.strip_prefix(directory) == name)
+    let mut directories = SYSTEM.split_whitespace();
+    directories.any(|directory| path.strip_prefix(directory) == name)
 }
