@@ -2,7 +2,8 @@
 
 use super::paths::lexical;
 use super::programs::{
-    first_operand, has_targets, is_uncertain, is_versioned, runs_files, works_inside,
+    first_operand, has_targets, is_uncertain, is_versioned, runs_files, without_version,
+    works_inside,
 };
 use super::shell::{Part, Word};
 
@@ -154,7 +155,7 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
 
 /// The name of a program without a version, if such names of it are known.
 pub(super) fn unversioned_name(name: &str) -> &str {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let plain = without_version(name);
     if is_versioned(plain) { plain } else { name }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::model::without_version;
+
 /// Subcommands of programs without targets that only show something. Commas stand between those
 /// that show the same.
 const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images \
@@ -203,8 +205,7 @@ pub(crate) fn known(
     let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
     let verb = verb.map(String::as_str);
     let is_each = has_targets(name);
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let names = [name, plain_name].into_iter();
+    let names = [name, without_version(name)].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
     let entry = rows.flatten().find(|entry| {
         let matches = |words: &[String]| {

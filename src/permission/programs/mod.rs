@@ -19,5 +19,6 @@ pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };
 pub(crate) use model::{
-    Dash, Model, Program, first_operand, is_versioned, model, runs_files, works_inside,
+    Dash, Model, Program, first_operand, is_versioned, model, runs_files, without_version,
+    works_inside,
 };

@@ -172,7 +172,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
 
 /// The place in the table of the command `argv` of the program `name`.
 pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let plain_name = without_version(name);
     let known_rows = match ROWS.get(name) {
         None if is_versioned(plain_name) => ROWS.get(plain_name),
         known_rows => known_rows,
@@ -224,6 +224,11 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
+/// The name without the digits and dots at its end.
+pub(crate) fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 /// Returns `true` if the name of the program may end in a version.
 pub(crate) fn is_versioned(name: &str) -> bool {
     VERSIONED.split(' ').any(|known| known == name)
@@ -245,8 +250,7 @@ pub(crate) fn runs_files(name: &str) -> bool {
 }
 
 fn takes_any(name: &str, kinds: &[&str]) -> bool {
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
+    let rows = ROWS.get(name).or_else(|| ROWS.get(without_version(name)));
     rows.is_some_and(|rows| rows.iter().any(|(_, program)| program.takes_any(kinds)))
 }
 
