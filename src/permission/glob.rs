@@ -140,15 +140,7 @@ impl NameGlob {
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         self.alternatives
             .iter()
-            .map(|pattern| {
-                pattern
-                    .iter()
-                    .map(|token| match token {
-                        GlobToken::Char(c) => Some(*c),
-                        _ => None,
-                    })
-                    .collect()
-            })
+            .map(|pattern| pattern.iter().map(character).collect())
             .collect()
     }
 }

@@ -99,10 +99,7 @@ fn candidates(word: &Word) -> Vec<Word> {
 
 /// The parts of a word between marks that stand in no path.
 fn pieces(word: &Word) -> Vec<Word> {
-    let texts = word.parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let texts = word.parts.iter().filter_map(Part::text);
     let text = match word.literal() {
         Some(text) => text,
         None => texts.collect::<Vec<_>>().join("="),
