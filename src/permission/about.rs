@@ -38,11 +38,11 @@ impl CommandPattern {
             let has_verb = !has_targets(&name) && !runs_scripts;
             let own = own_words(command, &argv).filter(|_| has_verb);
             let parts = self.parts().zip(WordsAndFlags::of(&argv));
-            let may_mean = parts.is_some_and(|(own, mut parts)| {
+            let may_mean = parts.is_some_and(|(pattern_parts, mut parts)| {
                 if has_targets(&name) && first_operand(&name, &argv) == argv.len() {
                     parts.words.truncate(1);
                 }
-                parts.may_mean(&own)
+                parts.may_mean(&pattern_parts)
             });
             return may_mean || has_all(&name, fixed, &argv, own.as_deref());
         }
@@ -183,11 +183,11 @@ fn fits(wanted: &str, part: &str) -> bool {
     }
     let (wanted, part) = (trimmed(wanted), trimmed(part));
     let (wanted_name, name) = (last(wanted), last(part));
-    let is_outside = !wanted.starts_with('/') || part.starts_with(['/', '.']);
+    let has_same_base = !wanted.starts_with('/') || part.starts_with(['/', '.']);
     let stem = name.split('.').next().unwrap_or_default();
     let is_stem = !stem.is_empty() && !name.contains('*') && !wanted_name.contains('.');
     same(wanted, part)
-        || is_outside
+        || has_same_base
             && !matches!(wanted_name, "" | "*")
             && (same(wanted_name, name) || is_stem && same(wanted_name, stem))
 }

@@ -25,7 +25,7 @@ impl Policy<'_> {
             let analysis = &command.analysis;
             let mut reasons = analysis.opaque.iter();
             let hidden = reasons.find_map(|reason| {
-                let mut rules = rules.iter().filter(|rule| !runs_elsewhere(reason, rule));
+                let mut rules = rules.iter().filter(|rule| !is_about_runner(reason, rule));
                 let is_hidden = reason.weight() >= Weight::Script;
                 Some((*rules.next().filter(|_| is_hidden)?, reason.to_string()))
             });
@@ -120,9 +120,9 @@ impl Policy<'_> {
     }
 }
 
-/// Returns `true` if a program runs in a container something that is not known, and the rule is
-/// about the program that is named here.
-fn runs_elsewhere(reason: &Reason, rule: &Rule) -> bool {
+/// Returns `true` if the reason is that a program such as `docker exec` runs in a container what is
+/// not known, and the rule is about this program, which the command names itself.
+fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
     let name = match reason {
         Reason::Script(text) => text.strip_suffix(" exec"),
         _ => None,

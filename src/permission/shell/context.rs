@@ -181,7 +181,7 @@ impl Context {
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
         let is_harmless =
-            is_harmless(name, value) && value.is_some_and(|value| self.is_outer(value));
+            is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
         if !is_harmless && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
@@ -228,16 +228,17 @@ impl Context {
         }
     }
 
-    /// Returns `true` if the script makes no part of the value that is not known.
-    fn is_outer(&self, value: &Word) -> bool {
-        let is_set = |part: &Part| match part {
+    /// Returns `true` if no part of the value is a home folder, a name of a file or a variable that
+    /// the script sets.
+    fn is_foreign(&self, value: &Word) -> bool {
+        let is_own = |part: &Part| match part {
             Part::Value { name, .. } => {
                 let name = name.as_deref().unwrap_or(LISTED);
                 name.starts_with(LISTED) || self.constants.contains_key(name)
             }
             part => matches!(part, Part::Home(_)),
         };
-        !self.found.makes(value) && !value.parts.iter().any(is_set)
+        !self.found.makes(value) && !value.parts.iter().any(is_own)
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.
