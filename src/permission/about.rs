@@ -16,8 +16,9 @@ const MAX_WORD: usize = 4096;
 
 impl CommandPattern {
     /// Returns `true` if the command runs the program of the pattern and no fixed word of the
-    /// pattern is certainly missing in it. Neither the order of the words counts, nor the part of a
-    /// word in which an operand is.
+    /// pattern is missing in it. Neither the order of the words counts, nor the part of a word in
+    /// which an operand is. [`same`] states when a part that is not known may be what a word of the
+    /// pattern names.
     pub(super) fn may_be_about(&self, command: &SimpleCommand) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let Some((program, fixed)) = texts.split_first().filter(|_| self.may_name(command)) else {
@@ -88,7 +89,8 @@ fn runs_scripts(name: &str) -> bool {
     SHELLS.contains(&name) || runs_files(name)
 }
 
-/// The indices of the words of which one is the script of an interpreter, with its options.
+/// The indices of the words among which the script of an interpreter stands: `-m` and its value, or
+/// all words up to the first operand. Empty for other programs.
 fn script(name: &str, argv: &[Word]) -> Range<usize> {
     if !runs_scripts(name) {
         return 0..0;
@@ -131,7 +133,7 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
         let word = without_group(own).first();
         word.is_some_and(|word| !is_known(word) || fits(verb, &word.to_lowercase()))
     });
-    // The words behind a subcommand that is known name none.
+    // If the subcommand is known, a word behind it that is not known is no other subcommand.
     let has_group = own.first().is_some_and(|word| is_group(word));
     let count = 1 + usize::from(has_group);
     let is_path_known = !own.is_empty() && own.iter().take(count).all(is_known);
@@ -175,7 +177,8 @@ fn may_hold(wanted: &str, word: &str, name: &str, is_script: bool) -> bool {
 }
 
 /// Returns `true` if a part of a word may be what the word of a rule names, or has the same last
-/// name, with or without an ending.
+/// name, with or without an ending. An absolute path of a rule has the last name only of a path
+/// that may be absolute.
 fn fits(wanted: &str, part: &str) -> bool {
     fn trimmed(text: &str) -> &str {
         let name = text.trim_start_matches("./").trim_end_matches('/');
@@ -201,8 +204,9 @@ fn is_module(wanted: &str, file: &str) -> bool {
     !stem.is_empty() && same(stem, module) || stem == "index" && same(folder, file)
 }
 
-/// Returns `true` if a text that a part of a word stands for matches the word of a rule. One that
-/// begins with a wildcard matches no more of what is not known than it names.
+/// Returns `true` if a text that a part of a word stands for matches the word of a rule. If that
+/// word begins with a wildcard, a part with a wildcard has to match its literal text alone: `*` and
+/// `ev*` may be `*evil*`, but `www.ev*` is not taken to be.
 pub(super) fn same(wanted: &str, part: &str) -> bool {
     if !part.contains(['*', '?']) {
         wanted == part || wanted.contains(['*', '?']) && matches(&tokens(wanted), &chars(part))
@@ -229,7 +233,8 @@ pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The word in lower case, without escapes of addresses; what is not known is a wildcard.
+/// The word in lower case; what is not known is a wildcard. Escapes of addresses are decoded, and
+/// their lists and ranges are wildcards, unless the word has a double quote, as data has.
 pub(super) fn plain(word: &Word) -> String {
     let is_data = word
         .parts

@@ -1,4 +1,5 @@
-//! Names in the words of programs that are not modeled.
+//! Other spellings of what a rule is about, other subcommands that may do it, and names in words
+//! that a rule to allow does not spell out.
 
 use super::about::{last, same};
 use super::glob::{self, GlobToken, character, matches};

@@ -75,8 +75,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns `true` if a text among the arguments of the call may be what a deny or ask rule is
-    /// about: a path, an address, or a command that begins with its program.
+    /// Returns `true` if the call may be what a deny or ask rule is about: a command of it, or a
+    /// text among its arguments, which may be a path, an address or a command.
     pub(super) fn may_catch(self) -> bool {
         let Self { rule, context, .. } = self;
         let mut accesses = self.call.possible.iter();

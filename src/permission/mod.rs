@@ -17,9 +17,9 @@
 //!
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
-//! An operand that names something elsewhere, such as an address without a scheme that a builder
-//! loads, or the coordinates of a plugin, is not plain. A program that may write and runs in a
-//! protected folder is a question.
+//! A file of a builder that is elsewhere, such as an address without a scheme, and the coordinates
+//! of a plugin are not plain. A command that changes its folder to a protected one is a question if
+//! one of its programs may write.
 //!
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
 //! and folders of the workspace, or with files and folders that the rule spells out.
@@ -41,6 +41,7 @@
 //! `rm -rf src`, may apply to each command of the program in which none of these words is certainly
 //! missing. Neither their order counts, nor the name, path, list or address that a word is part of,
 //! nor whether an option is written as a letter, and a word that is not known may be any of them.
+//! If only a part of a word is not known, it may be `*prune*` if it may be `prune` alone.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop. Writing a file

@@ -63,8 +63,9 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
     })
 }
 
-/// Returns `true` if an option in `given` may mean `wanted`: it has the same letter, one name is
-/// the beginning of the other, or both force.
+/// Returns `true` if options in `given` may mean `wanted`: each letter is given or begins a long
+/// option, `wanted` begins with a letter that is given, one of two long names is the beginning of
+/// the other, or both force. An option of more than three letters behind one dash is a long one.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let forces = |flag: &str| matches!(flag, "-f" | "--force" | "--hard" | "--discard-changes");
     let is_long = |flag: &str| flag.starts_with("--") || flag.len() > 4;

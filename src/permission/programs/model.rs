@@ -31,14 +31,14 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `parts` | the words contain files among other texts |
 /// | `danger` | any word may run something |
 /// | `stem`, `prefix` | the name without its ending or with another, what begins with it, is written |
-/// | `ended`, `temporary` | names with an ending more, and in `/tmp`, are written |
+/// | `ended`, `temporary` | the name with an added ending, any name in `/tmp`, is written |
 /// | `ending` | the name with another ending is read |
 /// | `run` | a script of the project, or a program of a package |
 /// | `/workspace` | `workspace` and a name may stand before the command |
 /// | `single` | letters of options are not joined |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
 /// | `login`, `anywhere` | options may stand behind the host; behind the script |
-/// | `globs`, `goals` | lists and ranges in addresses are expanded; tasks, none of a package |
+/// | `globs`, `goals` | lists and ranges in addresses are expanded; tasks, no coordinates of one |
 /// | `remote`, `tail` | names and paths elsewhere; words after `--` are for the project's own |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |
 /// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
