@@ -153,7 +153,7 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
 
 /// Returns `true` if the word of a command may be, or have as a part, what the word of a rule
 /// names.
-fn may_hold(wanted: &str, word: &str, name: &str, is_script: bool) -> bool {
+fn may_hold(rule_word: &str, word: &str, name: &str, is_script: bool) -> bool {
     let is_cluster = name == "kubectl" || name == "oc";
     let is_any = match word {
         ":" | "@" | "head" => name == "git",
@@ -163,69 +163,71 @@ fn may_hold(wanted: &str, word: &str, name: &str, is_script: bool) -> bool {
     // The value may stand behind any letter.
     let letters = word.strip_prefix('-').filter(|word| !word.starts_with('-'));
     let value = letters.and_then(|letters| letters.get(1..));
-    let is_value = value.is_some_and(|value| same(&format!("*{wanted}"), value));
+    let is_value = value.is_some_and(|value| same(&format!("*{rule_word}"), value));
     let splits = is_cluster || word.contains("://");
     is_any
         || is_value
-        || fits(wanted, word)
-        || is_script && is_module(wanted, last(word))
+        || fits(rule_word, word)
+        || is_script && is_module(rule_word, last(word))
         || word.split(|c| "=,:@+?#&;|".contains(c)).any(|part| {
             let mut names = part.split('/').filter(|_| splits);
-            fits(wanted, part)
-                || names.any(|name| fits(wanted, name) || is_cluster && is_short(wanted, name))
+            fits(rule_word, part)
+                || names
+                    .any(|name| fits(rule_word, name) || is_cluster && is_short(rule_word, name))
         })
 }
 
 /// Returns `true` if a part of a word may be what the word of a rule names, or has the same last
 /// name, with or without an ending. An absolute path of a rule has the last name only of a path
 /// that may be absolute.
-fn fits(wanted: &str, part: &str) -> bool {
+fn fits(rule_word: &str, part: &str) -> bool {
     fn trimmed(text: &str) -> &str {
         let name = text.trim_start_matches("./").trim_end_matches('/');
         if name.is_empty() { text } else { name }
     }
-    let (wanted, part) = (trimmed(wanted), trimmed(part));
-    let (wanted_name, name) = (last(wanted), last(part));
-    let has_same_base = !wanted.starts_with('/') || part.starts_with(['/', '.']);
+    let (rule_word, part) = (trimmed(rule_word), trimmed(part));
+    let (rule_name, name) = (last(rule_word), last(part));
+    let has_same_base = !rule_word.starts_with('/') || part.starts_with(['/', '.']);
     let stem = name.split('.').next().unwrap_or_default();
-    let is_stem = !stem.is_empty() && !name.contains('*') && !wanted_name.contains('.');
-    same(wanted, part)
+    let is_stem = !stem.is_empty() && !name.contains('*') && !rule_name.contains('.');
+    same(rule_word, part)
         || has_same_base
-            && !matches!(wanted_name, "" | "*")
-            && (same(wanted_name, name) || is_stem && same(wanted_name, stem))
+            && !matches!(rule_name, "" | "*")
+            && (same(rule_name, name) || is_stem && same(rule_name, stem))
 }
 
 /// Returns `true` if the word of a rule is a file that an interpreter runs as a module, or without
 /// its ending.
-fn is_module(wanted: &str, file: &str) -> bool {
-    let (stem, _) = last(wanted).split_once('.').unwrap_or_default();
+fn is_module(rule_word: &str, file: &str) -> bool {
+    let (stem, _) = last(rule_word).split_once('.').unwrap_or_default();
     let module = file.rsplit('.').next().unwrap_or_default();
-    let folder = wanted.rsplit('/').nth(1).unwrap_or_default();
+    let folder = rule_word.rsplit('/').nth(1).unwrap_or_default();
     !stem.is_empty() && same(stem, module) || stem == "index" && same(folder, file)
 }
 
 /// Returns `true` if a text that a part of a word stands for matches the word of a rule. If that
 /// word begins with a wildcard, a part with a wildcard has to match its literal text alone: `*` and
 /// `ev*` may be `*evil*`, but `www.ev*` is not taken to be.
-pub(super) fn same(wanted: &str, part: &str) -> bool {
+pub(super) fn same(rule_word: &str, part: &str) -> bool {
     if !part.contains(['*', '?']) {
-        wanted == part || wanted.contains(['*', '?']) && matches(&tokens(wanted), &chars(part))
-    } else if wanted.starts_with('*') {
-        matches(&tokens(part), &chars(&wanted.replace('*', "")))
+        rule_word == part
+            || rule_word.contains(['*', '?']) && matches(&tokens(rule_word), &chars(part))
+    } else if rule_word.starts_with('*') {
+        matches(&tokens(part), &chars(&rule_word.replace('*', "")))
     } else {
-        intersect(&tokens(wanted), &tokens(part))
+        intersect(&tokens(rule_word), &tokens(part))
     }
 }
 
 /// Returns `true` if one of two names of resources may be short for the other.
-fn is_short(wanted: &str, part: &str) -> bool {
+fn is_short(rule_word: &str, part: &str) -> bool {
     let is_part = |short: &str, long: &str| {
         let mut letters = long.chars();
         short.chars().next().is_some_and(|c| long.starts_with(c))
             && short.chars().all(|c| letters.any(|letter| letter == c))
     };
     let part = part.split('.').next().unwrap_or_default();
-    is_part(wanted, part) || is_part(part, wanted)
+    is_part(rule_word, part) || is_part(part, rule_word)
 }
 
 /// The part after the last slash.

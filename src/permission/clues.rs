@@ -17,8 +17,8 @@ impl CommandPattern {
              awk=gawk find=gfind xargs=gxargs tar=gtar";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
-        let mut add = |names: &str, rest: &[String]| {
-            let words = names.split('+').chain(rest.iter().map(String::as_str));
+        let mut add = |names: &str, operands: &[String]| {
+            let words = names.split('+').chain(operands.iter().map(String::as_str));
             spellings.push(self.with_words(words.map(PatternWord::new).collect()));
         };
         let pairs = PAIRS
@@ -31,7 +31,7 @@ impl CommandPattern {
             }
         }
         match &texts[..] {
-            [path, rest @ ..] if path.starts_with('/') => add(last(path), rest),
+            [path, operands @ ..] if path.starts_with('/') => add(last(path), operands),
             [program, run, script @ ..] if run == "run" && !script.is_empty() => {
                 if matches!(&**program, "npm" | "pnpm" | "yarn" | "bun") {
                     add(program, script);

@@ -169,9 +169,9 @@ pub(super) fn decoded(word: &Word) -> Word {
         };
 
         let mut bytes = Vec::new();
-        let mut rest = text.as_bytes();
-        while let [byte, after @ ..] = rest {
-            rest = after;
+        let mut remaining = text.as_bytes();
+        while let [byte, after @ ..] = remaining {
+            remaining = after;
             let end = if *byte == b'{' { b'}' } else { b']' };
             let code = after.get(..2).and_then(|code| str::from_utf8(code).ok());
             match (
@@ -180,13 +180,13 @@ pub(super) fn decoded(word: &Word) -> Word {
             ) {
                 (b'%', Some(code)) => {
                     bytes.push(code);
-                    rest = &after[2..];
+                    remaining = &after[2..];
                 }
                 (b'{' | b'[', _) => {
                     path.push_text(&String::from_utf8_lossy(&std::mem::take(&mut bytes)), true);
                     path.push_value(None, true);
                     let at = after.iter().position(|byte| *byte == end);
-                    rest = at.map_or(&[], |at| &after[at + 1..]);
+                    remaining = at.map_or(&[], |at| &after[at + 1..]);
                 }
                 _ => bytes.push(*byte),
             }
