@@ -67,7 +67,7 @@ impl CommandPattern {
         }
         let is_script = is_runner(program) && is_runner(&name) && *program != name;
         match fixed {
-            [run, script @ ..] if is_script && run == "run" => {
+            [run, script @ ..] if is_script && run.starts_with("run") => {
                 has_all(&name, script, &command.argv, None)
             }
             _ => false,
@@ -108,12 +108,24 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
     let fixed = fixed.iter().filter(|word| *word != "*");
     let is_option = |word: &&String| word.trim_start_matches('*').starts_with('-');
     let (options, operands): (Vec<&String>, Vec<&String>) = fixed.partition(is_option);
+    // `-f` with a file is not `--force`.
+    let mut flags = parts.flags.clone();
+    let own_verb = own.and_then(<[_]>::first).map(String::as_str);
+    if let Some(at) = flags.iter().position(|flag| flag == "-f")
+        && names_file(name, own_verb, argv)
+    {
+        flags.remove(at);
+    }
+    let flags_for = |option: &str| {
+        let is_long = option.starts_with("--");
+        if is_long { &flags } else { &parts.flags }
+    };
     let is_given = |option: &&String| match &*option.replace('*', "") {
         "-" => true,
         "--" => argv
             .iter()
             .any(|word| word.literal().as_deref() == Some("--")),
-        option => parts.is_partial || may_have_flag(name, &parts.flags, option),
+        option => parts.is_partial || may_have_flag(name, flags_for(option), option),
     };
     if options.is_empty() && operands.is_empty() || !options.iter().all(is_given) {
         return false;
@@ -137,6 +149,7 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
     let has_group = own.first().is_some_and(|word| is_group(word));
     let count = 1 + usize::from(has_group);
     let is_path_known = !own.is_empty() && own.iter().take(count).all(is_known);
+    let is_cluster = name == "kubectl" || name == "oc";
     let script = script(name, argv);
     let words: Vec<String> = argv.iter().map(plain).collect();
     is_same
@@ -145,35 +158,52 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
             let skips_unknown = operand.starts_with('*') && is_path_known;
             let mut words = words.iter().enumerate().skip(1);
             words.any(|(at, word)| {
-                (!skips_unknown || argv[at].literal().is_some())
-                    && may_hold(&operand, word, name, script.contains(&at))
+                if skips_unknown && argv[at].literal().is_none() {
+                    return overlaps(&operand, word);
+                }
+                let is_resource = is_cluster
+                    && (word.contains('/')
+                        || own.get(1).is_none_or(|own| own.to_lowercase() == *word));
+                overlaps(&operand, word)
+                    || may_hold(&operand, word, name, is_resource)
+                    || script.contains(&at) && is_module(&operand, last(word))
             })
         })
 }
 
+/// Returns `true` if the first `-f` of a program of containers is followed by the file that it
+/// builds or starts them from.
+fn names_file(name: &str, verb: Option<&str>, argv: &[Word]) -> bool {
+    let is_container = matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose");
+    let mut pairs = argv.windows(2);
+    let pair = pairs.find(|pair| pair[0].starts_with_text("-f"));
+    let file = pair.and_then(|pair| pair[1].literal()).unwrap_or_default();
+    let is_settings = file.ends_with(".yml") || file.ends_with(".yaml");
+    is_container && (is_settings || verb == Some("build"))
+}
+
 /// Returns `true` if the word of a command may be, or have as a part, what the word of a rule
 /// names.
-fn may_hold(rule_word: &str, word: &str, name: &str, is_script: bool) -> bool {
-    let is_cluster = name == "kubectl" || name == "oc";
+fn may_hold(rule_word: &str, word: &str, name: &str, is_resource: bool) -> bool {
     let is_any = match word {
         ":" | "@" | "head" => name == "git",
-        "all" => is_cluster,
+        "all" => is_resource,
         _ => word.len() > MAX_WORD && word.contains(['*', '?']),
     };
     // The value may stand behind any letter.
     let letters = word.strip_prefix('-').filter(|word| !word.starts_with('-'));
     let value = letters.and_then(|letters| letters.get(1..));
     let is_value = value.is_some_and(|value| same(&format!("*{rule_word}"), value));
-    let splits = is_cluster || word.contains("://");
+    let splits = is_resource || word.contains("://");
     is_any
         || is_value
         || fits(rule_word, word)
-        || is_script && is_module(rule_word, last(word))
         || word.split(|c| "=,:@+?#&;|".contains(c)).any(|part| {
             let mut names = part.split('/').filter(|_| splits);
+            let resource = part.split('/').next().unwrap_or_default();
             fits(rule_word, part)
-                || names
-                    .any(|name| fits(rule_word, name) || is_cluster && is_short(rule_word, name))
+                || names.any(|name| fits(rule_word, name))
+                || is_resource && is_short(rule_word, resource)
         })
 }
 
@@ -206,17 +236,36 @@ fn is_module(rule_word: &str, file: &str) -> bool {
 }
 
 /// Returns `true` if a text that a part of a word stands for matches the word of a rule. If that
-/// word begins with a wildcard, a part with a wildcard has to match its literal text alone: `*` and
-/// `ev*` may be `*evil*`, but `www.ev*` is not taken to be.
+/// word begins with a wildcard, a part with a value has to match its literal text alone: `*` and
+/// `ev*` may be `*evil*`, but `www.ev*` is not taken to be. Globs are `**` and `?`.
 pub(super) fn same(rule_word: &str, part: &str) -> bool {
     if !part.contains(['*', '?']) {
         rule_word == part
             || rule_word.contains(['*', '?']) && matches(&tokens(rule_word), &chars(part))
-    } else if rule_word.starts_with('*') {
+    } else if rule_word.starts_with('*') && part.replace("**", "").contains('*') {
         matches(&tokens(part), &chars(&rule_word.replace('*', "")))
     } else {
         intersect(&tokens(rule_word), &tokens(part))
     }
+}
+
+/// Returns `true` if a word that is known in part has a part of the text of a rule's word that
+/// begins with a wildcard: it stands in the word, ends before what is not known, or begins behind.
+fn overlaps(rule_word: &str, word: &str) -> bool {
+    let mut texts = rule_word.split('*').filter(|text| !text.is_empty());
+    let Some(first) = texts.next().filter(|_| rule_word.starts_with('*')) else {
+        return false;
+    };
+    let last = texts.last().unwrap_or(first);
+    let parts = word.split_once('*').zip(word.rsplit_once('*'));
+    parts.is_some_and(|((before, _), (_, after))| {
+        let mut ends = first.char_indices().map(|(at, c)| at + c.len_utf8());
+        let mut starts = last.char_indices();
+        !word.contains("://")
+            && (word.contains(first)
+                || ends.any(|end| before.ends_with(&first[..end]))
+                || starts.any(|(start, _)| after.starts_with(&last[start..])))
+    })
 }
 
 /// Returns `true` if one of two names of resources may be short for the other.
@@ -235,23 +284,19 @@ pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The word in lower case; what is not known is a wildcard. Escapes of addresses are decoded, and
-/// their lists and ranges are wildcards, unless the word has a double quote, as data has.
+/// The word in lower case; what is not known is `*`, and `**` if it is a part of the name of a file
+/// but not behind an option.
+/// Escapes of addresses are decoded, and their lists and ranges are wildcards, unless the word has a
+/// double quote, as data has.
 pub(super) fn plain(word: &Word) -> String {
-    let is_data = word
-        .parts
-        .iter()
-        .filter_map(Part::text)
-        .any(|text| text.contains('"'));
-    let word = if is_data {
-        Cow::Borrowed(word)
-    } else {
-        Cow::Owned(decoded(word))
-    };
+    let mut texts = word.parts.iter().filter_map(Part::text);
+    let is_data = texts.any(|text| text.contains('"'));
+    let word = decoded(word, !is_data);
     let texts = word.parts.iter().map(|part| match part {
         Part::Text { text, .. } => text.to_lowercase(),
         Part::Brace(c) | Part::Glob(c @ '?') => c.to_string(),
         Part::Home(_) => "/*".to_owned(),
+        Part::Glob(_) if !word.starts_with_dash() => "**".to_owned(),
         Part::Glob(_) | Part::Value { .. } => "*".to_owned(),
     });
     texts.collect()

@@ -274,9 +274,7 @@ impl Policy<'_> {
                 || protected_paths.contain_or_are(&path)
                 || protected_paths.contain_made(&path)
         });
-        // A program that writes may run in any folder that the command changes to.
-        let mut folders = paths.used(&[Use::Directory]).filter(|_| paths.has_writers);
-        let folder = folders.find(|word| {
+        let folder = paths.work_folders.iter().find(|word| {
             let path = paths.path_of(word, self.context).known();
             self.protected_paths.contain(&path)
         });

@@ -123,13 +123,9 @@ impl Policy<'_> {
 /// Returns `true` if the reason is that a program such as `docker exec` runs in a container what is
 /// not known, and the rule is about this program, which the command names itself.
 fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
-    let name = match reason {
-        Reason::Script(text) => text.strip_suffix(" exec"),
-        _ => None,
-    };
-    let RuleKind::Command(pattern) = &rule.kind else {
+    let (Reason::Exec(name), RuleKind::Command(pattern)) = (reason, &rule.kind) else {
         return false;
     };
     let program = pattern.words().first().map(PatternWord::text);
-    name.is_some() && program.as_deref() == name
+    program.as_ref() == Some(name)
 }

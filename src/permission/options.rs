@@ -7,29 +7,22 @@ use super::programs::{
 };
 use super::shell::{Part, Word};
 
-/// Short options and the long options with the same meaning, per program. These are the options
-/// that rules are written about.
-const SAME: &[(&str, &str)] = &[
-    ("rm", "r=R=--recursive f=--force i=--interactive d=--dir"),
-    ("cp", "r=R=--recursive f=--force a=--archive"),
-    ("chmod", "R=--recursive"),
-    ("chown", "R=--recursive"),
-    (
-        "git",
-        "f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=--all m=--message",
-    ),
-    (
-        "curl",
-        "o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form",
-    ),
-    ("grep", "r=R=--recursive"),
-    (
-        "docker",
-        "f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty e=--env",
-    ),
-    ("npm", "g=--global f=--force D=--save-dev"),
-    ("tar", "x=--extract=--get c=--create t=--list f=--file"),
-];
+/// Short options and the long options with the same meaning, behind the programs that have them.
+/// These are the options that rules are written about, and those that are given every day.
+const SAME: &str = "\
+rm|r=R=--recursive f=--force i=--interactive d=--dir
+cp|r=R=--recursive f=--force a=--archive
+chmod chown|R=--recursive
+git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=A=--all m=--message p=--patch
+curl|o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form f=--fail i=--include u=--user
+grep|r=R=--recursive
+docker|f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty=--tag e=--env
+kubectl|f=--filename=--follow
+make|C=--directory
+wget|O=--output-document
+npm|g=--global f=--force D=--save-dev
+tar|x=--extract=--get c=--create t=--list f=--file
+";
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
 pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
@@ -63,40 +56,49 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
     })
 }
 
-/// Returns `true` if options in `given` may mean `wanted`: each letter is given or begins a long
-/// option, `wanted` begins with a letter that is given, one of two long names is the beginning of
-/// the other, or both force. An option of more than three letters behind one dash is a long one.
+/// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning of
+/// the other, a letter that is not known begins a long name that is not known either, or both
+/// force. An option of more than three letters behind one dash may be a long one.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
-    let forces = |flag: &str| matches!(flag, "-f" | "--force" | "--hard" | "--discard-changes");
-    let is_long = |flag: &str| flag.starts_with("--") || flag.len() > 4;
-    let name = bare(wanted).to_lowercase();
-    let letters = match name.char_indices().nth(1) {
-        Some((at, _)) if is_long(wanted) => &name[..at],
-        _ => bare(wanted),
+    let groups = groups_of(program);
+    let is_known = |option: &str| !group_of(groups, option).is_empty();
+    let has_no_force = is_known("f") && !group_of(groups, "f").contains(&"--force");
+    let forces = |flag: &str| match flag {
+        "-f" => !has_no_force,
+        _ => matches!(flag, "--force" | "--hard" | "--discard-changes"),
     };
-    let has = |flag: &String, letter: char| {
+    let is_double = |flag: &str| flag.starts_with("--");
+    let is_long = |flag: &str| is_double(flag) || flag.len() > 4;
+    let begins = |letter: char, long: &str| {
+        let is_open = !is_known(&letter.to_string()) && !is_known(&format!("--{}", bare(long)));
+        is_open && bare(long).starts_with(letter)
+    };
+    let name = bare(wanted).to_lowercase();
+    let is_like = |flag: &String| {
         let flag_name = bare(flag).to_lowercase();
-        if is_long(flag) && is_long(wanted) {
-            name.starts_with(&flag_name) || flag_name.starts_with(&name)
-        } else if flag.starts_with("--") {
-            flag_name.starts_with(&*letter.to_lowercase().to_string())
-        } else if wanted.starts_with("--") {
-            flag_name.contains(letter)
-        } else {
-            bare(flag).contains(letter)
-        }
+        let is_part = name.starts_with(&flag_name) || flag_name.starts_with(&name);
+        let has_letters = !is_double(flag) && (is_double(wanted) || flag.len() == 2);
+        is_long(flag) && is_part || has_letters && bare(flag).chars().any(|c| begins(c, wanted))
+    };
+    let has = |letter: char| {
+        let is_given = |flag: &String| {
+            means(flag, &letter.to_string(), groups)
+                || is_double(flag)
+                    && !is_known(&letter.to_string())
+                    && begins(letter.to_ascii_lowercase(), flag)
+        };
+        given.iter().any(is_given)
     };
     has_flag(program, given, wanted)
         || forces(wanted) && given.iter().any(|flag| forces(flag))
-        || !letters.is_empty()
-            && letters
-                .chars()
-                .all(|letter| given.iter().any(|flag| has(flag, letter)))
+        || is_long(wanted) && given.iter().any(is_like)
+        || !is_long(wanted) && !name.is_empty() && bare(wanted).chars().all(has)
 }
 
 fn groups_of(program: &str) -> &'static str {
-    let groups = SAME.iter().find(|(name, _)| *name == program);
-    groups.map_or("", |(_, groups)| *groups)
+    let mut rows = SAME.lines().filter_map(|row| row.split_once('|'));
+    let row = rows.find(|(names, _)| names.split(' ').any(|name| name == program));
+    row.map_or("", |(_, groups)| groups)
 }
 
 /// The name of an option without dashes and value.
@@ -200,28 +202,24 @@ impl WordsAndFlags {
         Some(parts)
     }
 
-    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`.
+    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`, `fetch -p`.
     fn add_git_flags(&mut self) {
-        let begins = |subcommand| self.begins_with(&["git".to_owned(), subcommand]);
+        let begins = |subcommand: &str| self.begins_with(&["git", subcommand].map(str::to_owned));
         let is_given = |flag| has_flag("git", &self.flags, flag);
         let has = |mark: char| self.words.iter().any(|word| word.starts_with(mark));
-        let is_push = begins("push".to_owned());
+        let is_fetch = self.words.iter().any(|word| word == "fetch");
+        let is_push = begins("push");
+        let mirrors = is_push && is_given("--mirror");
+        let deletes = is_push && (has(':') || is_given("--prune"));
+        let is_forced_branch = begins("branch") && is_given("-d") && is_given("-f");
         let flags = [
-            ("--force", is_push && (has('+') || is_given("--mirror"))),
-            (
-                "--delete",
-                is_push && (has(':') || is_given("--prune") || is_given("--mirror")),
-            ),
-            (
-                "-D",
-                begins("branch".to_owned()) && is_given("-d") && is_given("-f"),
-            ),
+            ("--force", mirrors || is_push && has('+')),
+            ("--delete", mirrors || deletes),
+            ("--prune", is_fetch && is_given("-p")),
+            ("-D", is_forced_branch),
         ];
-        let flags = flags
-            .into_iter()
-            .filter(|(_, is_meant)| *is_meant)
-            .map(|(flag, _)| flag.to_owned())
-            .collect::<Vec<_>>();
+        let flags = flags.into_iter().filter(|(_, is_meant)| *is_meant);
+        let flags: Vec<String> = flags.map(|(flag, _)| flag.to_owned()).collect();
         self.flags.extend(flags);
     }
 
@@ -231,9 +229,9 @@ impl WordsAndFlags {
         let Some(last) = pattern.words.get(1..).and_then(<[_]>::last) else {
             return false;
         };
-        // `git remote get-url --push` pushes nothing.
-        let is_short = last.len() < 5 && pattern.words[0] == "git";
-        let is_option = |flag: &String| !is_short && bare(flag) == last;
+        // `git remote get-url --push` pushes nothing, nor does `cargo build --release` release.
+        let is_other = last.len() < 5 && pattern.words[0] == "git" || last == "release";
+        let is_option = |flag: &String| !is_other && bare(flag) == last;
         let name = self.words[0].as_str();
         let shows_more = works_inside(name) && !runs_files(name) || has_targets(name);
         let is_about = |flag: &String| match bare(flag) {

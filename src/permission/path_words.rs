@@ -92,7 +92,7 @@ fn candidates(word: &Word) -> Vec<Word> {
 
     words.extend(file_urls(word, &prefix));
     if prefix.contains("://") && prefix.contains('%') {
-        words.push(decoded(word));
+        words.push(decoded(word, true));
     }
     words
 }
@@ -146,7 +146,11 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     // Without a query or a fragment.
     let plain_paths = texts.filter_map(|text| Some(text.split_once(['?', '#'])?.0.to_owned()));
     let plain_paths: Vec<Word> = plain_paths.map(Word::from_text).collect();
-    paths.iter().chain(&plain_paths).map(decoded).collect()
+    paths
+        .iter()
+        .chain(&plain_paths)
+        .map(|path| decoded(path, true))
+        .collect()
 }
 
 /// The paths that a `file:` URL may be; none for another text.
@@ -159,8 +163,8 @@ pub(super) fn paths_of_url(url: &str) -> Vec<String> {
     words.into_iter().flatten().map(path).collect()
 }
 
-/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
-pub(super) fn decoded(word: &Word) -> Word {
+/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards if it `has_lists`.
+pub(super) fn decoded(word: &Word, has_lists: bool) -> Word {
     let mut path = Word::default();
     for part in &word.parts {
         let Part::Text { text, .. } = part else {
@@ -173,7 +177,10 @@ pub(super) fn decoded(word: &Word) -> Word {
         while let [byte, after @ ..] = remaining {
             remaining = after;
             let end = if *byte == b'{' { b'}' } else { b']' };
-            let code = after.get(..2).and_then(|code| str::from_utf8(code).ok());
+            let digits = after
+                .get(..2)
+                .filter(|code| code.iter().all(u8::is_ascii_hexdigit));
+            let code = digits.and_then(|code| str::from_utf8(code).ok());
             match (
                 byte,
                 code.and_then(|code| u8::from_str_radix(code, 16).ok()),
@@ -182,7 +189,7 @@ pub(super) fn decoded(word: &Word) -> Word {
                     bytes.push(code);
                     remaining = &after[2..];
                 }
-                (b'{' | b'[', _) => {
+                (b'{' | b'[', _) if has_lists => {
                     path.push_text(&String::from_utf8_lossy(&std::mem::take(&mut bytes)), true);
                     path.push_value(None, true);
                     let at = after.iter().position(|byte| *byte == end);

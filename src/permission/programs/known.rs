@@ -73,6 +73,8 @@ BUILD cargo|target Cargo.lock
 BUILD go|*.test
 BUILD mvn mvnw|target *.class
 BUILD gradle gradlew|build bin out .gradle *.class
+BUILD dotnet|bin obj
+BUILD tsc|*.tsbuildinfo
 BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
 BUILD *|target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
 TEST cargo go|

@@ -23,7 +23,7 @@ bc | X | read | -lqsw --mathlib --quiet --standard --warn
 file | W | read | -bikLhzsprN0 --mime --mime-type --mime-encoding --brief --dereference --uncompress -f:names
 xxd | W | read write | -bEeipuC -R:text -clsgo:number
 diff colordiff | W | read/links | -uaiwbBNqsycpdtTZE0 -UIxW:text -rR!links --recursive!links --unified?text --color?text --brief --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --exclude:pattern --label:text --side-by-side --suppress-common-lines --minimal --width:text --strip-trailing-cr --context?text --new-file --text --report-identical-files --from-file:read --to-file:read
-du | H | read=. | -d:text -X:read --exclude-from:read --files0-from:names --max-depth:text --exclude:pattern
+du | H | read=. | -dX:text --max-depth:text --exclude:pattern
 ls dir vdir | H | read=. | -IwT:text --ignore:pattern -R!tree --recursive!tree -L!follow --dereference!follow
 tree | W | read/tree=. | -adfhFDsCAlpugtrUvxinJXQN -LPI:text --dirsfirst --du --prune --noreport --gitignore --charset:text --filelimit:text -o:write -R!hidden -H:text
 grep egrep fgrep zgrep xzgrep bzgrep zstdgrep | H | pattern read/ending=. | -ABCm:number -e:pattern!first -f:read!first -d:text!tree -D:text -r!tree -R!links --recursive!tree --dereference-recursive!links \

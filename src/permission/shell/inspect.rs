@@ -39,7 +39,7 @@ pub(super) fn inspect(cx: &mut Context) {
         }
     }
 
-    cx.check_numbers();
+    cx.check_values();
     targets::built_folders(cx);
 }
 
@@ -132,12 +132,21 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            // A rule about the program itself is not about what it runs in a container.
-            let is_exec = !runs_here(name) && words.iter().any(|word| word == "exec");
-            cx.note(Reason::Script(format!(
-                "{name}{}",
-                if is_exec { " exec" } else { "" }
-            )));
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let is_port = |word: &&str| word.bytes().all(|b| b.is_ascii_digit() || b == b':');
+            let names = words.iter().copied().filter(|word| !is_port(word));
+            let is_exec = match names.collect::<Vec<_>>()[..] {
+                ["exec", ..] | ["compose", "exec", ..] => true,
+                // What an image runs by default.
+                ["run", _] => words.len() < 8,
+                _ => false,
+            };
+            let reason = if is_exec && !runs_here(name) {
+                Reason::Exec
+            } else {
+                Reason::Script
+            };
+            cx.note(reason(name.to_owned()));
         }
         peel::guess_tails(cx, name, command);
         // A shell is given a script somewhere in the words.
