@@ -108,24 +108,20 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
     let fixed = fixed.iter().filter(|word| *word != "*");
     let is_option = |word: &&String| word.trim_start_matches('*').starts_with('-');
     let (options, operands): (Vec<&String>, Vec<&String>) = fixed.partition(is_option);
-    // `-f` with a file is not `--force`.
-    let mut flags = parts.flags.clone();
-    let own_verb = own.and_then(<[_]>::first).map(String::as_str);
-    if let Some(at) = flags.iter().position(|flag| flag == "-f")
-        && names_file(name, own_verb, argv)
-    {
-        flags.remove(at);
-    }
-    let flags_for = |option: &str| {
-        let is_long = option.starts_with("--");
-        if is_long { &flags } else { &parts.flags }
-    };
     let is_given = |option: &&String| match &*option.replace('*', "") {
         "-" => true,
         "--" => argv
             .iter()
             .any(|word| word.literal().as_deref() == Some("--")),
-        option => parts.is_partial || may_have_flag(name, flags_for(option), option),
+        option => {
+            let mut flags = parts.flags.clone();
+            if option.starts_with("--") && names_file(name, own, argv) {
+                // That `-f` is not `--force`.
+                let at = flags.iter().position(|flag| flag == "-f");
+                at.map(|at| flags.remove(at));
+            }
+            parts.is_partial || may_have_flag(name, &flags, option)
+        }
     };
     if options.is_empty() && operands.is_empty() || !options.iter().all(is_given) {
         return false;
@@ -149,37 +145,37 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
     let has_group = own.first().is_some_and(|word| is_group(word));
     let count = 1 + usize::from(has_group);
     let is_path_known = !own.is_empty() && own.iter().take(count).all(is_known);
-    let is_cluster = name == "kubectl" || name == "oc";
     let script = script(name, argv);
     let words: Vec<String> = argv.iter().map(plain).collect();
+    let is_resource = |word: &str| {
+        let is_second = own.get(1).is_none_or(|own| own.to_lowercase() == word);
+        matches!(name, "kubectl" | "oc") && (word.contains('/') || is_second)
+    };
+    let holds = |operand: &str, at: usize, word: &str| {
+        let skips_unknown = operand.starts_with('*') && is_path_known;
+        let is_skipped = skips_unknown && argv[at].literal().is_none();
+        overlaps(operand, word)
+            || !is_skipped && may_hold(operand, word, name, is_resource(word))
+            || !is_skipped && script.contains(&at) && is_module(operand, last(word))
+    };
     is_same
         && operands.iter().all(|operand| {
             let operand = operand.to_lowercase();
-            let skips_unknown = operand.starts_with('*') && is_path_known;
             let mut words = words.iter().enumerate().skip(1);
-            words.any(|(at, word)| {
-                if skips_unknown && argv[at].literal().is_none() {
-                    return overlaps(&operand, word);
-                }
-                let is_resource = is_cluster
-                    && (word.contains('/')
-                        || own.get(1).is_none_or(|own| own.to_lowercase() == *word));
-                overlaps(&operand, word)
-                    || may_hold(&operand, word, name, is_resource)
-                    || script.contains(&at) && is_module(&operand, last(word))
-            })
+            words.any(|(at, word)| holds(&operand, at, word))
         })
 }
 
 /// Returns `true` if the first `-f` of a program of containers is followed by the file that it
 /// builds or starts them from.
-fn names_file(name: &str, verb: Option<&str>, argv: &[Word]) -> bool {
+fn names_file(name: &str, own: Option<&[String]>, argv: &[Word]) -> bool {
     let is_container = matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose");
+    let builds = own.is_some_and(|own| own.first().is_some_and(|verb| verb == "build"));
     let mut pairs = argv.windows(2);
     let pair = pairs.find(|pair| pair[0].starts_with_text("-f"));
     let file = pair.and_then(|pair| pair[1].literal()).unwrap_or_default();
     let is_settings = file.ends_with(".yml") || file.ends_with(".yaml");
-    is_container && (is_settings || verb == Some("build"))
+    is_container && (is_settings || builds)
 }
 
 /// Returns `true` if the word of a command may be, or have as a part, what the word of a rule
@@ -284,13 +280,12 @@ pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The word in lower case; what is not known is `*`, and `**` if it is a part of the name of a file
-/// but not behind an option.
-/// Escapes of addresses are decoded, and their lists and ranges are wildcards, unless the word has a
-/// double quote, as data has.
+/// The word in lower case; what is not known is `*`, and `**` if it is a glob in no option. Escapes
+/// of addresses are decoded, and their lists and ranges are wildcards, unless the word has a blank or
+/// a double quote, as data has.
 pub(super) fn plain(word: &Word) -> String {
     let mut texts = word.parts.iter().filter_map(Part::text);
-    let is_data = texts.any(|text| text.contains('"'));
+    let is_data = texts.any(|text| text.contains(['"', ' ']));
     let word = decoded(word, !is_data);
     let texts = word.parts.iter().map(|part| match part {
         Part::Text { text, .. } => text.to_lowercase(),

@@ -12,9 +12,7 @@ impl CommandPattern {
     /// The pattern, and those that mean the same to a rule to deny or to ask: other names of the
     /// program, a program without its folder, and the script of a package without `run`.
     pub(super) fn spellings(&self) -> Vec<Self> {
-        const PAIRS: &str = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx \
-             python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed \
-             awk=gawk find=gfind xargs=gxargs tar=gtar";
+        const PAIRS: &str = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind xargs=gxargs tar=gtar";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {
@@ -88,7 +86,6 @@ impl CommandPattern {
         if shared > 0 && !is_group(&own_words[0]) && !is_group(&name) {
             return None;
         }
-
         // `:app:publish`, `deploy[prod]`
         let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
         let has_target = has_targets(&name) && own_words.iter().any(has_word);
@@ -97,6 +94,7 @@ impl CommandPattern {
             let name = option.trim_start_matches('-');
             (word.len() > 4 && name.contains(word.as_str()) || name.strip_suffix('s') == Some(word))
                 && !name.starts_with("no-")
+                && word != "release"
         };
         // A rule about an option is about commands with this option, or another spelling of it.
         let has = |option: &String| may_have_flag(&name, &own.options, option);
@@ -152,13 +150,11 @@ impl CommandPattern {
                 }
                 continue;
             };
-
             if text == "--" {
                 // What follows may be a program.
                 follows_option = true;
                 continue;
             }
-
             if text.len() > 1 && text.starts_with('-') {
                 if !is_flag(&text) {
                     return false;
@@ -166,7 +162,6 @@ impl CommandPattern {
                 follows_option = true;
                 continue;
             }
-
             let is_number = text.bytes().all(|b| b.is_ascii_digit());
             if follows_option && !is_number
                 || text.starts_with(['+', '@'])
@@ -188,7 +183,6 @@ impl CommandPattern {
             is_package |= matches!(&*text, "install" | "help");
             follows_option = false;
         }
-
         true
     }
 }
@@ -225,10 +219,7 @@ fn is_value(value: &str) -> bool {
 /// Returns `true` if the operand names a program that the other words are for, or announces one.
 /// Verbs that many programs have as subcommands name none.
 fn may_start(text: &str) -> bool {
-    const VERBS: &str = "test install make type export import convert cut diff find sort split \
-         time join link host file patch env info stat sum date kill wait read set local watch \
-         script mail open at top tree fold expand tail head alias history source which task go \
-         rm .";
+    const VERBS: &str = "test install make type export import convert cut diff find sort split time join link host file patch env info stat sum date kill wait read set local watch script mail open at top tree fold expand tail head alias history source which task go rm .";
     let is_verb = VERBS.split_ascii_whitespace().any(|verb| verb == text);
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }

@@ -168,6 +168,14 @@ impl CommandPaths {
         self.with_changes(Use::Repository, self.runs_git)
     }
 
+    /// The paths that a word may be that a program makes.
+    pub(super) fn made_path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
+        let folders = self.work_folders.iter();
+        let folders: Vec<Word> = folders.map(|folder| folder.word.clone()).collect();
+        PathOf::of_word(&path_word.word, context, &folders)
+            .with_link_targets(&path_word.link_targets)
+    }
+
     /// The paths that a word may be. They are computed on demand, because all of them together take
     /// much memory.
     pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {

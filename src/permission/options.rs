@@ -62,9 +62,8 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = groups_of(program);
     let is_known = |option: &str| !group_of(groups, option).is_empty();
-    let has_no_force = is_known("f") && !group_of(groups, "f").contains(&"--force");
     let forces = |flag: &str| match flag {
-        "-f" => !has_no_force,
+        "-f" => !is_known("f") || group_of(groups, "f").contains(&"--force"),
         _ => matches!(flag, "--force" | "--hard" | "--discard-changes"),
     };
     let is_double = |flag: &str| flag.starts_with("--");
@@ -81,13 +80,10 @@ pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bo
         is_long(flag) && is_part || has_letters && bare(flag).chars().any(|c| begins(c, wanted))
     };
     let has = |letter: char| {
-        let is_given = |flag: &String| {
-            means(flag, &letter.to_string(), groups)
-                || is_double(flag)
-                    && !is_known(&letter.to_string())
-                    && begins(letter.to_ascii_lowercase(), flag)
-        };
-        given.iter().any(is_given)
+        let option = letter.to_string();
+        let begins = |flag| !is_known(&option) && begins(letter.to_ascii_lowercase(), flag);
+        let mut flags = given.iter();
+        flags.any(|flag| means(flag, &option, groups) || is_double(flag) && begins(flag))
     };
     has_flag(program, given, wanted)
         || forces(wanted) && given.iter().any(|flag| forces(flag))

@@ -55,25 +55,21 @@ impl CommandPattern {
             Some(body) => (body.trim_end(), true),
             None => (text, false),
         };
-
         let mut words = split(body)?;
         if !allows_more_words && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
             words.pop();
             allows_more_words = true;
         }
-
         if words.is_empty() {
             return Err(
                 "empty specifier: write Bash for every command, Bash(git:*) for a prefix"
                     .to_owned(),
             );
         }
-
         if words == [PatternWord::Any] {
             words.clear();
             allows_more_words = true;
         }
-
         Ok(Self {
             words,
             allows_more_words,
@@ -95,12 +91,10 @@ impl CommandPattern {
         if self.is_any() {
             return true;
         }
-
         let argv = &command.argv;
         let Some(program) = argv.first().and_then(Word::literal) else {
             return false;
         };
-
         let allows_more_words =
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
@@ -110,7 +104,6 @@ impl CommandPattern {
                 return false;
             }
         }
-
         let first_fits = |word: &PatternWord| {
             let word = word.tokens();
             word.is_none_or(|word| matches(word, &chars(&program)))
@@ -118,7 +111,6 @@ impl CommandPattern {
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
-
         let words_match = self.match_words(argv, allows_more_words, &|tokens, word, _| {
             let Some(text) = word.literal() else {
                 return false;
@@ -161,7 +153,6 @@ impl CommandPattern {
         if self.is_any() || command.argv.is_empty() {
             return self.is_any();
         }
-
         let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
         self.may_name(command)
             && variants(&command.argv).iter().any(|argv| {
@@ -210,10 +201,8 @@ impl CommandPattern {
                     }
                 };
             }
-
             next_row = row;
         }
-
         next_row[0]
     }
 
@@ -226,20 +215,16 @@ impl CommandPattern {
         let Some(texts) = texts.collect::<Option<Vec<_>>>().filter(|_| crosses) else {
             return false;
         };
-
         let mut pattern = Vec::new();
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
                 pattern.push(GlobToken::Char(' '));
             }
-
             pattern.extend_from_slice(word.tokens().unwrap_or(&[GlobToken::Many]));
         }
-
         if self.allows_more_words {
             pattern.push(GlobToken::Many);
         }
-
         matches(&pattern, &chars(&texts.join(" ")))
     }
 
@@ -250,7 +235,6 @@ impl CommandPattern {
         let Some((pattern_parts, command_parts)) = parts else {
             return false;
         };
-
         let is_open = self.allows_more_words || self.words.last().is_some_and(ends_open);
         if pattern_parts.flags.is_empty() && pattern_parts.words.len() < 2
             || !command_parts.begins_with(&pattern_parts.words)
@@ -258,7 +242,6 @@ impl CommandPattern {
         {
             return false;
         }
-
         let program = &command_parts.words[0];
         let ends_in_flag = self.words.last().is_some_and(ends_open);
         let is_open_flag = |flag: &String| ends_in_flag && pattern_parts.flags.last() == Some(flag);
@@ -268,13 +251,11 @@ impl CommandPattern {
             has_flag(program, &command_parts.flags, flag)
                 || is_open_flag(flag) && command_parts.flags.iter().any(begins)
         };
-
         // An exact rule does not cover further flags.
         let knows = |flag: &String| {
             let is_like = |wanted: &String| {
                 wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
             };
-
             pattern_parts.flags.iter().any(is_like) || has_flag(program, &pattern_parts.flags, flag)
         };
         pattern_parts.flags.iter().all(is_given)
@@ -288,7 +269,6 @@ impl CommandPattern {
             let PatternWord::Word(tokens) = word else {
                 return None;
             };
-
             let is_open = tokens.last() == Some(&GlobToken::Many);
             let literal = tokens.iter().take(tokens.len() - usize::from(is_open));
             match literal.map(character).collect::<Option<String>>()? {
@@ -297,11 +277,9 @@ impl CommandPattern {
                 _ => return None,
             }
         }
-
         if parts.words.len() > 1 && parts.words[0].ends_with("tar") && parts.flags.is_empty() {
             parts.flags.push(format!("-{}", parts.words.remove(1)));
         }
-
         Some(parts)
     }
 }
@@ -342,10 +320,8 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
             } else {
                 tokens.push(GlobToken::Char(c));
             }
-
             continue;
         }
-
         match c {
             ' ' | '\t' => {
                 if has_word {
@@ -356,7 +332,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                     )?);
                     has_word = false;
                 }
-
                 continue;
             }
             '\'' | '"' => quote = Some(c),
@@ -365,7 +340,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 if tokens.last() != Some(&GlobToken::Many) {
                     tokens.push(GlobToken::Many);
                 }
-
                 raw.push(c);
             }
             c if c.is_control() => return Err("a command pattern is one line".to_owned()),
@@ -374,7 +348,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 raw.push(c);
             }
         }
-
         has_word = true;
     }
 

@@ -62,19 +62,18 @@ fn finish(mut cx: Context) -> Analysis {
     let change_count = commands.iter().filter(is_change).count();
     let is_certain = cx.found.used(Use::Directory).count() == change_count;
 
-    // A program that writes may run in the folder before it, or in any if it is not certain when.
+    // A program that writes may run in the folder before it, and in those before that one unless
+    // `..` has left them; in any folder if it is not certain when it runs.
     let is_sure = is_certain && !cx.has_other_changes;
     let is_listed = |c: &SimpleCommand| c.via.is_empty() && !c.guessed && c.runner.is_none();
     let mut writers = commands.iter().filter(|command| command.is_writer());
     let runs_anywhere = writers.any(|command| !is_sure || !is_listed(command));
     let is_parent = |word: &Word| word.literal().is_some_and(|text| text == "..");
-    let leaves = |command: &SimpleCommand| command.argv.get(1).is_some_and(is_parent);
     let (mut has_writers, mut current) = (Vec::new(), 0);
     for command in commands {
         if is_change(&command) {
-            if leaves(command) {
-                current = has_writers.len();
-            }
+            let leaves = command.argv.get(1).is_some_and(is_parent);
+            current = if leaves { has_writers.len() } else { current };
             has_writers.push(runs_anywhere);
         } else if command.is_writer() {
             has_writers[current..].fill(true);

@@ -359,19 +359,13 @@ impl fmt::Display for Reason {
                 write!(f, "it holds the character {}", c.escape_unicode())
             }
             Self::DynamicCommand(word) => {
-                write!(
-                    f,
-                    "the program {} is only known when it runs",
-                    printable(word)
-                )
+                let word = printable(word);
+                write!(f, "the program {word} is only known when it runs")
             }
             Self::Builtin(name) => write!(f, "`{name}` changes what commands mean or runs text"),
             Self::Variable(name) => {
-                write!(
-                    f,
-                    "the variable {} may change what programs do",
-                    printable(name)
-                )
+                let name = printable(name);
+                write!(f, "the variable {name} may change what programs do")
             }
             Self::Expansion(what) => write!(f, "{what} may run text held in variables"),
             Self::ShellInput(name) => write!(f, "{name} reads its commands from its input"),

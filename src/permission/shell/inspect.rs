@@ -11,8 +11,7 @@ use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells, targets};
 
 /// Directories that hold the system's own programs.
-const SYSTEM: &str = "/bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ \
-     /opt/homebrew/bin/ /run/current-system/sw/bin/";
+const SYSTEM: &str = "/bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ /run/current-system/sw/bin/";
 
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
@@ -132,16 +131,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let is_port = |word: &&str| word.bytes().all(|b| b.is_ascii_digit() || b == b':');
-            let names = words.iter().copied().filter(|word| !is_port(word));
-            let is_exec = match names.collect::<Vec<_>>()[..] {
-                ["exec", ..] | ["compose", "exec", ..] => true,
-                // What an image runs by default.
-                ["run", _] => words.len() < 8,
-                _ => false,
-            };
-            let reason = if is_exec && !runs_here(name) {
+            let reason = if is_about_container(&words) && !runs_here(name) {
                 Reason::Exec
             } else {
                 Reason::Script
@@ -164,6 +154,18 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modeled(cx, index, name, command);
+}
+
+/// Returns `true` if the words of a program of containers start a program in one that runs, or what
+/// an image runs by default.
+fn is_about_container(words: &[String]) -> bool {
+    let is_port = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    let names = words.iter().map(String::as_str);
+    match names.filter(|word| !is_port(word)).collect::<Vec<_>>()[..] {
+        ["exec", ..] | ["compose", "exec", ..] => true,
+        ["run", _] => words.len() < 8,
+        _ => false,
+    }
 }
 
 /// Returns `true` if one of the words may be a program that is started, or that gets another name.

@@ -231,9 +231,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
 /// Returns `true` if a property only switches something, or has a name that chooses among what the
 /// project has.
 fn is_plain_property(value: &Word) -> bool {
-    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
-         spring.profiles.active Configuration Version revision groups includes excludes \
-         optimize target expression";
+    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test spring.profiles.active Configuration Version revision groups includes excludes optimize target expression";
     let Some(text) = value.literal() else {
         return false;
     };
