@@ -37,7 +37,7 @@ impl CommandPattern {
         if same(program, &name) || same(program, unversioned_name(&name)) {
             // Each word may be a target, or a script.
             let has_verb = !has_targets(&name) && !runs_scripts;
-            let own = own_words(command, &argv).filter(|_| has_verb);
+            let verbs = own_words(command, &argv).filter(|_| has_verb);
             let parts = self.parts().zip(WordsAndFlags::of(&argv));
             let may_mean = parts.is_some_and(|(pattern_parts, mut parts)| {
                 if has_targets(&name) && first_operand(&name, &argv) == argv.len() {
@@ -45,7 +45,7 @@ impl CommandPattern {
                 }
                 parts.may_mean(&pattern_parts)
             });
-            return may_mean || has_all(&name, fixed, &argv, own.as_deref());
+            return may_mean || has_all(&name, fixed, &argv, verbs.as_deref());
         }
         runs_scripts && program.contains(['.', '/']) && has_all(&name, &texts, &argv, None)
     }
@@ -78,7 +78,7 @@ impl CommandPattern {
 /// The words of the subcommand, if the program has any.
 fn own_words(command: &SimpleCommand, argv: &[Word]) -> Option<Vec<String>> {
     match &command.subcommand {
-        Some(own) => Some(own.words.clone()),
+        Some(verbs) => Some(verbs.words.clone()),
         None if command.guessed => Some(WordsAndFlags::of(argv)?.words.split_off(1)),
         None => None,
     }
@@ -99,9 +99,9 @@ fn script(name: &str, argv: &[Word]) -> Range<usize> {
     module.map_or_else(|| 1..first_operand(name, argv) + 1, |at| at..at + 2)
 }
 
-/// Returns `true` if there are fixed words and each may be in the command. `own` are the words of
+/// Returns `true` if there are fixed words and each may be in the command. `verbs` are the words of
 /// its subcommand.
-fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) -> bool {
+fn has_all(name: &str, fixed: &[String], argv: &[Word], verbs: Option<&[String]>) -> bool {
     let Some(parts) = WordsAndFlags::of(argv) else {
         return true;
     };
@@ -113,42 +113,36 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
         "--" => argv
             .iter()
             .any(|word| word.literal().as_deref() == Some("--")),
-        option => {
-            let mut flags = parts.flags.clone();
-            if option.starts_with("--") && names_file(name, own, argv) {
-                // That `-f` is not `--force`.
-                let at = flags.iter().position(|flag| flag == "-f");
-                at.map(|at| flags.remove(at));
-            }
-            parts.is_partial || may_have_flag(name, &flags, option)
-        }
+        option => parts.is_partial || may_have(name, verbs, argv, &parts.flags, option),
     };
     if options.is_empty() && operands.is_empty() || !options.iter().all(is_given) {
         return false;
     }
 
     let is_known = |text: &String| !text.contains(['$', '*', '?', '[']);
-    let operands = match (&operands[..], own) {
+    let operands = match (&operands[..], verbs) {
         ([group, operands @ ..], Some(_)) if matches!(&***group, "container" | "image") => operands,
         (operands, _) => operands,
     };
-    let (verb, operands) = match (operands.split_first(), own) {
+    let (verb, operands) = match (operands.split_first(), verbs) {
         (Some((verb, operands)), Some([_, ..])) if !verb.starts_with('*') => (Some(verb), operands),
         _ => (None, operands),
     };
-    let own = own.unwrap_or_default();
+    let verbs = verbs.unwrap_or_default();
     let is_same = verb.is_none_or(|verb| {
-        let word = without_group(own).first();
+        let word = without_group(verbs).first();
         word.is_some_and(|word| !is_known(word) || fits(verb, &word.to_lowercase()))
     });
     // If the subcommand is known, a word behind it that is not known is no other subcommand.
-    let has_group = own.first().is_some_and(|word| is_group(word));
+    let has_group = verbs.first().is_some_and(|word| is_group(word));
     let count = 1 + usize::from(has_group);
-    let is_path_known = !own.is_empty() && own.iter().take(count).all(is_known);
+    let is_path_known = !verbs.is_empty() && verbs.iter().take(count).all(is_known);
     let script = script(name, argv);
     let words: Vec<String> = argv.iter().map(plain).collect();
     let is_resource = |word: &str| {
-        let is_second = own.get(1).is_none_or(|own| own.to_lowercase() == word);
+        let is_second = verbs
+            .get(1)
+            .is_none_or(|verbs| verbs.to_lowercase() == word);
         matches!(name, "kubectl" | "oc") && (word.contains('/') || is_second)
     };
     let holds = |operand: &str, at: usize, word: &str| {
@@ -166,16 +160,27 @@ fn has_all(name: &str, fixed: &[String], argv: &[Word], own: Option<&[String]>) 
         })
 }
 
-/// Returns `true` if the first `-f` of a program of containers is followed by the file that it
-/// builds or starts them from.
-fn names_file(name: &str, own: Option<&[String]>, argv: &[Word]) -> bool {
+/// Returns `true` if options of the command may mean `option`. The first `-f` of a program of
+/// containers is not `--force` if it names the file that they are built or started from.
+fn may_have(
+    name: &str,
+    verbs: Option<&[String]>,
+    argv: &[Word],
+    flags: &[String],
+    option: &str,
+) -> bool {
     let is_container = matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose");
-    let builds = own.is_some_and(|own| own.first().is_some_and(|verb| verb == "build"));
+    let builds = verbs.is_some_and(|verbs| verbs.first().is_some_and(|verb| verb == "build"));
     let mut pairs = argv.windows(2);
     let pair = pairs.find(|pair| pair[0].starts_with_text("-f"));
     let file = pair.and_then(|pair| pair[1].literal()).unwrap_or_default();
-    let is_settings = file.ends_with(".yml") || file.ends_with(".yaml");
-    is_container && (is_settings || builds)
+    let names_file = builds || file.ends_with(".yml") || file.ends_with(".yaml");
+    let mut flags = flags.to_vec();
+    if is_container && names_file && option.starts_with("--") {
+        let at = flags.iter().position(|flag| flag == "-f");
+        at.map(|at| flags.remove(at));
+    }
+    may_have_flag(name, &flags, option)
 }
 
 /// Returns `true` if the word of a command may be, or have as a part, what the word of a rule
@@ -281,8 +286,8 @@ pub(super) fn last(path: &str) -> &str {
 }
 
 /// The word in lower case; what is not known is `*`, and `**` if it is a glob in no option. Escapes
-/// of addresses are decoded, and their lists and ranges are wildcards, unless the word has a blank or
-/// a double quote, as data has.
+/// of addresses are decoded, and their lists and ranges are wildcards, unless the word has a blank
+/// or a double quote, as data has.
 pub(super) fn plain(word: &Word) -> String {
     let mut texts = word.parts.iter().filter_map(Part::text);
     let is_data = texts.any(|text| text.contains(['"', ' ']));

@@ -56,8 +56,8 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
     })
 }
 
-/// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning of
-/// the other, a letter that is not known begins a long name that is not known either, or both
+/// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning
+/// of the other, a letter that is not known begins a long name that is not known either, or both
 /// force. An option of more than three letters behind one dash may be a long one.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = groups_of(program);
@@ -198,7 +198,8 @@ impl WordsAndFlags {
         Some(parts)
     }
 
-    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`, `fetch -p`.
+    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`,
+    /// `fetch -p`.
     fn add_git_flags(&mut self) {
         let begins = |subcommand: &str| self.begins_with(&["git", subcommand].map(str::to_owned));
         let is_given = |flag| has_flag("git", &self.flags, flag);

@@ -21,13 +21,13 @@ const ANYWHERE: &str = "git~1 .husky .envrc .bashrc .bash_profile .bash_login .p
 const REPLACED: [&str; 3] = ["/**/.git", "/**/.git/modules/*", "./skills"];
 
 static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
-    let own = GIT
+    let of_git = GIT
         .split_whitespace()
         .map(|name| format!("/**/.git/{name}"));
     let others = ANYWHERE
         .split_whitespace()
         .map(|name| format!("/**/{name}"));
-    patterns(own.chain(others).chain(["./skills/*".to_owned()]))
+    patterns(of_git.chain(others).chain(["./skills/*".to_owned()]))
 });
 static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> =
     LazyLock::new(|| patterns(REPLACED.map(str::to_owned).into_iter()));
