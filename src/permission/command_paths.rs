@@ -7,7 +7,7 @@ use super::disk::{Disk, Listing};
 use super::links::Links;
 use super::path_words::{WordUse, path_words};
 use super::paths::{PathContext, PathOf};
-use super::shell::{Analysis, Files, SimpleCommand, Tree, Use, Word};
+use super::shell::{Analysis, SimpleCommand, Tree, Use, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct CommandPaths {
     runs_git: bool,
     has_project: bool,
     begins_with_cd: bool,
+    /// The folders that the command changes to in which a program that writes may run.
+    pub(super) work_folders: Vec<PathWord>,
     /// True if a command may make a folder that another one writes to.
     may_make_folders: bool,
 }
@@ -74,7 +76,8 @@ impl CommandPaths {
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
-            may_make_folders: analysis.commands.iter().filter(|c| is_writer(c)).count() > 1,
+            work_folders: analysis.work_folders.iter().map(make_path_word).collect(),
+            may_make_folders: analysis.commands.iter().filter(|c| c.is_writer()).count() > 1,
             runs_git: analysis
                 .commands
                 .iter()
@@ -165,6 +168,14 @@ impl CommandPaths {
         self.with_changes(Use::Repository, self.runs_git)
     }
 
+    /// The paths that a word may be that a program makes.
+    pub(super) fn made_path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
+        let folders = self.work_folders.iter();
+        let folders: Vec<Word> = folders.map(|folder| folder.word.clone()).collect();
+        PathOf::of_word(&path_word.word, context, &folders)
+            .with_link_targets(&path_word.link_targets)
+    }
+
     /// The paths that a word may be. They are computed on demand, because all of them together take
     /// much memory.
     pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
@@ -179,11 +190,6 @@ fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl It
     items
         .into_iter()
         .filter(move |item| known_items.insert(item.clone()))
-}
-
-/// Returns `true` if a program may change what its words name.
-fn is_writer(command: &SimpleCommand) -> bool {
-    command.files == Files::Changed && !command.argv.is_empty()
 }
 
 /// Returns `true` if a program shows the content of a file that it is given.

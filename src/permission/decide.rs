@@ -261,10 +261,11 @@ impl Policy<'_> {
 
     /// The first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
-        let written_path = paths.used(&[Use::Write, Use::Made]).find(|word| {
-            let path = paths.path_of(word, self.context);
-            self.protected_paths.contain_or_are(&path)
-        });
+        let protects = |path: PathOf| self.protected_paths.contain_or_are(&path);
+        let mut written_paths = paths.used(&[Use::Write]);
+        let written_path = written_paths.find(|word| protects(paths.path_of(word, self.context)));
+        let mut made_paths = paths.used(&[Use::Made]);
+        let made_path = made_paths.find(|word| protects(paths.made_path_of(word, self.context)));
         let trees = paths.trees(true).map(|(_, word)| word);
         let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
@@ -273,6 +274,10 @@ impl Policy<'_> {
             word.is_made
                 || protected_paths.contain_or_are(&path)
                 || protected_paths.contain_made(&path)
+        });
+        let folder = paths.work_folders.iter().find(|word| {
+            let path = paths.path_of(word, self.context).known();
+            self.protected_paths.contain(&path)
         });
         // A link to a folder around the workspace leads to all protected paths.
         let mut links = paths.used(&[Use::Linked]);
@@ -293,7 +298,12 @@ impl Policy<'_> {
                 || self.protected_paths.contain_or_are(&path)
         });
         let changed_path = changed_path.map(|(path_word, _)| path_word);
-        let path_word = written_path.or(target).or(link).or(changed_path);
+        let path_word = written_path
+            .or(made_path)
+            .or(target)
+            .or(link)
+            .or(changed_path)
+            .or(folder);
         path_word.map(|path_word| path_word.word.to_string())
     }
 

@@ -42,6 +42,14 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
         .collect()
 }
 
+/// The character that a token stands for, if it is no wildcard.
+pub(crate) fn character(token: &GlobToken) -> Option<char> {
+    match token {
+        GlobToken::Char(c) => Some(*c),
+        _ => None,
+    }
+}
+
 /// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
 /// lengths.
 pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {
@@ -132,15 +140,7 @@ impl NameGlob {
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         self.alternatives
             .iter()
-            .map(|pattern| {
-                pattern
-                    .iter()
-                    .map(|token| match token {
-                        GlobToken::Char(c) => Some(*c),
-                        _ => None,
-                    })
-                    .collect()
-            })
+            .map(|pattern| pattern.iter().map(character).collect())
             .collect()
     }
 }

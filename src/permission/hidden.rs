@@ -6,7 +6,7 @@ use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::matching::{governs_writes, restricts_commands};
-use super::pattern::CommandPattern;
+use super::pattern::{CommandPattern, PatternWord};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SimpleCommand, Weight};
@@ -23,17 +23,20 @@ impl Policy<'_> {
         let write_rule = rules.iter().find(|rule| governs_writes(rule)).copied();
         let (rule, reason) = call.commands().find_map(|command| {
             let analysis = &command.analysis;
-            let hidden = match analysis.reason(Weight::Script) {
-                Some(reason) => Some(reason.to_string()),
-                None => self.other_repository(command),
-            };
+            let mut reasons = analysis.opaque.iter();
+            let hidden = reasons.find_map(|reason| {
+                let mut rules = rules.iter().filter(|rule| !is_about_runner(reason, rule));
+                let is_hidden = reason.weight() >= Weight::Script;
+                Some((*rules.next().filter(|_| is_hidden)?, reason.to_string()))
+            });
+            let other_repository = || Some((first_rule, self.other_repository(command)?));
+            let hidden = hidden.or_else(other_repository);
             let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
             // A rule may be about files that a command changes without naming them.
             let mut reasons = analysis.opaque.iter();
             let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
             let effect = write_rule.zip(effect.map(Reason::to_string));
             hidden
-                .map(|reason| (first_rule, reason))
                 .or_else(|| self.unmodeled(call, analysis, &rules))
                 .or(effect)
         })?;
@@ -51,11 +54,7 @@ impl Policy<'_> {
         rules: &[&'s Rule],
     ) -> Option<(&'s Rule, String)> {
         let patterns = rules.iter().map(|rule| match &rule.kind {
-            RuleKind::Command(pattern) => {
-                let mut patterns = pattern.other_names();
-                patterns.insert(0, pattern.clone());
-                (*rule, patterns)
-            }
+            RuleKind::Command(pattern) => (*rule, pattern.spellings()),
             _ => (*rule, Vec::new()),
         });
         let patterns: Vec<_> = patterns.collect();
@@ -65,7 +64,11 @@ impl Policy<'_> {
             let named = runner.unwrap_or(command);
             let has_other_files = LazyCell::new(|| command.has_other_files());
             let is_open = |(_, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
-                [pattern, ..] if pattern.is_like(command) && !self.is_named(call, named, 2) => true,
+                [pattern, ..]
+                    if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
+                {
+                    true
+                }
                 [] => *has_other_files && !self.is_named(call, named, 1),
                 patterns if command.is_unmodeled() => {
                     let is_named = self.is_named(call, named, 1);
@@ -115,4 +118,14 @@ impl Policy<'_> {
         })?;
         Some(format!("{} may be another repository", folder.word))
     }
+}
+
+/// Returns `true` if the reason is that a program such as `docker exec` runs in a container what is
+/// not known, and the rule is about this program, which the command names itself.
+fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
+    let (Reason::Exec(name), RuleKind::Command(pattern)) = (reason, &rule.kind) else {
+        return false;
+    };
+    let program = pattern.words().first().map(PatternWord::text);
+    program.as_ref() == Some(name)
 }

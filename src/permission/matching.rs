@@ -57,18 +57,10 @@ impl<'a> Matcher<'a> {
                     return Match::No;
                 }
 
-                let others = pattern.other_names();
-                let mut matches = commands
-                    .flat_map(|command| {
-                        let patterns = std::iter::once(pattern).chain(&others);
-                        let commands = &command.analysis.commands;
-                        patterns.flat_map(|pattern| commands.iter().map(|c| pattern.catches(c)))
-                    })
-                    .peekable();
-                match matches.peek() {
-                    Some(_) => best(matches),
-                    None => pattern.is_any().into(),
-                }
+                let patterns = pattern.spellings();
+                let mut commands = commands.flat_map(|command| &command.analysis.commands);
+                let catches = |command| patterns.iter().any(|pattern| pattern.catches(command));
+                (pattern.is_any() || commands.any(catches)).into()
             }
             RuleKind::Path(pattern) => self.catches_path(pattern),
             RuleKind::Url(pattern) => self.catches_url(pattern),
@@ -83,8 +75,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns `true` if a text among the arguments of the call may be what a deny or ask rule is
-    /// about: a path, an address, or a command that begins with its program.
+    /// Returns `true` if the call may be what a deny or ask rule is about: a command of it, or a
+    /// text among its arguments, which may be a path, an address or a command.
     pub(super) fn may_catch(self) -> bool {
         let Self { rule, context, .. } = self;
         let mut accesses = self.call.possible.iter();
@@ -94,14 +86,21 @@ impl<'a> Matcher<'a> {
                 if is_about && self.call.has_more {
                     return true;
                 }
-                let catches = |command: &SimpleCommand| pattern.catches(command) != Match::No;
+                let patterns = pattern.spellings();
+                let may_be = |command: &SimpleCommand| {
+                    let mut patterns = patterns.iter();
+                    patterns.any(|pattern| pattern.may_be_about(command))
+                };
+                let commands = self.call.commands();
+                let mut commands = commands.flat_map(|command| &command.analysis.commands);
+                let possible = accesses.filter_map(|access| match access {
+                    CallAccess::Command(command) => Some(&command.analysis.commands),
+                    _ => None,
+                });
+                let mut possible = possible.flatten();
                 is_about
-                    && accesses.any(|access| match access {
-                        CallAccess::Command(command) => {
-                            command.analysis.commands.iter().any(catches)
-                        }
-                        _ => false,
-                    })
+                    && (commands.any(may_be)
+                        || possible.any(|command| pattern.catches(command) || may_be(command)))
             }
             RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
             RuleKind::Path(pattern) => accesses.any(|access| {
@@ -127,21 +126,17 @@ impl<'a> Matcher<'a> {
     fn catches_name(self, pattern: &CommandPattern) -> Match {
         let mut agents = self.call.agents().peekable();
         if agents.peek().is_some() {
-            let matches = agents.map(|name| pattern.catches(&words_of(name)));
-            return if self.names_tool() || governs_agents(self.rule) {
-                matches.max().unwrap_or(Match::No)
-            } else {
-                Match::No
-            };
+            let governs = self.names_tool() || governs_agents(self.rule);
+            return (governs && agents.any(|name| pattern.catches(&words_of(name)))).into();
         }
 
         if !self.names_tool() {
             return Match::No;
         }
 
-        let names = name_arguments(self.call.args);
-        let matches = names.map(|name| pattern.catches(&words_of(name)));
-        matches.max().unwrap_or(Match::Yes)
+        let mut names = name_arguments(self.call.args).peekable();
+        let is_match = names.peek().is_none() || names.any(|n| pattern.catches(&words_of(n)));
+        is_match.into()
     }
 
     fn catches_path(self, pattern: &PathPattern) -> Match {

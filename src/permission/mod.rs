@@ -17,6 +17,10 @@
 //!
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
+//! A file of a builder that is elsewhere, such as an address without a scheme, and the coordinates
+//! of a plugin are not plain. A command that changes its folder to a protected one is a question if
+//! one of its programs may write.
+//!
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
 //! and folders of the workspace, or with files and folders that the rule spells out.
 //!
@@ -30,10 +34,14 @@
 //! work on the project by purpose, and make nothing but the files that the list names, or files of
 //! a class, such as results of tests, in any folder of the workspace. Next to a rule about a
 //! subcommand, such as `git fetch`, another subcommand is covered only if the list has it and
-//! states that it does not do the same work: `git status` is covered, `git pull` is not. Next to a
-//! rule that names operands, such as `git push origin main`, all operands of a command are
-//! compared, and one that is not known may be any. A rule to allow that names the subcommand covers
-//! it.
+//! states that it does not do the same work: `git status` is covered, `git pull` is not. A rule to
+//! allow that names the subcommand covers it.
+//!
+//! A rule to deny or to ask that has more words than a program, such as `git push origin main` or
+//! `rm -rf src`, may apply to each command of the program in which none of these words is certainly
+//! missing. Neither their order counts, nor the name, path, list or address that a word is part of,
+//! nor whether an option is written as a letter, and a word that is not known may be any of them.
+//! If only a part of a word is not known, it may be `*prune*` if it may be `prune` alone.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
@@ -75,6 +83,7 @@
 //! # Ok::<(), agentcore::Error>(())
 //! ```
 
+mod about;
 mod beneath;
 mod call_accesses;
 mod clues;

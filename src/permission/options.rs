@@ -1,34 +1,28 @@
 //! The normalization of command options for deny and ask rules.
 
-use std::collections::BTreeSet;
-
 use super::paths::lexical;
-use super::programs::{first_operand, is_uncertain};
+use super::programs::{
+    first_operand, has_targets, is_uncertain, is_versioned, runs_files, without_version,
+    works_inside,
+};
 use super::shell::{Part, Word};
 
-/// Short options and the long options with the same meaning, per program. These are the options
-/// that rules are written about.
-const SAME: &[(&str, &str)] = &[
-    ("rm", "r=R=--recursive f=--force i=--interactive d=--dir"),
-    ("cp", "r=R=--recursive f=--force a=--archive"),
-    ("chmod", "R=--recursive"),
-    ("chown", "R=--recursive"),
-    (
-        "git",
-        "f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=--all m=--message",
-    ),
-    (
-        "curl",
-        "o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form",
-    ),
-    ("grep", "r=R=--recursive"),
-    (
-        "docker",
-        "f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty e=--env",
-    ),
-    ("npm", "g=--global f=--force D=--save-dev"),
-    ("tar", "x=--extract=--get c=--create t=--list f=--file"),
-];
+/// Short options and the long options with the same meaning, behind the programs that have them.
+/// These are the options that rules are written about, and those that are given every day.
+const SAME: &str = "\
+rm|r=R=--recursive f=--force i=--interactive d=--dir
+cp|r=R=--recursive f=--force a=--archive
+chmod chown|R=--recursive
+git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=A=--all m=--message p=--patch
+curl|o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form f=--fail i=--include u=--user
+grep|r=R=--recursive
+docker|f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty=--tag e=--env
+kubectl|f=--filename=--follow
+make|C=--directory
+wget|O=--output-document
+npm|g=--global f=--force D=--save-dev
+tar|x=--extract=--get c=--create t=--list f=--file
+";
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
 pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
@@ -40,44 +34,67 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     }
 
     if wanted.starts_with("--") {
-        let aliases = group_of(groups, wanted);
-        return given.iter().any(|flag| is_long(flag, wanted, &aliases));
+        return given.iter().any(|flag| means(flag, wanted, groups));
     }
     given.iter().any(|flag| flag == wanted)
         || wanted[1..].chars().all(|letter| {
-            let aliases = group_of(groups, letter.encode_utf8(&mut [0; 4]));
-            given.iter().any(|flag| has_letter(flag, letter, &aliases))
+            let letter = letter.to_string();
+            given.iter().any(|flag| means(flag, &letter, groups))
         })
 }
 
-/// Returns `true` if an option in `given` may be the other form, short or long, of `wanted`: it
-/// begins with the same letter, and neither is known.
-pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
-    let groups = groups_of(program);
-    let is_known = |option: &str| !group_of(groups, option).is_empty();
-    let is_long = |flag: &str| flag.starts_with("--");
-    let letters = |flag: &str| {
-        let letters = bare(flag).to_ascii_lowercase();
-        let count = if is_long(flag) { 1 } else { letters.len() };
-        letters.chars().take(count).collect::<String>()
-    };
-    let is_other = |flag: &&String| is_long(flag) != is_long(wanted);
-    let is_open = |flag: &str, letter: char| {
-        let letter = letter.to_string();
-        !is_known(if is_long(flag) { flag } else { &letter })
-    };
-    let mut others = given.iter().filter(is_other);
-    others.any(|flag| {
-        letters(wanted).chars().any(|letter| {
-            let is_given = letters(flag).contains(letter);
-            is_given && is_open(flag, letter) && is_open(wanted, letter)
-        })
+/// Returns `true` if one of the letters of `flag`, or its long name, means the option.
+fn means(flag: &str, option: &str, groups: &str) -> bool {
+    let name = flag.split('=').next().unwrap_or_default();
+    let abbreviates =
+        |known: &str| name.len() > 2 && !known.contains('=') && known.starts_with(name);
+    let mut names = group_of(groups, option).into_iter().chain([option]);
+    names.any(|known| match (known.len(), flag.starts_with("--")) {
+        (1, false) => flag[1..].contains(known),
+        (1, true) | (_, false) => false,
+        (_, true) => flag == known || abbreviates(known),
     })
 }
 
+/// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning
+/// of the other, a letter that is not known begins a long name that is not known either, or both
+/// force. An option of more than three letters behind one dash may be a long one.
+pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
+    let groups = groups_of(program);
+    let is_known = |option: &str| !group_of(groups, option).is_empty();
+    let forces = |flag: &str| match flag {
+        "-f" => !is_known("f") || group_of(groups, "f").contains(&"--force"),
+        _ => matches!(flag, "--force" | "--hard" | "--discard-changes"),
+    };
+    let is_double = |flag: &str| flag.starts_with("--");
+    let is_long = |flag: &str| is_double(flag) || flag.len() > 4;
+    let begins = |letter: char, long: &str| {
+        let is_open = !is_known(&letter.to_string()) && !is_known(&format!("--{}", bare(long)));
+        is_open && bare(long).starts_with(letter)
+    };
+    let name = bare(wanted).to_lowercase();
+    let is_like = |flag: &String| {
+        let flag_name = bare(flag).to_lowercase();
+        let is_part = name.starts_with(&flag_name) || flag_name.starts_with(&name);
+        let has_letters = !is_double(flag) && (is_double(wanted) || flag.len() == 2);
+        is_long(flag) && is_part || has_letters && bare(flag).chars().any(|c| begins(c, wanted))
+    };
+    let has = |letter: char| {
+        let option = letter.to_string();
+        let begins = |flag| !is_known(&option) && begins(letter.to_ascii_lowercase(), flag);
+        let mut flags = given.iter();
+        flags.any(|flag| means(flag, &option, groups) || is_double(flag) && begins(flag))
+    };
+    has_flag(program, given, wanted)
+        || forces(wanted) && given.iter().any(|flag| forces(flag))
+        || is_long(wanted) && given.iter().any(is_like)
+        || !is_long(wanted) && !name.is_empty() && bare(wanted).chars().all(has)
+}
+
 fn groups_of(program: &str) -> &'static str {
-    let groups = SAME.iter().find(|(name, _)| *name == program);
-    groups.map_or("", |(_, groups)| *groups)
+    let mut rows = SAME.lines().filter_map(|row| row.split_once('|'));
+    let row = rows.find(|(names, _)| names.split(' ').any(|name| name == program));
+    row.map_or("", |(_, groups)| groups)
 }
 
 /// The name of an option without dashes and value.
@@ -93,38 +110,41 @@ fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
     option_group.into_iter().flatten().collect()
 }
 
-fn is_long(flag: &str, wanted: &str, same: &[&str]) -> bool {
-    let name = flag.split('=').next().unwrap_or_default();
-    if !name.starts_with("--") {
-        return has_short(flag, same);
-    }
-    let abbreviates = !wanted.contains('=') && name.len() > 2 && wanted.starts_with(name);
-    flag == wanted || name == wanted || abbreviates || same.contains(&name)
-}
-
-fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
-    if !flag.starts_with("--") {
-        return flag[1..].contains(letter) || has_short(flag, same);
-    }
-    let name = flag.split('=').next().unwrap_or_default();
-    let mut long_options = same.iter().filter(|option| option.len() > 1);
-    name.len() > 2 && long_options.any(|option| option.starts_with(name))
-}
-
-/// Returns `true` if one of the letters in `same` is among the letters of `flag`.
-fn has_short(flag: &str, same: &[&str]) -> bool {
-    let mut letters = same.iter().filter(|option| option.len() == 1);
-    letters.any(|letter| flag[1..].contains(letter))
-}
-
-/// The words as given but for the program's directory, and without options before the first
-/// operand.
+/// The words as given but for the program's directory and version, for the options before the first
+/// operand, and for the subcommand that runs a script.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut argvs = named_variants(argv);
-    let name = argv[0].basename().unwrap_or_default();
+    let Some(name) = argv[0].basename() else {
+        return vec![argv.to_vec()];
+    };
+    let renamed = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
+    let mut argvs = vec![renamed(&name)];
+    let plain_name = unversioned_name(&name);
+    if plain_name != name {
+        argvs.extend([name.split('.').next().unwrap_or_default(), plain_name].map(renamed));
+    }
     if let Some(subcommand) = name.strip_prefix("git-") {
         let words = ["git", subcommand].map(Word::from_text);
-        argvs.extend(named_variants(&[&words[..], &argv[1..]].concat()));
+        argvs.push([&words[..], &argv[1..]].concat());
+    }
+    for at in [0, argvs.len() - 1].into_iter().take(argvs.len()) {
+        let argv = &argvs[at];
+        let index = first_operand(&argv[0].basename().unwrap_or_default(), argv);
+        // What follows dashes is no option even if it looks like one.
+        let has_dashes = argv[index - 1].literal().as_deref() == Some("--");
+        let index = index - usize::from(has_dashes);
+        if index > 1 && index < argv.len() {
+            argvs.push([&argv[..1], &argv[index..]].concat());
+        }
+    }
+    if matches!(&*name, "npm" | "pnpm" | "yarn" | "bun") {
+        let scripts = argvs.iter().filter(|argv| {
+            let word = argv.get(1);
+            word.is_some_and(|word| word.starts_with_text("run"))
+        });
+        let scripts: Vec<_> = scripts
+            .map(|argv| [&argv[..1], &argv[2..]].concat())
+            .collect();
+        argvs.extend(scripts);
     }
     if argv[0].literal_prefix().contains('/') {
         argvs.push(argv.to_vec());
@@ -132,57 +152,10 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     argvs
 }
 
-fn named_variants(argv: &[Word]) -> Vec<Vec<Word>> {
-    let mut plain_argv = argv.to_vec();
-    if let Some(name) = argv[0].basename() {
-        plain_argv[0] = Word::from_text(name.clone());
-        let mut index = first_operand(&name, &plain_argv);
-        if plain_argv[index - 1].literal().as_deref() == Some("--") {
-            // What follows is no option even if it looks like one.
-            index -= 1;
-        }
-
-        if index > 1 && index < plain_argv.len() {
-            let mut short_argv = vec![plain_argv[0].clone()];
-            short_argv.extend_from_slice(&plain_argv[index..]);
-            let script_argv = script(&name, &short_argv);
-            return [plain_argv, short_argv]
-                .into_iter()
-                .chain(script_argv)
-                .collect();
-        }
-
-        let script_argv = script(&name, &plain_argv);
-        let other_argvs = script_argv.into_iter().chain(unversioned(&plain_argv));
-        return [plain_argv.clone()]
-            .into_iter()
-            .chain(other_argvs)
-            .collect();
-    }
-
-    vec![plain_argv]
-}
-
-/// The command with the name of its program without a version: `python3.12` is `python3`.
-fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
-    let name = argv[0].basename().unwrap_or_default();
-    let is_versioned = ["python", "pip"]
-        .iter()
-        .any(|known| name.starts_with(known));
-    let major = name.split('.').next().unwrap_or_default();
-    let plain = major.trim_end_matches(|c: char| c.is_ascii_digit());
-    let names = [major, plain]
-        .into_iter()
-        .filter(|other| is_versioned && *other != name);
-    let rename = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
-    names.map(rename).collect()
-}
-
-/// The words without the subcommand that runs a script.
-fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
-    let is_run = argv.get(1)?.starts_with_text("run");
-    let runs_scripts = matches!(name, "npm" | "pnpm" | "yarn" | "bun");
-    (is_run && runs_scripts).then(|| [&argv[..1], &argv[2..]].concat())
+/// The name of a program without a version, if such names of it are known.
+pub(super) fn unversioned_name(name: &str) -> &str {
+    let plain = without_version(name);
+    if is_versioned(plain) { plain } else { name }
 }
 
 /// The words and the flags of a command, each in their order.
@@ -190,8 +163,6 @@ fn script(name: &str, argv: &[Word]) -> Option<Vec<Word>> {
 pub(super) struct WordsAndFlags {
     pub(super) words: Vec<String>,
     pub(super) flags: Vec<String>,
-    /// The indices of words that may be values of the option before them.
-    values: Vec<usize>,
     /// True if a word may be a flag that is only known when the shell runs.
     pub(super) is_partial: bool,
 }
@@ -209,11 +180,7 @@ impl WordsAndFlags {
         }
 
         let mut only_words = false;
-        for pair in argv.windows(2) {
-            let word = &pair[1];
-            if !only_words && pair[0].starts_with_dash() && !word.starts_with_dash() {
-                parts.values.push(parts.words.len());
-            }
+        for word in &argv[1..] {
             match word.literal() {
                 Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
                     parts.words.push(text);
@@ -231,64 +198,48 @@ impl WordsAndFlags {
         Some(parts)
     }
 
-    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`.
+    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`,
+    /// `fetch -p`.
     fn add_git_flags(&mut self) {
-        let begins = |subcommand| self.begins_with(&["git".to_owned(), subcommand]);
+        let begins = |subcommand: &str| self.begins_with(&["git", subcommand].map(str::to_owned));
         let is_given = |flag| has_flag("git", &self.flags, flag);
         let has = |mark: char| self.words.iter().any(|word| word.starts_with(mark));
-        let is_push = begins("push".to_owned());
+        let is_fetch = self.words.iter().any(|word| word == "fetch");
+        let is_push = begins("push");
+        let mirrors = is_push && is_given("--mirror");
+        let deletes = is_push && (has(':') || is_given("--prune"));
+        let is_forced_branch = begins("branch") && is_given("-d") && is_given("-f");
         let flags = [
-            ("--force", is_push && (has('+') || is_given("--mirror"))),
-            (
-                "--delete",
-                is_push && (has(':') || is_given("--prune") || is_given("--mirror")),
-            ),
-            (
-                "-D",
-                begins("branch".to_owned()) && is_given("-d") && is_given("-f"),
-            ),
+            ("--force", mirrors || is_push && has('+')),
+            ("--delete", mirrors || deletes),
+            ("--prune", is_fetch && is_given("-p")),
+            ("-D", is_forced_branch),
         ];
-        let flags = flags
-            .into_iter()
-            .filter(|(_, is_meant)| *is_meant)
-            .map(|(flag, _)| flag.to_owned())
-            .collect::<Vec<_>>();
+        let flags = flags.into_iter().filter(|(_, is_meant)| *is_meant);
+        let flags: Vec<String> = flags.map(|(flag, _)| flag.to_owned()).collect();
         self.flags.extend(flags);
     }
 
-    /// Returns `true` if it begins with these words when some of its words are values of options.
-    pub(super) fn may_begin_with(&self, wanted: &[String]) -> bool {
-        let mut counts = BTreeSet::from([0]);
-        for (at, word) in self.words.iter().enumerate() {
-            let is_value = self.values.contains(&at);
-            let is_wanted = |count: &usize| wanted.get(*count).is_some_and(|text| text == word);
-            let next_counts = counts.iter().copied().filter(|_| is_value);
-            let wanted_counts = counts.iter().filter(|count| is_wanted(count));
-            counts = next_counts
-                .chain(wanted_counts.map(|count| count + 1))
-                .collect();
-            if counts.contains(&wanted.len()) {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Returns `true` if the command may do what the subcommand of `pattern` does without its name:
-    /// an option has the name, or the program does it by default.
+    /// Returns `true` if the program may do what the word behind its name in `pattern` says without
+    /// that word: an option has the name, or the program does it by default.
     pub(super) fn may_mean(&self, pattern: &Self) -> bool {
-        let Some((last, first)) = pattern.words.split_last() else {
+        let Some(last) = pattern.words.get(1..).and_then(<[_]>::last) else {
             return false;
         };
-        // `git remote get-url --push` pushes nothing.
-        let is_short = last.len() < 5 && first == ["git"];
-        let is_option = |flag: &String| !is_short && bare(flag) == last;
-        let is_about = |flag: &String| matches!(bare(flag), "version" | "help" | "V" | "h" | "v");
+        // `git remote get-url --push` pushes nothing, nor does `cargo build --release` release.
+        let is_other = last.len() < 5 && pattern.words[0] == "git" || last == "release";
+        let is_option = |flag: &String| !is_other && bare(flag) == last;
+        let name = self.words[0].as_str();
+        let shows_more = works_inside(name) && !runs_files(name) || has_targets(name);
+        let is_about = |flag: &String| match bare(flag) {
+            "v" => !shows_more,
+            name => matches!(name, "version" | "help" | "V" | "h"),
+        };
         let is_default = pattern.begins_with(&self.words) && !self.flags.iter().any(is_about);
-        let is_option = self.begins_with(&first[..first.len().min(1)])
-            && first.len() == 1
-            && self.flags.iter().any(is_option);
-        is_option || is_default && !first.is_empty() && pattern.flags.is_empty()
+        is_default && pattern.flags.is_empty()
+            || pattern.words.len() == 2
+                && self.begins_with(&pattern.words[..1])
+                && self.flags.iter().any(is_option)
     }
 
     pub(super) fn begins_with(&self, wanted: &[String]) -> bool {

@@ -31,8 +31,7 @@ const FAMILIES: [(Family, &str); 5] = [
     ),
     (
         Family::Write,
-        "Write Edit MultiEdit NotebookEdit write_file edit_file append_file write edit create_file \
-         FileWrite CreateFile",
+        "Write Edit MultiEdit NotebookEdit write_file edit_file append_file write edit create_file FileWrite CreateFile",
     ),
     (Family::Url, "WebFetch web_fetch fetch http_request"),
     (Family::Named, "Agent Task task Skill subagent spawn"),
@@ -79,8 +78,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     let behavior = match (behavior, prefix_behavior) {
         (Some(wanted), Some(prefix_behavior)) if wanted != prefix_behavior => {
             return Err(format!(
-                "the rule begins with `{prefix_behavior}:` but is in the list `{wanted}`; remove \
-                 the prefix or move the rule"
+                "the rule begins with `{prefix_behavior}:` but is in the list `{wanted}`; remove the prefix or move the rule"
             ));
         }
         (wanted, prefix_behavior) => wanted.or(prefix_behavior).unwrap_or(Behavior::Allow),

@@ -92,17 +92,14 @@ fn candidates(word: &Word) -> Vec<Word> {
 
     words.extend(file_urls(word, &prefix));
     if prefix.contains("://") && prefix.contains('%') {
-        words.push(decoded(word));
+        words.push(decoded(word, true));
     }
     words
 }
 
 /// The parts of a word between marks that stand in no path.
 fn pieces(word: &Word) -> Vec<Word> {
-    let texts = word.parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let texts = word.parts.iter().filter_map(Part::text);
     let text = match word.literal() {
         Some(text) => text,
         None => texts.collect::<Vec<_>>().join("="),
@@ -149,7 +146,11 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     // Without a query or a fragment.
     let plain_paths = texts.filter_map(|text| Some(text.split_once(['?', '#'])?.0.to_owned()));
     let plain_paths: Vec<Word> = plain_paths.map(Word::from_text).collect();
-    paths.iter().chain(&plain_paths).map(decoded).collect()
+    paths
+        .iter()
+        .chain(&plain_paths)
+        .map(|path| decoded(path, true))
+        .collect()
 }
 
 /// The paths that a `file:` URL may be; none for another text.
@@ -162,8 +163,8 @@ pub(super) fn paths_of_url(url: &str) -> Vec<String> {
     words.into_iter().flatten().map(path).collect()
 }
 
-/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
-fn decoded(word: &Word) -> Word {
+/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards if it `has_lists`.
+pub(super) fn decoded(word: &Word, has_lists: bool) -> Word {
     let mut path = Word::default();
     for part in &word.parts {
         let Part::Text { text, .. } = part else {
@@ -172,36 +173,33 @@ fn decoded(word: &Word) -> Word {
         };
 
         let mut bytes = Vec::new();
-        let mut characters = text.bytes().peekable();
-        let flush = |bytes: &mut Vec<u8>, path: &mut Word| {
-            path.push_text(&String::from_utf8_lossy(bytes), true);
-            bytes.clear();
-        };
-        while let Some(byte) = characters.next() {
-            match byte {
-                b'%' => {
-                    let digits = [characters.next(), characters.next()];
-                    let [Some(high), Some(low)] = digits.map(hex_digit) else {
-                        return Word::unknown();
-                    };
-                    bytes.push(high * 16 + low);
+        let mut remaining = text.as_bytes();
+        while let [byte, after @ ..] = remaining {
+            remaining = after;
+            let end = if *byte == b'{' { b'}' } else { b']' };
+            let digits = after
+                .get(..2)
+                .filter(|code| code.iter().all(u8::is_ascii_hexdigit));
+            let code = digits.and_then(|code| str::from_utf8(code).ok());
+            match (
+                byte,
+                code.and_then(|code| u8::from_str_radix(code, 16).ok()),
+            ) {
+                (b'%', Some(code)) => {
+                    bytes.push(code);
+                    remaining = &after[2..];
                 }
-                b'{' | b'[' => {
-                    let end = if byte == b'{' { b'}' } else { b']' };
-                    flush(&mut bytes, &mut path);
+                (b'{' | b'[', _) if has_lists => {
+                    path.push_text(&String::from_utf8_lossy(&std::mem::take(&mut bytes)), true);
                     path.push_value(None, true);
-                    while characters.next().is_some_and(|byte| byte != end) {}
+                    let at = after.iter().position(|byte| *byte == end);
+                    remaining = at.map_or(&[], |at| &after[at + 1..]);
                 }
-                byte => bytes.push(byte),
+                _ => bytes.push(*byte),
             }
         }
-        flush(&mut bytes, &mut path);
+        path.push_text(&String::from_utf8_lossy(&bytes), true);
     }
 
     path
-}
-
-fn hex_digit(byte: Option<u8>) -> Option<u8> {
-    let digit = char::from(byte?).to_digit(16)?;
-    u8::try_from(digit).ok()
 }

@@ -1,6 +1,6 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
-use super::glob::{GlobToken, Match, intersect, segment, tokens};
+use super::glob::{GlobToken, Match, character, intersect, segment, tokens};
 use super::links::pattern_destination;
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
@@ -188,12 +188,7 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
     let Segment::Name(name) = segment else {
         return None;
     };
-    name.iter()
-        .map(|token| match token {
-            GlobToken::Char(c) => Some(*c),
-            GlobToken::One | GlobToken::Many => None,
-        })
-        .collect()
+    name.iter().map(character).collect()
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {

@@ -1,9 +1,11 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::clues::{has_host, may_climb, program_glob};
-use super::glob::{GlobToken, Match, intersect, matches};
-use super::options::{WordsAndFlags, has_flag, may_have_flag, variants};
+use super::about::{last, plain};
+use super::clues::{has_host, may_climb};
+use super::glob::{GlobToken, character, matches, tokens};
+use super::options::{WordsAndFlags, has_flag, variants};
 use super::paths::lexical;
+use super::programs::is_versioned;
 use super::shell::{SimpleCommand, Word};
 
 /// A specifier of `Bash(..)`.
@@ -22,6 +24,30 @@ pub(super) enum PatternWord {
     Word(Vec<GlobToken>),
 }
 
+impl PatternWord {
+    pub(super) fn new(text: &str) -> Self {
+        match text {
+            "*" => Self::Any,
+            text => Self::Word(tokens(text)),
+        }
+    }
+
+    /// The word as it is written, without quotes.
+    pub(super) fn text(&self) -> String {
+        let character = |token: &GlobToken| character(token).unwrap_or('*');
+        self.tokens()
+            .map_or_else(|| "*".to_owned(), |t| t.iter().map(character).collect())
+    }
+
+    /// The pattern of a word that is not `*` alone.
+    pub(super) fn tokens(&self) -> Option<&[GlobToken]> {
+        match self {
+            Self::Word(tokens) => Some(tokens),
+            Self::Any => None,
+        }
+    }
+}
+
 impl CommandPattern {
     /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
@@ -29,25 +55,21 @@ impl CommandPattern {
             Some(body) => (body.trim_end(), true),
             None => (text, false),
         };
-
         let mut words = split(body)?;
         if !allows_more_words && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
             words.pop();
             allows_more_words = true;
         }
-
         if words.is_empty() {
             return Err(
                 "empty specifier: write Bash for every command, Bash(git:*) for a prefix"
                     .to_owned(),
             );
         }
-
         if words == [PatternWord::Any] {
             words.clear();
             allows_more_words = true;
         }
-
         Ok(Self {
             words,
             allows_more_words,
@@ -69,54 +91,43 @@ impl CommandPattern {
         if self.is_any() {
             return true;
         }
-
         let argv = &command.argv;
         let Some(program) = argv.first().and_then(Word::literal) else {
             return false;
         };
-
         let allows_more_words =
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
-            let is_named = self.words.get(script).is_some_and(|word| match word {
-                PatternWord::Word(tokens) => tokens
-                    .iter()
-                    .all(|token| matches!(token, GlobToken::Char(_))),
-                PatternWord::Any => false,
-            });
-
+            let word = self.words.get(script).and_then(PatternWord::tokens);
+            let is_named = word.is_some_and(|word| word.iter().all(|t| character(t).is_some()));
             if !is_named {
                 return false;
             }
         }
-
-        let first_fits = |word: &PatternWord| match word {
-            PatternWord::Any => true,
-            PatternWord::Word(tokens) => matches(tokens, &chars(&program)),
+        let first_fits = |word: &PatternWord| {
+            let word = word.tokens();
+            word.is_none_or(|word| matches(word, &chars(&program)))
         };
-
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
-
-        let words_match = self.match_words(argv, allows_more_words, &|tokens, word, _| match word
-            .literal()
-        {
-            Some(text) => {
-                let has_star = tokens.contains(&GlobToken::Many);
-                let up = text.split('/').any(|name| name == "..");
-                if has_star && (may_climb(&text) || !has_host(tokens, &text)) {
-                    return Match::No;
-                }
-                if has_star && up {
-                    return matches(tokens, &chars(&lexical(&text))).into();
-                }
-
-                matches(tokens, &chars(&text)).into()
+        let words_match = self.match_words(argv, allows_more_words, &|tokens, word, _| {
+            let Some(text) = word.literal() else {
+                return false;
+            };
+            let has_star = tokens.contains(&GlobToken::Many);
+            if has_star && (may_climb(&text) || !has_host(tokens, &text)) {
+                return false;
             }
-            None => Match::No,
+            let has_parent = text.split('/').any(|name| name == "..");
+            let text = if has_star && has_parent {
+                lexical(&text)
+            } else {
+                text
+            };
+            matches(tokens, &chars(&text))
         });
-        words_match == Match::Yes
+        words_match
             && command
                 .unlisted
                 .is_none_or(|known| self.spelled() >= known.min(argv.len()) && self.covers(argv, 0))
@@ -136,29 +147,35 @@ impl CommandPattern {
         }
     }
 
-    /// Matches a command that is, or may be, one the pattern denies or asks about: after wrappers,
-    /// directories and global options are removed, flags in any order.
-    pub(crate) fn catches(&self, command: &SimpleCommand) -> Match {
-        if self.is_any() {
-            return Match::Yes;
+    /// Returns `true` if the command is certainly one that the pattern denies or asks about: after
+    /// wrappers, directories and global options are removed, flags in any order.
+    pub(crate) fn catches(&self, command: &SimpleCommand) -> bool {
+        if self.is_any() || command.argv.is_empty() {
+            return self.is_any();
         }
-
-        if command.argv.is_empty() {
-            return Match::No;
-        }
-
         let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
-        let mut best_match = Match::No;
-        for argv in variants(&command.argv) {
-            let word_match = self.match_words(&argv, allows_more_words, &word_matches);
-            best_match = best_match.max(word_match).max(self.match_text(&argv));
-            best_match = best_match.max(self.match_flags(&argv));
-            if best_match == Match::Yes {
-                return best_match;
-            }
-        }
+        self.may_name(command)
+            && variants(&command.argv).iter().any(|argv| {
+                self.match_words(argv, allows_more_words, &word_matches)
+                    || self.match_text(argv)
+                    || self.match_flags(argv)
+            })
+    }
 
-        best_match
+    /// Returns `false` if the pattern names another program than that of the command, and no file
+    /// that it may run.
+    pub(super) fn may_name(&self, command: &SimpleCommand) -> bool {
+        let program = self.words.first().and_then(PatternWord::tokens);
+        let text: Option<String> = program.and_then(|p| p.iter().map(character).collect());
+        let name = command.program().map(|name| name.to_lowercase());
+        let (Some(text), Some(name)) = (text, name) else {
+            return !command.argv.is_empty();
+        };
+        let text = text.to_lowercase();
+        text.contains(['/', '.'])
+            || text == name
+            || text == "git" && name.starts_with("git-")
+            || name.starts_with(&text) && is_versioned(&text)
     }
 
     /// Matches word by word, with a table of the words of the pattern (rows) against the words of
@@ -167,111 +184,64 @@ impl CommandPattern {
         &self,
         argv: &[Word],
         allows_more_words: bool,
-        fits: &dyn Fn(&[GlobToken], &Word, usize) -> Match,
-    ) -> Match {
+        fits: &dyn Fn(&[GlobToken], &Word, usize) -> bool,
+    ) -> bool {
         let columns = argv.len() + 1;
-        let mut next_row = vec![Match::No; columns];
-        let splits = argv.iter().map(Word::may_split).collect::<Vec<_>>();
+        let mut next_row = vec![false; columns];
         for i in (0..=self.words.len()).rev() {
-            let mut row = vec![Match::No; columns];
+            let mut row = vec![false; columns];
             for j in (0..columns).rev() {
-                let mut best_match = match (self.words.get(i), argv.get(j)) {
-                    (None, None) => Match::Yes,
-                    (None, Some(_)) => allows_more_words.into(),
-                    (Some(_), None) => Match::No,
-                    (Some(PatternWord::Any), Some(_)) => next_row[j + 1].max(row[j + 1]),
+                row[j] = match (self.words.get(i), argv.get(j)) {
+                    (None, None) => true,
+                    (None, Some(_)) => allows_more_words,
+                    (Some(_), None) => false,
+                    (Some(PatternWord::Any), Some(_)) => next_row[j + 1] || row[j + 1],
                     (Some(PatternWord::Word(tokens)), Some(word)) => {
-                        let next_match = next_row[j + 1];
-                        if next_match == Match::No {
-                            Match::No
-                        } else {
-                            next_match.min(fits(tokens, word, j))
-                        }
+                        next_row[j + 1] && fits(tokens, word, j)
                     }
                 };
-
-                if splits.get(j) == Some(&true) && best_match != Match::Yes {
-                    // An expansion may produce any number of words.
-                    let skip_match = row
-                        .get(j + 1)
-                        .copied()
-                        .unwrap_or(Match::No)
-                        .max(next_row[j]);
-                    best_match = best_match.max(skip_match.min(Match::Maybe));
-                }
-
-                row[j] = best_match;
             }
-
             next_row = row;
         }
-
         next_row[0]
     }
 
     /// The pattern over the words joined by blanks: `*` crosses words.
-    fn match_text(&self, argv: &[Word]) -> Match {
-        let crosses = self.words.iter().any(|word| match word {
-            PatternWord::Word(tokens) => tokens.contains(&GlobToken::Many),
-            PatternWord::Any => true,
-        });
-
-        if !crosses {
-            return Match::No;
-        }
-
-        let Some(texts) = argv.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
-            return Match::No;
+    fn match_text(&self, argv: &[Word]) -> bool {
+        let is_open = |word: &[GlobToken]| word.contains(&GlobToken::Many);
+        let mut words = self.words.iter().map(PatternWord::tokens);
+        let crosses = words.any(|word| word.is_none_or(is_open));
+        let texts = argv.iter().map(Word::literal);
+        let Some(texts) = texts.collect::<Option<Vec<_>>>().filter(|_| crosses) else {
+            return false;
         };
-
         let mut pattern = Vec::new();
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
                 pattern.push(GlobToken::Char(' '));
             }
-
-            match word {
-                PatternWord::Any => pattern.push(GlobToken::Many),
-                PatternWord::Word(tokens) => pattern.extend_from_slice(tokens),
-            }
+            pattern.extend_from_slice(word.tokens().unwrap_or(&[GlobToken::Many]));
         }
-
         if self.allows_more_words {
             pattern.push(GlobToken::Many);
         }
-
-        matches(&pattern, &chars(&texts.join(" "))).into()
+        matches(&pattern, &chars(&texts.join(" ")))
     }
 
     /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
     /// `rm -f x -r` and `rm --recursive --force`.
-    fn match_flags(&self, argv: &[Word]) -> Match {
-        let Some(pattern_parts) = self.parts() else {
-            return Match::No;
+    fn match_flags(&self, argv: &[Word]) -> bool {
+        let parts = self.parts().zip(WordsAndFlags::of(argv));
+        let Some((pattern_parts, command_parts)) = parts else {
+            return false;
         };
-
-        if pattern_parts.flags.is_empty() && pattern_parts.words.len() < 2 {
-            return Match::No;
-        }
-
-        let Some(command_parts) = WordsAndFlags::of(argv) else {
-            return Match::No;
-        };
-
         let is_open = self.allows_more_words || self.words.last().is_some_and(ends_open);
-        let has_prefix = command_parts.begins_with(&pattern_parts.words);
-        let may_have_prefix = is_open && command_parts.may_begin_with(&pattern_parts.words);
-        let best_match = if has_prefix { Match::Yes } else { Match::Maybe };
-        if !has_prefix && !may_have_prefix
+        if pattern_parts.flags.is_empty() && pattern_parts.words.len() < 2
+            || !command_parts.begins_with(&pattern_parts.words)
             || !is_open && command_parts.words.len() != pattern_parts.words.len()
         {
-            return if command_parts.may_mean(&pattern_parts) {
-                Match::Maybe
-            } else {
-                Match::No
-            };
+            return false;
         }
-
         let program = &command_parts.words[0];
         let ends_in_flag = self.words.last().is_some_and(ends_open);
         let is_open_flag = |flag: &String| ends_in_flag && pattern_parts.flags.last() == Some(flag);
@@ -281,107 +251,50 @@ impl CommandPattern {
             has_flag(program, &command_parts.flags, flag)
                 || is_open_flag(flag) && command_parts.flags.iter().any(begins)
         };
-        if !pattern_parts.flags.iter().all(is_given) {
-            let may_be_given = |flag: &String| {
-                is_given(flag) || may_have_flag(program, &command_parts.flags, flag)
-            };
-            let is_possible =
-                command_parts.is_partial || pattern_parts.flags.iter().all(may_be_given);
-            return if is_possible { Match::Maybe } else { Match::No };
-        }
-
         // An exact rule does not cover further flags.
         let knows = |flag: &String| {
             let is_like = |wanted: &String| {
                 wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
             };
-
             pattern_parts.flags.iter().any(is_like) || has_flag(program, &pattern_parts.flags, flag)
         };
-
-        let is_match = is_open || command_parts.flags.iter().all(knows);
-        best_match.min(is_match.into())
+        pattern_parts.flags.iter().all(is_given)
+            && (is_open || command_parts.flags.iter().all(knows))
     }
 
     /// The pattern's words and flags, if it has no wildcard but at the end.
-    fn parts(&self) -> Option<WordsAndFlags> {
+    pub(super) fn parts(&self) -> Option<WordsAndFlags> {
         let mut parts = WordsAndFlags::default();
         for word in &self.words {
             let PatternWord::Word(tokens) = word else {
                 return None;
             };
-
             let is_open = tokens.last() == Some(&GlobToken::Many);
             let literal = tokens.iter().take(tokens.len() - usize::from(is_open));
-            let text = literal.map(|token| match token {
-                GlobToken::Char(c) => Some(*c),
-                _ => None,
-            });
-
-            match text.collect::<Option<String>>()? {
+            match literal.map(character).collect::<Option<String>>()? {
                 text if text.starts_with('-') && text.len() > 1 => parts.flags.push(text),
                 text if !is_open => parts.words.push(text),
                 _ => return None,
             }
         }
-
         if parts.words.len() > 1 && parts.words[0].ends_with("tar") && parts.flags.is_empty() {
             parts.flags.push(format!("-{}", parts.words.remove(1)));
         }
-
         Some(parts)
     }
 }
 
-fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
-    if let Some(text) = word.literal() {
-        let is_path = text.contains('/') && !text.contains("://");
-        if is_path && at > 0 && matches(tokens, &chars(&lexical(&text))) {
-            return Match::Yes;
-        }
-
-        let text = chars(&text);
-        if at == 0 {
-            let folded_text = text
-                .iter()
-                .flat_map(|c| c.to_lowercase())
-                .collect::<Vec<_>>();
-            return (matches(tokens, &text) || matches(tokens, &folded_text)).into();
-        }
-
-        return matches(tokens, &text).into();
-    }
-
-    if at == 0 && !word.is_dynamic() {
+fn word_matches(wanted: &[GlobToken], word: &Word, at: usize) -> bool {
+    let Some(text) = word.literal() else {
         // A glob in the place of the program.
-        let name = tokens.iter().map_while(|token| match token {
-            GlobToken::Char(c) => Some(*c),
-            _ => None,
-        });
-
-        let glob = program_glob(word);
-        return matches(&glob, &name.collect::<Vec<_>>()).into();
-    }
-
-    let prefix = chars(&word.literal_prefix());
-    let mut open_tokens = prefix
-        .iter()
-        .map(|c| GlobToken::Char(*c))
-        .collect::<Vec<_>>();
-    open_tokens.push(GlobToken::Many);
-    if word.is_glob() && !word.is_dynamic() && prefix.first().is_none_or(|c| *c != '-') {
-        // A file name is not treated as an option.
-        let is_option = tokens.first() == Some(&GlobToken::Char('-'));
-        if is_option {
-            return Match::No;
-        }
-    }
-
-    if intersect(tokens, &open_tokens) {
-        Match::Maybe
-    } else {
-        Match::No
-    }
+        let name: Vec<char> = wanted.iter().map_while(character).collect();
+        return at == 0 && !word.is_dynamic() && matches(&tokens(last(&plain(word))), &name);
+    };
+    let is_path = text.contains('/') && !text.contains("://");
+    let is_folded = at == 0 && matches(wanted, &chars(&text.to_lowercase()));
+    is_folded
+        || is_path && at > 0 && matches(wanted, &chars(&lexical(&text)))
+        || matches(wanted, &chars(&text))
 }
 
 fn ends_open(word: &PatternWord) -> bool {
@@ -407,10 +320,8 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
             } else {
                 tokens.push(GlobToken::Char(c));
             }
-
             continue;
         }
-
         match c {
             ' ' | '\t' => {
                 if has_word {
@@ -421,7 +332,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                     )?);
                     has_word = false;
                 }
-
                 continue;
             }
             '\'' | '"' => quote = Some(c),
@@ -430,7 +340,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 if tokens.last() != Some(&GlobToken::Many) {
                     tokens.push(GlobToken::Many);
                 }
-
                 raw.push(c);
             }
             c if c.is_control() => return Err("a command pattern is one line".to_owned()),
@@ -439,7 +348,6 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 raw.push(c);
             }
         }
-
         has_word = true;
     }
 

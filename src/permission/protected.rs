@@ -8,66 +8,32 @@ use super::expansions::expansions;
 use super::glob::{GlobToken, Match};
 use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
-/// Protected whether they exist or not, with all below them, in any case of letters.
-const PROTECTED: [&str; 44] = [
-    // Git runs them or what they name, or checks it out.
-    "/**/.git/hooks",
-    "/**/.git/config",
-    "/**/.git/config.worktree",
-    "/**/.git/commondir",
-    "/**/.git/worktrees",
-    "/**/.git/HEAD",
-    "/**/.git/info/attributes",
-    "/**/.git/modules/**/hooks",
-    "/**/.git/modules/**/config",
-    "/**/.git/modules/**/HEAD",
-    "/**/.git/modules/**/commondir",
-    "/**/.git/modules/**/config.worktree",
-    "/**/.git/rebase-merge",
-    "/**/.git/rebase-apply",
-    "/**/.git/sequencer",
-    "/**/.git/packed-refs",
-    "/**/.git/refs",
-    "/**/git~1",
-    "/**/.husky",
-    // Shells, package managers and editors run what they name.
-    "/**/.envrc",
-    "/**/.bashrc",
-    "/**/.bash_profile",
-    "/**/.bash_login",
-    "/**/.profile",
-    "/**/.bash_aliases",
-    "/**/.gitconfig",
-    "/**/.zshrc",
-    "/**/.zshenv",
-    "/**/.zprofile",
-    "/**/.npmrc",
-    "/**/.yarnrc.yml",
-    "/**/.cargo/config",
-    "/**/.cargo/config.toml",
-    "/**/.vscode",
-    "/**/.idea",
-    // Agents follow them.
-    "/**/.agentcore/**",
-    "/**/.claude",
-    "/**/.mcp.json",
-    "/**/AGENTS.md",
-    "/**/CLAUDE.md",
-    "/**/CLAUDE.local.md",
-    "/**/.cursor",
-    "/**/SKILL.md",
-    "./skills/*",
-];
+/// Protected in each folder of git, in any case of letters: git runs them or what they name, or
+/// checks it out.
+const GIT: &str = "hooks config config.worktree commondir worktrees HEAD info/attributes modules/**/hooks modules/**/config modules/**/HEAD modules/**/commondir modules/**/config.worktree rebase-merge rebase-apply sequencer packed-refs refs";
+
+/// Protected in each folder, with all below them, in any case of letters. Shells, package managers
+/// and editors run what they name, and agents follow them.
+const ANYWHERE: &str = "git~1 .husky .envrc .bashrc .bash_profile .bash_login .profile .bash_aliases .gitconfig .zshrc .zshenv .zprofile .npmrc .yarnrc.yml .cargo/config .cargo/config.toml .vscode .idea .agentcore/** .claude .mcp.json AGENTS.md CLAUDE.md CLAUDE.local.md .cursor SKILL.md";
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.
 const REPLACED: [&str; 3] = ["/**/.git", "/**/.git/modules/*", "./skills"];
 
-static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&PROTECTED));
-static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&REPLACED));
+static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| {
+    let of_git = GIT
+        .split_whitespace()
+        .map(|name| format!("/**/.git/{name}"));
+    let others = ANYWHERE
+        .split_whitespace()
+        .map(|name| format!("/**/{name}"));
+    patterns(of_git.chain(others).chain(["./skills/*".to_owned()]))
+});
+static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> =
+    LazyLock::new(|| patterns(REPLACED.map(str::to_owned).into_iter()));
 
-fn patterns(texts: &[&str]) -> Vec<PathPattern> {
-    let patterns = texts.iter().map(|text| PathPattern::new(text));
+fn patterns(texts: impl Iterator<Item = String>) -> Vec<PathPattern> {
+    let patterns = texts.map(|text| PathPattern::new(&text));
     patterns
         .map(|pattern| pattern.expect("the lists hold patterns"))
         .collect()

@@ -10,17 +10,7 @@ use super::rule::Rule;
 
 /// The names of rules that apply to the accesses of every tool, and of tools that may come with a
 /// hook or a child run.
-const GENERAL: [&str; 9] = [
-    "Bash",
-    "Read",
-    "Write",
-    "Edit",
-    "WebFetch",
-    "WebSearch",
-    "Agent",
-    "Task",
-    "Skill",
-];
+const GENERAL: &str = "Bash Read Write Edit WebFetch WebSearch Agent Task Skill";
 
 /// Checks that a rule, of any behavior, matches one of these tools or what any tool may do.
 ///
@@ -44,7 +34,7 @@ pub(super) struct KnownTools<'a> {
 impl<'a> KnownTools<'a> {
     pub(super) fn new(names: impl Iterator<Item = &'a str>, has_sources: bool) -> Self {
         Self {
-            names: names.chain(GENERAL).collect(),
+            names: names.chain(GENERAL.split(" ")).collect(),
             has_sources,
         }
     }

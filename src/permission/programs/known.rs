@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::model::without_version;
+
 /// Subcommands of programs without targets that only show something. Commas stand between those
 /// that show the same.
-const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images \
- help search whoami outdated policy blame,annotate";
+const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images help search whoami outdated policy blame,annotate";
 
 /// First words of subcommands of two words.
-const GROUPS: &str = "compose container image volume network system builder buildx manifest context \
- pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project \
- stash remote reflog worktree submodule bisect notes lfs rollout config dependency workspace state \
- toolchain target component pip aws gcloud az";
+const GROUPS: &str = "compose container image volume network system builder buildx manifest context pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project stash remote reflog worktree submodule bisect notes lfs rollout config dependency workspace state toolchain target component pip aws gcloud az";
 
 /// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
@@ -32,9 +30,9 @@ pnpm yarn bun|,install+.,i+.!install!i>LOCKS install,i,add,remove,rm,update,up,u
 go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS,vendor
 pipenv|install+.,sync!*>LOCKS install!*>LOCKS,MANIFESTS
 pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock!*>LOCKS version!*>LOCKS,MANIFESTS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS,MANIFESTS
-bundle|install!*>LOCKS check
+bundle|,install!*>LOCKS check
 composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS,MANIFESTS
-mvn mvnw gradle gradlew dotnet swift sbt stack cabal dune zig mix bazel bazelisk meson|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
+mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
 docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
 docker-compose|images top version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
 kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history exec apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
@@ -48,10 +46,8 @@ aws|s3+ls sts+get-caller-identity s3+cp,logs+tail!*
 deno|check>TEST,LOCKS test,bench>TEST,LOCKS run,task>TEST,LOCKS fmt lint
 ruff|check>TEST format>TEST rule
 golangci-lint|run,linters>TEST fmt>.
-biome|check lint format ci
 turbo nx|run,build,test,lint,affected>BUILD,TEST
-playwright|test>TEST
-cypress|run>TEST
+playwright cypress|test,run>TEST
 tsc|*+--noEmit,*+--version>BUILD *>.
 gcc g++ cc c++ clang clang++|*+-o,*+--version>BUILD *>.
 javac|*>.
@@ -71,15 +67,11 @@ git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--ski
 const CLASSES: &str = "\
 BUILD cargo|target Cargo.lock
 BUILD go|*.test
-BUILD mvn mvnw sbt|target *.class
+BUILD mvn mvnw|target *.class
 BUILD gradle gradlew|build bin out .gradle *.class
 BUILD dotnet|bin obj
-BUILD swift|.build
-BUILD stack cabal|.stack-work dist dist-newstyle
-BUILD dune mix bazel bazelisk|_build bazel-*
-BUILD zig|zig-out zig-cache .zig-cache
-BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
 BUILD tsc|*.tsbuildinfo
+BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
 BUILD *|target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
 TEST cargo go|
 TEST pytest unittest tox nox ruff mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|coverage .coverage htmlcov .pytest_cache .tox .nox .mypy_cache .ruff_cache __pycache__
@@ -101,7 +93,7 @@ const UNKNOWN: &str = "?";
 const BY_OPTION: &str = "dpkg pacman rpm";
 
 /// Programs of which each word is a target.
-const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew sbt";
+const TARGETS: &str = "make gmake ninja just task rake invoke mvn mvnw gradle gradlew";
 
 /// An entry of the list, and the subcommands that it begins with.
 #[derive(Clone)]
@@ -211,8 +203,7 @@ pub(crate) fn known(
     let verb = words.get(depth.max(usize::from(is(GROUPS, first))));
     let verb = verb.map(String::as_str);
     let is_each = has_targets(name);
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let names = [name, plain_name].into_iter();
+    let names = [name, without_version(name)].into_iter();
     let rows = names.filter_map(|name| ROWS.get(name));
     let entry = rows.flatten().find(|entry| {
         let matches = |words: &[String]| {

@@ -18,4 +18,7 @@ pub(crate) use known::{has_targets, is_group, known};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };
-pub(crate) use model::{Dash, Model, Program, first_operand, model, works_inside};
+pub(crate) use model::{
+    Dash, Model, Program, first_operand, is_versioned, model, runs_files, without_version,
+    works_inside,
+};

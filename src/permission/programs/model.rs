@@ -31,13 +31,14 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `parts` | the words contain files among other texts |
 /// | `danger` | any word may run something |
 /// | `stem`, `prefix` | the name without its ending or with another, what begins with it, is written |
+/// | `ended`, `temporary` | the name with an added ending, any name in `/tmp`, is written |
 /// | `ending` | the name with another ending is read |
 /// | `run` | a script of the project, or a program of a package |
 /// | `/workspace` | `workspace` and a name may stand before the command |
 /// | `single` | letters of options are not joined |
 /// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
 /// | `login`, `anywhere` | options may stand behind the host; behind the script |
-/// | `globs` | lists and ranges in addresses are expanded |
+/// | `globs`, `goals` | lists and ranges in addresses are expanded; tasks, no coordinates of one |
 /// | `remote`, `tail` | names and paths elsewhere; words after `--` are for the project's own |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |
 /// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
@@ -171,10 +172,9 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
 
 /// The place in the table of the command `argv` of the program `name`.
 pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is_versioned = VERSIONED.split(' ').any(|known| known == plain_name);
+    let plain_name = without_version(name);
     let known_rows = match ROWS.get(name) {
-        None if is_versioned => ROWS.get(plain_name),
+        None if is_versioned(plain_name) => ROWS.get(plain_name),
         known_rows => known_rows,
     };
     let unknown = |start| Model {
@@ -224,6 +224,16 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
+/// The name without the digits and dots at its end.
+pub(crate) fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Returns `true` if the name of the program may end in a version.
+pub(crate) fn is_versioned(name: &str) -> bool {
+    VERSIONED.split(' ').any(|known| known == name)
+}
+
 /// Returns `true` if the table has the program.
 pub(super) fn has_row(name: &str) -> bool {
     ROWS.contains_key(name)
@@ -231,12 +241,17 @@ pub(super) fn has_row(name: &str) -> bool {
 
 /// Returns `true` if the program checks, tests or runs files of the project.
 pub(crate) fn works_inside(name: &str) -> bool {
-    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
-    rows.is_some_and(|rows| {
-        let mut programs = rows.iter().map(|(_, program)| program);
-        programs.any(|program| program.takes_any(&["inside", "code", "make"]))
-    })
+    takes_any(name, &["inside", "code", "make"])
+}
+
+/// Returns `true` if the program runs a file that its words name.
+pub(crate) fn runs_files(name: &str) -> bool {
+    takes_any(name, &["code", "script"])
+}
+
+fn takes_any(name: &str, kinds: &[&str]) -> bool {
+    let rows = ROWS.get(name).or_else(|| ROWS.get(without_version(name)));
+    rows.is_some_and(|rows| rows.iter().any(|(_, program)| program.takes_any(kinds)))
 }
 
 /// The index of the first word that is no option of the program `name`, nor the value of one.
@@ -287,6 +302,13 @@ impl Program {
     pub(crate) fn refused(&self) -> Option<&'static str> {
         let mut kinds = self.operands.split(' ');
         kinds.find_map(|kind| kind.strip_prefix("no:"))
+    }
+
+    /// Returns `true` if an option or a mark before an operand names a file that it reads.
+    pub(crate) fn names_files(&self) -> bool {
+        let is_file = |entry: &Entry| matches!(entry.value, Some("read" | "names" | "file"));
+        self.options.iter().any(|(_, entry)| is_file(entry))
+            || self.refused().is_some_and(|marks| marks.contains('@'))
     }
 
     /// Returns `true` if it runs code in a language of its own.

@@ -1,49 +1,38 @@
 //! Programs that read: files, texts, the state of the system.
 
 pub(super) const ROWS: &str = "\
-echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type \
- whereis exit return break continue shift umask ulimit times jobs wait kill pkill pgrep killall sleep \
- printf test false cd pushd popd pwd whatis apropos lsof printenv set unset read mapfile readarray \
- declare typeset local export readonly trap eval alias ldd getconf locale tput clear dirs df free \
- lscpu lsblk | H | text |
+echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type whereis exit return break continue shift umask ulimit times jobs wait kill sleep printf lsof test false cd pushd popd pwd printenv set unset read mapfile readarray declare typeset local export readonly trap eval alias ldd getconf locale tput clear dirs df free | H | text |
+pkill pgrep killall | W | text | -fxlnoiqvauegstPU
 ps | H | ps text |
 hostname | W | none | -fisIAdy --fqdn --short
 date | W | read no:0,1,2,3,4,5,6,7,8,9 | -uRI -dfr:text --date:text --file:read --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
 source . | H | read |
 cat tac nl head tail od hexdump | H | show | -cnw:text
 zcat xzcat bzcat zstdcat lz4cat | H | show/ending |
-zless zmore | X | show/ending no:+ | -NSRFX
 strings | W | show no:@ | -afow -nteTsd:text --all --bytes:text --radix:text --encoding:text
 base64 base32 basenc | W | show | -diD -w:text --decode --wrap:text --ignore-garbage
 less more | X | show no:+ | -NSRFXEeKMmiIJLqrsGgnwW -oO:write --log-file:write --LOG-FILE:write --tabs:text --quit-if-one-screen --chop-long-lines --RAW-CONTROL-CHARS --no-init
-rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum wc cut column stat \
- readlink realpath comm join cmp | H | read | -dfcst:text --format:text --printf:text
+rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum cut column stat readlink realpath comm join cmp | H | read | -dfcst:text --format:text --printf:text
+wc | H | read | -clmwL --files0-from:names
 tr | H | text |
 bc | X | read | -lqsw --mathlib --quiet --standard --warn
 file | W | read | -bikLhzsprN0 --mime --mime-type --mime-encoding --brief --dereference --uncompress -f:names
 xxd | W | read write | -bEeipuC -R:text -clsgo:number
-diff colordiff | W | read/links | -uaiwbBNqsycpdtTZE0 -UIxW:text -rR!links --recursive!links --unified?text --color?text --brief --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --exclude:pattern --label:text --side-by-side --suppress-common-lines --minimal --width:text --strip-trailing-cr --context?text --new-file --text --report-identical-files
+diff colordiff | W | read/links | -uaiwbBNqsycpdtTZE0 -UIxW:text -rR!links --recursive!links --unified?text --color?text --brief --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --exclude:pattern --label:text --side-by-side --suppress-common-lines --minimal --width:text --strip-trailing-cr --context?text --new-file --text --report-identical-files --from-file:read --to-file:read
 du | H | read=. | -dX:text --max-depth:text --exclude:pattern
 ls dir vdir | H | read=. | -IwT:text --ignore:pattern -R!tree --recursive!tree -L!follow --dereference!follow
 tree | W | read/tree=. | -adfhFDsCAlpugtrUvxinJXQN -LPI:text --dirsfirst --du --prune --noreport --gitignore --charset:text --filelimit:text -o:write -R!hidden -H:text
-grep egrep fgrep zgrep xzgrep bzgrep zstdgrep | H | pattern read/ending=. | -ABCm:number -e:pattern!first -f:read!first -d:text!tree -D:text -r!tree -R!links --recursive!tree --dereference-recursive!links \
- --directories:text!tree --regexp:pattern!first --file:read!first --include:pattern --exclude:pattern --exclude-dir:pattern --exclude-from:read --max-count:text --after-context:text --before-context:text
-rg | X | pattern read/visible=. | -inlcvwsSUFHNIopPx0a -L!follow -ABCmjMdE:text -e:pattern!first -f:read!first -t:kind -Tr:text -g:glob -z!hidden --search-zip!hidden --glob:glob --iglob:glob --type:kind --type-not:text --replace:text --sort:text --sortr:text \
- --max-count:text --max-depth:text --max-filesize:text --context:text --after-context:text --before-context:text --regexp:pattern!first --file:read!first --files!first --threads:text --color:text --colors:text --encoding:text --max-columns:text --ignore-file:read \
- --hidden!dot -.!dot --no-ignore!dot -u!dot --unrestricted!dot --no-ignore-vcs --files-with-matches --files-without-match --count --count-matches --ignore-case --smart-case --case-sensitive --word-regexp --line-regexp --fixed-strings --line-number \
- --no-line-number --no-heading --heading --json --multiline --multiline-dotall --pcre2 --invert-match --only-matching --null --null-data --text --quiet --no-filename --with-filename --no-messages --stats --vimgrep --follow!follow --trim --column --pretty --passthru --type-list!first --sort-files --crlf --context-separator:text --debug --no-config --one-file-system --max-columns-preview --byte-offset --binary
-ag | X | pattern read/visible=. | -ilLcvwsSQHhonarGz -g:text -ABCm:number --hidden!dot -uU!dot --unrestricted!dot --skip-vcs-ignores --ignore:pattern --ignore-dir:text --type:text --nogroup --nocolor --color --nobreak --noheading --literal --column --count --files-with-matches --depth:text --rust --python --js --java --go --ruby --cc --cpp --html --css
+grep egrep fgrep zgrep xzgrep bzgrep zstdgrep | H | pattern read/ending=. | -ABCm:number -e:pattern!first -f:read!first -d:text!tree -D:text -r!tree -R!links --recursive!tree --dereference-recursive!links --directories:text!tree --regexp:pattern!first --file:read!first --include:pattern --exclude:pattern --exclude-dir:pattern --exclude-from:read --max-count:text --after-context:text --before-context:text
+rg | X | pattern read/visible=. | -inlcvwsSUFHNIopPx0a -L!follow -ABCmjMdE:text -e:pattern!first -f:read!first -t:kind -Tr:text -g:glob -z!hidden --search-zip!hidden --glob:glob --iglob:glob --type:kind --type-not:text --replace:text --sort:text --sortr:text --max-count:text --max-depth:text --max-filesize:text --context:text --after-context:text --before-context:text --regexp:pattern!first --file:read!first --files!first --threads:text --color:text --colors:text --encoding:text --max-columns:text --ignore-file:read --hidden!dot -.!dot --no-ignore!dot -u!dot --unrestricted!dot --no-ignore-vcs --files-with-matches --files-without-match --count --count-matches --ignore-case --smart-case --case-sensitive --word-regexp --line-regexp --fixed-strings --line-number --no-line-number --no-heading --heading --json --multiline --multiline-dotall --pcre2 --invert-match --only-matching --null --null-data --text --quiet --no-filename --with-filename --no-messages --stats --vimgrep --follow!follow --trim --column --pretty --passthru --type-list!first --sort-files --crlf --context-separator:text --debug --no-config --one-file-system --max-columns-preview --byte-offset --binary
 ack rgrep ugrep ug rga | X | pattern read/tree=. | -ilLcvwsSQHhon -ABCm:number --ignore:pattern --ignore-dir:text --type:text --nogroup --nocolor --color --nobreak --noheading --literal --column --count --files-with-matches --rust --python --js --java --go --ruby --cc --cpp --html --css
 fd fdfind | X | pattern read/visible=. | -Iuags0iplFq1 -L!follow -edtESczjo:text -H!dot --hidden!dot --type:text --extension:text --exclude:pattern --max-depth:text --min-depth:text --no-ignore --glob --full-path --absolute-path --follow!follow --color:text --size:text --changed-within:text --changed-before:text --print0 --fixed-strings --case-sensitive --ignore-case --max-results:text --list-details
 sort gsort | X | show | -bdfgiMhnrRVcCmsuz -kSt:text -T:write -o:write --output:write --key:text --field-separator:text --reverse --unique --numeric-sort --human-numeric-sort --general-numeric-sort --version-sort --ignore-case --stable --zero-terminated --check?text --merge --random-sort --sort:text --parallel:text --buffer-size:text --ignore-leading-blanks
 uniq | W | read write no:+ | -cdDiuz -fsw:text --count --repeated --unique --ignore-case --all-repeated?text --skip-fields:text --skip-chars:text --check-chars:text --zero-terminated
-shuf | W | read | -erz -in:text -o:write --output:write --echo --head-count:text --input-range:text --repeat --random-source:read
 jq gojq | X | filter read | -rcnseSMCajR --raw-output --raw-input --compact-output --slurp --null-input --exit-status --sort-keys --tab --indent:text --arg:text!second --argjson:text!second --args --jsonargs --join-output --ascii-output --color-output --monochrome-output --stream --seq --unbuffered -f:read!first --from-file:read!first --slurpfile:text!second --rawfile:text!second
 yq | X | filter read | -rcneSMCjPN -poI:text -i!edit --inplace!edit --in-place!edit -y --raw-output --output-format:text --input-format:text --prettyPrint --null-input --exit-status --no-doc --indent:text --unwrapScalar
-man tldr | X | read | -kfaw -Sse:text
+man tldr whatis apropos | X | read | -kfaw -Sse:text
 pkg-config pkgconf | X | read | --cflags --libs --modversion --exists --list-all --static --print-errors --variable:text --atleast-version:text
 ss netstat vmstat iostat dmesg last w who finger dig nslookup host | W | read | -tulnpaheorisTWxkHw46cdNvVqS
-ping | W | text | -cwWis:text -nqv46
 sed gsed | X | sed | -nErsuzb -e:sed -i?suffix!edit --expression:sed --in-place?suffix!edit --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --posix --debug --sandbox --follow-symlinks
 awk gawk mawk nawk | X | awk | -Fv:text --field-separator:text --assign:text --csv --posix --re-interval --traditional
 find gfind | X | find |

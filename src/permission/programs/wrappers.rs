@@ -8,10 +8,7 @@ sudo | X | command | -AbBEHnNPSk -s!shell --shell!shell -CghprTtuU:text -D:cd --
 doas | X | command | -n -s!shell -uCa:text
 nohup builtin catchsegv busybox toybox torify tsocks dbus-run-session unbuffer rlwrap caffeinate coreutils uutils ifne tini dumb-init | X | command |
 fakeroot torsocks linux32 linux64 i386 x86_64 | X | command/sh |
-setarch | X | text command/sh |
 gosu su-exec faketime | X | text command |
-sshpass | X | command | -ev -pfdP:text
-chronic | X | command | -ve
 command | X | command | -p -vV!about
 exec | X | command | -cl
 nice | X | command/clear | -n:text --adjustment:text
@@ -20,16 +17,11 @@ timeout gtimeout | X | text command/clear | -v -ks:text --foreground --preserve-
 time | X | command | -paqvV -f:text -o:write --portability --append --quiet --verbose --format:text --output:write
 stdbuf | X | command/clear | -ioe:text --input:text --output:text --error:text
 setsid | X | command | -cfw --ctty --fork --wait
-setpriv | X | command | -d --nnp --no-new-privs --clear-groups --keep-groups --init-groups --reset-env --ruid:text --euid:text --reuid:text --rgid:text --egid:text --regid:text --groups:text --inh-caps:text --ambient-caps:text --bounding-set:text --securebits:text --pdeathsig:text --selinux-label:text --apparmor-profile:text --landlock-access:text --landlock-rule:text --ptracer:text
-taskset | X | text command | -ac --all-tasks --cpu-list
-chrt | X | text command | -abdfiorRv -TPD:text --all-tasks --batch --deadline --fifo --idle --other --rr --reset-on-fork --verbose --sched-runtime:text --sched-period:text --sched-deadline:text
 chroot | X | text command/sh | --skip-chdir --userspec:text --groups:text
 unshare | X | command/sh | -mnpuUiCTrcf -SG:text -w:cd --wd:cd --mount --net --pid --uts --user --ipc --cgroup --time --map-root-user --map-current-user --fork --kill-child?text --mount-proc?text --keep-caps --setuid:text --setgid:text --propagation:text --setgroups:text --map-user:text --map-group:text
 nsenter | X | command/sh | -amunipCUTF -tSG:text --all --mount --net --pid --uts --user --ipc --cgroup --time --preserve-credentials --no-fork --target:text --setuid:text --setgid:text
 strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebIOpPsSuUX:text -o:pipe --follow-forks --summary --summary-only --trace:text --output:pipe --attach:text --user:text
-ltrace | X | command | -bcCfhiLrStTV -aAeDFlnpsuwx:text -o:pipe
 flock | X | text command | -ensuxoF -wE:text --shared --exclusive --unlock --nonblock --close --no-fork --verbose --timeout:text --wait:text --conflict-exit-code:text
 xvfb-run | X | command | -a -nspw:text -ef:write
-cgexec | X | command | -g:text
 pkexec | X | command | --user:text
 ";

@@ -5,6 +5,7 @@ use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::loops::Loops;
 use super::parser::Parser;
+use super::word::Word;
 use crate::backend::Shell;
 use crate::util::text::is_hidden;
 
@@ -51,20 +52,42 @@ fn read(cx: &mut Context, command: &str) {
 }
 
 fn finish(mut cx: Context) -> Analysis {
-    let mut commands = cx.found.commands.iter();
-    let first = commands.find(|command| !command.is("mkdir"));
+    let commands = &cx.found.commands;
+    let first = commands.iter().find(|command| !command.is("mkdir"));
     let begins_with_cd = first.is_some_and(|command| command.is("cd"));
     let is_change = |command: &&SimpleCommand| {
         let is_own = command.via.is_empty() && command.piped.is_none() && !command.guessed;
         command.is("cd") && is_own
     };
-    let change_count = cx.found.commands.iter().filter(is_change).count();
+    let change_count = commands.iter().filter(is_change).count();
     let is_certain = cx.found.used(Use::Directory).count() == change_count;
+
+    // A program that writes may run in the folder before it, and in those before that one unless
+    // `..` has left them; in any folder if it is not certain when it runs.
+    let is_sure = is_certain && !cx.has_other_changes;
+    let is_listed = |c: &SimpleCommand| c.via.is_empty() && !c.guessed && c.runner.is_none();
+    let mut writers = commands.iter().filter(|command| command.is_writer());
+    let runs_anywhere = writers.any(|command| !is_sure || !is_listed(command));
+    let is_parent = |word: &Word| word.literal().is_some_and(|text| text == "..");
+    let (mut has_writers, mut current) = (Vec::new(), 0);
+    for command in commands {
+        if is_change(&command) {
+            let leaves = command.argv.get(1).is_some_and(is_parent);
+            current = if leaves { has_writers.len() } else { current };
+            has_writers.push(runs_anywhere);
+        } else if command.is_writer() {
+            has_writers[current..].fill(true);
+        }
+    }
+
     cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_certain;
     if cx.found.begins_with_cd {
         cx.found.follow_changes();
     }
 
+    let folders = cx.found.used(Use::Directory).enumerate();
+    let folders = folders.filter(|(at, _)| has_writers.get(*at).copied().unwrap_or(runs_anywhere));
+    cx.found.work_folders = folders.map(|(_, word)| word.clone()).collect();
     cx.found.steps = cx.work;
     cx.found
 }

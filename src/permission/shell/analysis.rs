@@ -28,6 +28,8 @@ pub(crate) struct Analysis {
     /// True if all of it runs in the folders that it changes to one by one, but for `mkdir` before
     /// the first.
     pub(crate) begins_with_cd: bool,
+    /// The folders that it changes to in which a program that writes may run.
+    pub(crate) work_folders: Vec<Word>,
     /// Names of files and folders that builders may make in any folder of the workspace.
     pub(crate) made_names: BTreeSet<&'static str>,
     /// True if a program works on the project in the folder where it is started.
@@ -246,6 +248,11 @@ impl SimpleCommand {
         self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
     }
 
+    /// Returns `true` if the program may change what its words name.
+    pub(crate) fn is_writer(&self) -> bool {
+        self.files == Files::Changed && !self.argv.is_empty()
+    }
+
     /// Returns `true` if the first word is `name`, without a folder.
     pub(crate) fn is(&self, name: &str) -> bool {
         let first = self.argv.first().and_then(Word::literal);
@@ -321,6 +328,8 @@ pub(crate) enum Reason {
     Effect(String, String),
     /// A script or program outside the system's directories.
     Script(String),
+    /// A program in a container, or what its image runs.
+    Exec(String),
     /// Network access by redirection.
     Network(String),
 }
@@ -331,7 +340,7 @@ impl Reason {
         match self {
             Self::Edit(..) => Weight::Edit,
             Self::Effect(..) => Weight::Effect,
-            Self::Script(_) => Weight::Script,
+            Self::Script(_) | Self::Exec(_) => Weight::Script,
             Self::Character(_) | Self::Network(_) => Weight::Refused,
             _ => Weight::Hidden,
         }
@@ -350,19 +359,13 @@ impl fmt::Display for Reason {
                 write!(f, "it holds the character {}", c.escape_unicode())
             }
             Self::DynamicCommand(word) => {
-                write!(
-                    f,
-                    "the program {} is only known when it runs",
-                    printable(word)
-                )
+                let word = printable(word);
+                write!(f, "the program {word} is only known when it runs")
             }
             Self::Builtin(name) => write!(f, "`{name}` changes what commands mean or runs text"),
             Self::Variable(name) => {
-                write!(
-                    f,
-                    "the variable {} may change what programs do",
-                    printable(name)
-                )
+                let name = printable(name);
+                write!(f, "the variable {name} may change what programs do")
             }
             Self::Expansion(what) => write!(f, "{what} may run text held in variables"),
             Self::ShellInput(name) => write!(f, "{name} reads its commands from its input"),
@@ -373,7 +376,7 @@ impl fmt::Display for Reason {
             Self::Edit(name, option) | Self::Effect(name, option) => {
                 write!(f, "{name} {} changes files or settings", printable(option))
             }
-            Self::Script(name) => {
+            Self::Script(name) | Self::Exec(name) => {
                 write!(f, "the content of {} is not known", printable(name))
             }
             Self::Network(target) => write!(f, "{} opens a connection", printable(target)),

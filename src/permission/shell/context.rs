@@ -44,6 +44,8 @@ pub(super) struct Context {
     /// True while the first command that does more than make a folder runs in the shell itself, and
     /// each other one only after all before it have succeeded.
     pub(super) is_chain: bool,
+    /// True if a change of folder is in a group or a pipe, or only may run.
+    pub(super) has_other_changes: bool,
     /// The input that the shell was given by `exec`.
     pub(super) input: Option<Word>,
     /// The number of pipes that feed the script being parsed.
@@ -55,6 +57,8 @@ pub(super) struct Context {
     /// Texts that programs run because of a variable or an option, after its name; true if they
     /// only may run.
     pub(super) later: Vec<(String, String, bool)>,
+    /// Variables with harmless values of other variables.
+    pub(super) values: Vec<(String, Word)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
     /// Variables that arithmetic looks at.
@@ -131,6 +135,7 @@ impl Context {
         // A `cd` in a group or a substitution may not apply to the commands after it.
         self.is_chain =
             self.is_chain && (self.depth == 0 || self.has_changed() && !command.is("cd"));
+        self.has_other_changes |= self.depth > 0 && command.is("cd");
         if command.input.is_none() {
             command.input.clone_from(&self.input);
         }
@@ -169,16 +174,28 @@ impl Context {
         self.record(name, value, exported);
     }
 
+    /// Notes that programs do not see the variable `name`.
+    pub(super) fn unset(&mut self, name: &str) {
+        self.loops.change(name);
+        if !is_harmless(name, Some(&Word::default())) {
+            self.note(Reason::Variable(name.to_owned()));
+        }
+        self.found.unknown.insert(name.to_owned());
+    }
+
     /// Notes a value of a variable.
     pub(super) fn record(&mut self, name: &str, value: Option<&Word>, exported: bool) {
-        if !is_harmless(name, value) && (exported || !is_local(name)) {
+        let is_harmless =
+            is_harmless(name, value) && value.is_some_and(|value| self.is_foreign(value));
+        if let Some(value) = value.filter(|value| is_harmless && value.is_dynamic()) {
+            self.values.push((name.to_owned(), value.clone()));
+        }
+        if !is_harmless && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
 
         let text = value.and_then(Word::literal);
-        if let Some(text) = text.as_ref().filter(|_| is_run(name))
-            && !is_harmless(name, value)
-        {
+        if let Some(text) = text.as_ref().filter(|_| is_run(name) && !is_harmless) {
             self.run_later(name, text.clone());
         }
 
@@ -217,6 +234,19 @@ impl Context {
                 self.found.unknown.insert(name.to_owned());
             }
         }
+    }
+
+    /// Returns `true` if no part of the value is a home folder, a name of a file or a variable that
+    /// the script sets.
+    fn is_foreign(&self, value: &Word) -> bool {
+        let is_own = |part: &Part| match part {
+            Part::Value { name, .. } => {
+                let name = name.as_deref().unwrap_or(LISTED);
+                name.starts_with(LISTED) || name == "_" || self.constants.contains_key(name)
+            }
+            part => matches!(part, Part::Home(_)),
+        };
+        !self.found.makes(value) && !value.parts.iter().any(is_own)
     }
 
     /// Returns `true` if a program of which the output is known in part may be another one.
@@ -270,8 +300,14 @@ impl Context {
         all
     }
 
-    /// Arithmetic runs substitutions held in the text of a variable it looks at.
-    pub(super) fn check_numbers(&mut self) {
+    /// Values are harmless only if no command sets their variables. Arithmetic runs substitutions
+    /// held in the text of a variable it looks at.
+    pub(super) fn check_values(&mut self) {
+        for (name, value) in std::mem::take(&mut self.values) {
+            if !self.is_foreign(&value) {
+                self.note(Reason::Variable(name));
+            }
+        }
         let unsafe_name = self
             .numbers
             .iter()

@@ -1,17 +1,12 @@
 //! Variables, by their use in programs.
 
-use super::word::{LISTED, Word};
+use super::word::{LISTED, Part, Word};
 
 /// Variables that change nothing but language, color, logging and the target of a build.
-const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
- RUST_LOG RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM \
- CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED COLUMNS LINES \
- VERBOSE V PORT GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION \
- LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME";
+const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE RUST_LOG RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED COLUMNS LINES VERBOSE V PORT GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME";
 
 /// Parts of the names of variables whose value programs run.
-const RUN: &str = "PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN \
- LESSCLOSE WRAPPER RUNNER BASH_ENV";
+const RUN: &str = "PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN LESSCLOSE WRAPPER RUNNER BASH_ENV";
 
 /// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
@@ -27,9 +22,11 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
     let is_file = |value: &str| value.starts_with(['/', ':']) || value.contains("..");
     HARMLESS.split(' ').any(|known| known == name)
-        && value
-            .and_then(Word::literal)
-            .is_none_or(|value| value.chars().all(is_plain) && !is_file(&value))
+        && value.is_some_and(|value| {
+            let prefix = value.literal_prefix();
+            let texts = value.parts.iter().filter_map(Part::text);
+            !is_file(&prefix) && texts.flat_map(str::chars).all(is_plain)
+        })
 }
 
 /// Returns `true` if programs run the value.

@@ -1,7 +1,7 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
 use crate::permission::programs::{
-    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere,
+    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -11,16 +11,7 @@ use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells, targets};
 
 /// Directories that hold the system's own programs.
-const SYSTEM: [&str; 8] = [
-    "/bin/",
-    "/sbin/",
-    "/usr/bin/",
-    "/usr/sbin/",
-    "/usr/local/bin/",
-    "/usr/local/sbin/",
-    "/opt/homebrew/bin/",
-    "/run/current-system/sw/bin/",
-];
+const SYSTEM: &str = "/bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ /run/current-system/sw/bin/";
 
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {
@@ -47,7 +38,7 @@ pub(super) fn inspect(cx: &mut Context) {
         }
     }
 
-    cx.check_numbers();
+    cx.check_values();
     targets::built_folders(cx);
 }
 
@@ -140,7 +131,12 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            cx.note(Reason::Script(name.to_owned()));
+            let reason = if is_about_container(&words) && !runs_here(name) {
+                Reason::Exec
+            } else {
+                Reason::Script
+            };
+            cx.note(reason(name.to_owned()));
         }
         peel::guess_tails(cx, name, command);
         // A shell is given a script somewhere in the words.
@@ -158,6 +154,18 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modeled(cx, index, name, command);
+}
+
+/// Returns `true` if the words of a program of containers start a program in one that runs, or what
+/// an image runs by default.
+fn is_about_container(words: &[String]) -> bool {
+    let is_port = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    let names = words.iter().map(String::as_str);
+    match names.filter(|word| !is_port(word)).collect::<Vec<_>>()[..] {
+        ["exec", ..] | ["compose", "exec", ..] => true,
+        ["run", _] => words.len() < 8,
+        _ => false,
+    }
 }
 
 /// Returns `true` if one of the words may be a program that is started, or that gets another name.
@@ -229,7 +237,6 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
 
 fn is_system_program(path: &str) -> bool {
     let name = path.rsplit('/').next();
-    SYSTEM
-        .iter()
-        .any(|directory| path.strip_prefix(directory) == name)
+    let mut directories = SYSTEM.split_whitespace();
+    directories.any(|directory| path.strip_prefix(directory) == name)
 }

@@ -215,7 +215,6 @@ fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Opti
 
 /// Notes the folders that are read or changed with all that is in them.
 fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments: &Arguments<'_>) {
-    let spec = program.operands;
     let is_all = arguments.has_mark("all");
     let shows = arguments.has_mark("diff");
     let writes = program.takes_any(&["cut", "move"]) && !shows && !arguments.has_mark("list");
@@ -243,15 +242,13 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     }
 
     let mut words = tree_words(program, arguments);
-    // The operands of `7z` after its command and its archive.
-    let is_missing = words.len() <= usize::from(spec.starts_with("text write/"));
     // A search reads its input if that is certainly a pipe.
     let is_piped = program.takes("visible")
         && command.piped.is_some()
         && command.input.is_none()
         && cx.found.functions.is_empty()
         && !command.via.iter().any(|name| name.ends_with("xargs"));
-    if is_missing && spec.contains("=.") && !is_piped {
+    if words.is_empty() && program.operands.contains("=.") && !is_piped {
         words.push(Word::from_text("."));
     }
 
@@ -368,7 +365,11 @@ fn is_refused(program: &Program, word: &Word) -> bool {
     let is_named = program.takes("name") || program.takes("host");
     let is_list = program.builds && prefix.starts_with('@') && !is_named;
     let is_local = program.takes("inside") && !program.takes("remote");
+    let groups = prefix.split_once(':').filter(|_| program.takes("goals"));
+    let is_coordinate =
+        groups.is_some_and(|(group, name)| group.contains('.') && name.contains(':'));
     is_list
+        || is_coordinate
         || is_local && prefix.contains("://")
         || program.takes("none")
         || program.takes("make") && prefix.contains(|c| "$`;&|<>\n".contains(c))

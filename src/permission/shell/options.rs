@@ -39,6 +39,7 @@ pub(super) fn options(
 
     for at in &arguments.uncertain {
         let word = &command.argv[*at];
+        other_file(cx, program, word);
         // Names that end in text that ends no option.
         let is_named = program.dash == Dash::Writes
             && program.takes_any(&["into", "move"])
@@ -63,6 +64,17 @@ pub(super) fn options(
 
     for (kind, value) in &arguments.values {
         option_value(cx, name, command, program, kind, value);
+    }
+}
+
+/// Notes the file that a word names if it is an option when the command runs.
+fn other_file(cx: &mut Context, program: &Program, word: &Word) {
+    if program.reads && program.names_files() && may_be_option(cx, word) {
+        // A file behind a mark has any name.
+        let is_named = word.is_glob() && program.refused().is_none();
+        let end = word.parts.last().and_then(Part::text);
+        let end = end.filter(|_| is_named).unwrap_or_default();
+        cx.add_path(Use::Read, Word::default().followed_by(&format!("**{end}")));
     }
 }
 
@@ -121,14 +133,14 @@ fn option_value(
 
     match kind {
         "names" => any_files(cx, program),
-        "unset" => cx.assign(&value.to_string(), None, true),
+        "unset" => cx.unset(&value.to_string()),
         "url" if value.starts_with_text("@") => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
         "suffix" if !is_backup(value) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
-        "file" | "read" if value.literal_prefix().contains("://") => {
+        "file" | "read" if is_address(value, program) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
         "file" if program.builds && value.literal().is_some_and(|text| text == "-") => {
@@ -161,6 +173,14 @@ fn option_value(
         }
         _ => {}
     }
+}
+
+/// Returns `true` for an address, with or without a scheme where a builder loads it.
+fn is_address(value: &Word, program: &Program) -> bool {
+    let prefix = value.literal_prefix();
+    let host = prefix.split('/').next().unwrap_or_default();
+    let is_host = host.len() < prefix.len() && !host.starts_with('.') && host.contains('.');
+    prefix.contains("://") || program.builds && (is_host || prefix.contains('@'))
 }
 
 /// Returns `true` if the suffix only marks the file as a former one.
@@ -211,9 +231,7 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
 /// Returns `true` if a property only switches something, or has a name that chooses among what the
 /// project has.
 fn is_plain_property(value: &Word) -> bool {
-    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
-         spring.profiles.active Configuration Version revision groups includes excludes \
-         optimize target expression";
+    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test spring.profiles.active Configuration Version revision groups includes excludes optimize target expression";
     let Some(text) = value.literal() else {
         return false;
     };

@@ -126,6 +126,7 @@ impl<'a> Parser<'a> {
     /// Commands up to something that ends a list; how many there were.
     pub(super) fn list(&mut self) -> Parse<usize> {
         let mut count = 0;
+        let mut may_stay = false;
         loop {
             self.newlines()?;
             if self.at_list_end()? {
@@ -133,7 +134,11 @@ impl<'a> Parser<'a> {
             }
 
             let first = self.cx.found.commands.len();
+            // A change behind another command only runs if that succeeds.
+            self.cx.has_other_changes |= may_stay;
             self.and_or()?;
+            let mut commands = self.cx.found.commands[first..].iter().skip(1);
+            may_stay |= commands.any(|command| command.is("cd"));
             count += 1;
             self.cx.is_chain &= self.cx.depth > 0 || count == 1;
             self.blanks()?;
@@ -145,6 +150,7 @@ impl<'a> Parser<'a> {
                     self.bump()?;
                     self.cx.is_chain = false;
                     for command in &mut self.cx.found.commands[first..] {
+                        self.cx.has_other_changes |= command.is("cd");
                         command.background = true;
                     }
                 }
@@ -188,6 +194,7 @@ impl<'a> Parser<'a> {
             self.blanks()?;
             if self.take("||")? {
                 self.cx.is_chain = false;
+                self.cx.has_other_changes = true;
             } else if !self.take("&&")? {
                 return Ok(());
             }
@@ -245,6 +252,7 @@ impl<'a> Parser<'a> {
                 self.bump()?;
                 // Each stage is a subshell, in which a `cd` ends.
                 let is_change = stage.is_some_and(|at| self.cx.found.commands[at].is("cd"));
+                self.cx.has_other_changes |= is_change;
                 self.cx.is_chain = self.cx.is_chain && self.cx.has_changed() && !is_change;
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");

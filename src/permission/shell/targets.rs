@@ -31,6 +31,13 @@ pub(super) fn derived(cx: &mut Context, program: &Program, words: &[&Word]) {
         }
     }
 
+    if program.takes("temporary") {
+        cx.add_path(Use::Target, Word::default().followed_by("/tmp/*"));
+    }
+    for word in words.iter().filter(|_| program.takes("ended")) {
+        cx.add_path(Use::Target, joined(word, ".").followed_by("*"));
+    }
+
     // Programs add these to names, or replace what stands there.
     const ENDINGS: [&str; 9] = ["gz", "bz2", "xz", "zst", "lz4", "Z", "asc", "sig", "gpg"];
     for word in words {

@@ -25,6 +25,16 @@ pub(crate) enum Part {
     Value { name: Option<String>, quoted: bool },
 }
 
+impl Part {
+    /// The text, if it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// One word of a command, after quotes and escapes are removed.
 ///
 /// A word is *literal* when the shell can turn it into only one text; any other word is known only
