@@ -236,7 +236,7 @@ fn is_module(rule_word: &str, file: &str) -> bool {
     !stem.is_empty() && same(stem, module) || stem == "index" && same(folder, file)
 }
 
-/// Returns `true` if a text that a part of a word stands for matches the word of a rule. If that
+/// Returns `true` if a text that a part of a word may become matches the word of a rule. If that
 /// word begins with a wildcard, a part with a value has to match its literal text alone: `*` and
 /// `ev*` may be `*evil*`, but `www.ev*` is not taken to be. Globs are `**` and `?`.
 pub(super) fn same(rule_word: &str, part: &str) -> bool {
@@ -257,7 +257,7 @@ fn overlaps(rule_word: &str, word: &str) -> bool {
     let Some(first) = texts.next().filter(|_| rule_word.starts_with('*')) else {
         return false;
     };
-    let last = texts.last().unwrap_or(first);
+    let last = texts.next_back().unwrap_or(first);
     let parts = word.split_once('*').zip(word.rsplit_once('*'));
     parts.is_some_and(|((before, _), (_, after))| {
         let mut ends = first.char_indices().map(|(at, c)| at + c.len_utf8());

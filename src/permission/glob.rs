@@ -42,7 +42,7 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
         .collect()
 }
 
-/// The character that a token stands for, if it is no wildcard.
+/// The character of a token that is no wildcard.
 pub(crate) fn character(token: &GlobToken) -> Option<char> {
     match token {
         GlobToken::Char(c) => Some(*c),
