@@ -220,8 +220,8 @@ impl WordsAndFlags {
         self.flags.extend(flags);
     }
 
-    /// Returns `true` if the program may do what the word behind its name in `pattern` names without
-    /// that word: an option has the name, or the program does it by default.
+    /// Returns `true` if the program may do what the word behind its name in `pattern` names, even
+    /// without that word: an option has the name, or the program does it by default.
     pub(super) fn may_mean(&self, pattern: &Self) -> bool {
         let Some(last) = pattern.words.get(1..).and_then(<[_]>::last) else {
             return false;
