@@ -111,6 +111,9 @@ impl ApiError {
         match source.map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => Self::not_found(text),
             Some(io::ErrorKind::FileTooLarge) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
+            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, text)
+            }
             Some(
                 io::ErrorKind::IsADirectory
                 | io::ErrorKind::NotADirectory
@@ -264,5 +267,21 @@ impl IntoResponse for ApiError {
                 .map(|(name, value)| (Some(name), value)),
         );
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn full_workspace_is_a_507() {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let error = Error::from(io::Error::from(kind));
+            let status = ApiError::of_files(&error, "/work").status();
+            assert_eq!(status, StatusCode::INSUFFICIENT_STORAGE);
+        }
     }
 }

@@ -72,7 +72,8 @@ pub(super) fn routes(api: Api) -> Api {
     .route(
         upload_operation
             .body::<UploadFields>()
-            .reply::<UploadReply>(),
+            .reply::<UploadReply>()
+            .fails(507, "the workspace is full"),
         upload,
     )
 }
