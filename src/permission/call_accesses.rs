@@ -119,6 +119,14 @@ impl<'a> CallAccesses<'a> {
 }
 
 impl CallAccess {
+    /// The length of the path that is read or written, in bytes.
+    pub(super) fn path_len(&self) -> Option<usize> {
+        match self {
+            Self::Read(path) | Self::Write(path) => Some(path.len()),
+            Self::Command(_) | Self::Url(_) | Self::Agent(_) => None,
+        }
+    }
+
     fn new(access: Access, shell: Shell, context: &PathContext) -> Self {
         match access {
             Access::Command(text) => Self::command(&text, shell, context),

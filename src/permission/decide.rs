@@ -26,6 +26,10 @@ const MAX_WORD_COMPARISONS: usize = 1_000_000;
 /// which is about the number of steps that it takes to compare patterns with each other.
 const MAX_STEPS: usize = 128 * 1024 * 1024;
 
+/// The maximum length, in bytes, of a path that is compared with rules: the maximum of Linux. A
+/// comparison takes many times as much memory.
+const MAX_PATH: usize = 4096;
+
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
@@ -145,7 +149,11 @@ impl Policy<'_> {
 
         let accesses = call.accesses.len() + call.possible.len();
         let rules = self.rules.len();
-        if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
+        let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
+        let path_len = path_lens.max().unwrap_or_default();
+        if path_len > MAX_PATH {
+            Some(format!("{path_len} bytes in a path"))
+        } else if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
             Some(format!("{commands} commands"))
         } else if usize::saturating_mul(accesses, rules) > MAX_COMPARISONS {
             Some(format!("{accesses} paths, addresses and commands"))

@@ -89,7 +89,7 @@ impl PathPattern {
             remainder
         } else {
             segments.extend(start(context.workspace.as_deref(), NO_WORKSPACE));
-            if !trimmed_text.contains('/') && !trimmed_text.is_empty() {
+            if !trimmed_text.contains('/') && !matches!(trimmed_text, "" | "." | "..") {
                 segments.clear();
                 segments.push(Segment::Deep);
             }

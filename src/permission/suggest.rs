@@ -67,7 +67,8 @@ fn agent_rule(name: &str) -> Option<Rule> {
 
 fn path_rule(tool: &str, path: &str) -> Option<Rule> {
     // A rule about a folder is also about all in it.
-    let is_folder = matches!(path, "" | "." | ".." | "~") || path.ends_with('/');
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_folder = name.trim().is_empty() || matches!(name, "." | ".." | "~");
     if is_folder || path.contains(['*', '?']) {
         return None;
     }

@@ -441,6 +441,50 @@ fn writes_to_protected_paths_ask_in_every_mode_and_reads_do_not() {
 }
 
 #[test]
+fn rule_about_a_folder_by_dots_covers_that_folder_alone() {
+    let write = tool("Write");
+    for (rule, inside, outside) in [
+        ("Edit(./)", "src/x", ["/etc/shadow", "../y", "/home/u/z"]),
+        ("Edit(../)", "../y", ["/etc/shadow", "/home/u/z", "../../x"]),
+    ] {
+        let permissions = base().allow(rule).unwrap();
+        let decision = |path: &str| {
+            let call = ToolCall::new("c", "Write", json!({"file_path": path, "content": "x"}));
+            permissions.explain(&call, &write).decision
+        };
+        assert_eq!(decision(inside), Behavior::Allow, "{rule}: {inside}");
+        for path in outside {
+            assert_eq!(decision(path), Behavior::Ask, "{rule}: {path}");
+        }
+    }
+    let permissions = base().allow("Edit(.)").unwrap();
+    let call = ToolCall::new(
+        "c",
+        "Write",
+        json!({"file_path": "/etc/shadow", "content": "x"}),
+    );
+    assert_eq!(permissions.explain(&call, &write).decision, Behavior::Ask);
+}
+
+#[test]
+fn path_that_is_too_long_to_compare_is_a_question() {
+    let write = tool("Write");
+    for (len, expected) in [(4_096, Behavior::Allow), (4_097, Behavior::Ask)] {
+        let call = ToolCall::new(
+            "c",
+            "Write",
+            json!({"file_path": "x".repeat(len), "content": ""}),
+        );
+        let permissions = base().allow("Edit").unwrap().deny("Read(.env)").unwrap();
+        assert_eq!(
+            permissions.explain(&call, &write).decision,
+            expected,
+            "{len}"
+        );
+    }
+}
+
+#[test]
 fn suggested_rules_allow_only_the_same_call() {
     let bash = tool("Bash");
     let suggest = |command: &str| {
@@ -475,7 +519,9 @@ fn suggested_rules_allow_only_the_same_call() {
     for (path, expected) in [
         ("a", vec!["allow:Edit(./a)"]),
         ("", vec![]),
+        (" ", vec![]),
         (".", vec![]),
+        ("a/..", vec![]),
         ("/", vec![]),
         ("src/", vec![]),
     ] {
