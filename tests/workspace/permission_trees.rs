@@ -68,8 +68,9 @@ fn recursive_reader_of_folders_written_with_a_wildcard_asks_where_one_holds_a_de
         ("Write(.env)", "rm -rf a*", Behavior::Ask),
         ("Write(.env)", "rm -rf build/*", Behavior::Allow),
         ("Write(.env)", "rm -rf b*", Behavior::Allow),
-        // A wildcard at the beginning matches no dot.
-        ("Read(.netrc)", "grep -rn TODO *", Behavior::Allow),
+        // A wildcard at the beginning matches no dot, but may match the option of a file.
+        ("Read(.netrc)", "grep -rn TODO ./*", Behavior::Allow),
+        ("Read(.netrc)", "grep -rn TODO *", Behavior::Ask),
         ("Read(.netrc)", "grep -rn TODO .c*", Behavior::Ask),
     ] {
         assert_eq!(
