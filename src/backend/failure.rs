@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::path::short_path;
+use crate::util::path::{MAX_PATH, short_path};
 
 /// Returns the error for a path that leaves the workspace.
 pub(super) fn outside(path: &str, root: &str) -> Error {
@@ -18,9 +18,6 @@ pub(super) fn outside(path: &str, root: &str) -> Error {
 pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{:?} {what}", short_path(path))).into()
 }
-
-/// The maximum length of a path where no system limits it, in bytes.
-pub(super) const MAX_PATH: usize = 4096;
 
 /// Checks the length of a path: work on it grows with its folders.
 pub(super) fn check_path_len(path: &str) -> Result<()> {

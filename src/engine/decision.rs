@@ -84,7 +84,8 @@ impl Decision {
         // A denial runs nothing, so it applies to any call.
         let is_denied = matches!(self.answer, Answer::Deny(_));
         if !is_denied && !call.is_intact() {
-            let text = "the stored call was changed after the question; deny it, or continue with another input";
+            let text = "the stored call was changed after the question; deny it, or continue with another \
+                 input";
             return Err(text.into());
         }
 

@@ -12,7 +12,10 @@ impl CommandPattern {
     /// The pattern, and those that mean the same to a rule to deny or to ask: other names of the
     /// program, a program without its folder, and the script of a package without `run`.
     pub(super) fn spellings(&self) -> Vec<Self> {
-        const PAIRS: &str = "ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind xargs=gxargs tar=gtar";
+        const PAIRS: &str = "\
+            ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 \
+            node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind \
+            xargs=gxargs tar=gtar";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {
@@ -219,7 +222,10 @@ fn is_value(value: &str) -> bool {
 /// Returns `true` if the operand names a program that the other words are for, or announces one.
 /// Verbs that many programs have as subcommands name none.
 fn may_start(text: &str) -> bool {
-    const VERBS: &str = "test install make type export import convert cut diff find sort split time join link host file patch env info stat sum date kill wait read set local watch script mail open at top tree fold expand tail head alias history source which task go rm .";
+    const VERBS: &str = "\
+        test install make type export import convert cut diff find sort split time join link host \
+        file patch env info stat sum date kill wait read set local watch script mail open at top \
+        tree fold expand tail head alias history source which task go rm .";
     let is_verb = VERBS.split_ascii_whitespace().any(|verb| verb == text);
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }

@@ -4,6 +4,7 @@ use crate::tool::{PermissionMode, plan_mode_refusal};
 use crate::util::path::short_path;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
+use super::call_size::excess;
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
 use super::explanation::{Explanation, denied, deny_instead};
@@ -14,21 +15,6 @@ use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, SimpleCommand, Use, Weight};
-
-/// The maximum number of comparisons of a simple command, or of another access, with a rule in one
-/// decision.
-const MAX_COMPARISONS: usize = 200_000;
-
-/// The maximum number of comparisons of a word with a rule in one decision.
-const MAX_WORD_COMPARISONS: usize = 1_000_000;
-
-/// The maximum of the bytes in the commands of a call times the bytes in the specifiers of rules,
-/// which is about the number of steps that it takes to compare patterns with each other.
-const MAX_STEPS: usize = 128 * 1024 * 1024;
-
-/// The maximum length, in bytes, of a path that is compared with rules: the maximum of Linux. A
-/// comparison takes many times as much memory.
-const MAX_PATH: usize = 4096;
 
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
@@ -126,7 +112,7 @@ impl Policy<'_> {
     /// The question about a call that is too large to be compared with every rule: no rule is then
     /// known not to match, so bypassing permissions does not answer it.
     fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
-        let excess = self.excess(call)?;
+        let excess = excess(call, self.rules)?;
         let rules = self.rules.len();
         let text = format!("it has {excess}, too many to compare each with {rules} rules");
         let question = self.unanswerable(text);
@@ -134,36 +120,6 @@ impl Policy<'_> {
             PermissionMode::DontAsk => deny_instead(question),
             _ => question,
         })
-    }
-
-    /// The parts of a call that are too many for a comparison of each with every rule.
-    fn excess(&self, call: &CallAccesses<'_>) -> Option<String> {
-        let analyses = call.commands().map(|command| &command.analysis);
-        let commands = analyses.flat_map(|analysis| &analysis.commands);
-        let (commands, words) = commands.fold((0, 0), |(commands, words), command| {
-            (commands + 1, words + command.argv.len())
-        });
-        let bytes: usize = call.commands().map(|command| command.text.len()).sum();
-        let specifiers = self.rules.iter().filter_map(Rule::specifier);
-        let rule_bytes: usize = specifiers.map(str::len).sum();
-
-        let accesses = call.accesses.len() + call.possible.len();
-        let rules = self.rules.len();
-        let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
-        let path_len = path_lens.max().unwrap_or_default();
-        if path_len > MAX_PATH {
-            Some(format!("{path_len} bytes in a path"))
-        } else if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
-            Some(format!("{commands} commands"))
-        } else if usize::saturating_mul(accesses, rules) > MAX_COMPARISONS {
-            Some(format!("{accesses} paths, addresses and commands"))
-        } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
-            Some(format!("{words} words"))
-        } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {
-            Some(format!("{bytes} bytes"))
-        } else {
-            None
-        }
     }
 
     /// The denial of a call that a deny rule may be about, for a mode that asks no questions about

@@ -86,6 +86,7 @@
 mod about;
 mod beneath;
 mod call_accesses;
+mod call_size;
 mod clues;
 mod command_paths;
 mod config;

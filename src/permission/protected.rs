@@ -10,11 +10,17 @@ use super::paths::{PathContext, PathOf, PathPattern, Segment};
 
 /// Protected in each folder of git, in any case of letters: git runs them or what they name, or
 /// checks it out.
-const GIT: &str = "hooks config config.worktree commondir worktrees HEAD info/attributes modules/**/hooks modules/**/config modules/**/HEAD modules/**/commondir modules/**/config.worktree rebase-merge rebase-apply sequencer packed-refs refs";
+const GIT: &str = "\
+    hooks config config.worktree commondir worktrees HEAD info/attributes modules/**/hooks \
+    modules/**/config modules/**/HEAD modules/**/commondir modules/**/config.worktree rebase-merge \
+    rebase-apply sequencer packed-refs refs";
 
 /// Protected in each folder, with all below them, in any case of letters. Shells, package managers
 /// and editors run what they name, and agents follow them.
-const ANYWHERE: &str = "git~1 .husky .envrc .bashrc .bash_profile .bash_login .profile .bash_aliases .gitconfig .zshrc .zshenv .zprofile .npmrc .yarnrc.yml .cargo/config .cargo/config.toml .vscode .idea .agentcore/** .claude .mcp.json AGENTS.md CLAUDE.md CLAUDE.local.md .cursor SKILL.md";
+const ANYWHERE: &str = "\
+    git~1 .husky .envrc .bashrc .bash_profile .bash_login .profile .bash_aliases .gitconfig .zshrc \
+    .zshenv .zprofile .npmrc .yarnrc.yml .cargo/config .cargo/config.toml .vscode .idea \
+    .agentcore/** .claude .mcp.json AGENTS.md CLAUDE.md CLAUDE.local.md .cursor SKILL.md";
 
 /// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
 /// to write.

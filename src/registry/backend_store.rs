@@ -116,9 +116,9 @@ impl BackendStore {
         config: &BackendCfg,
         folder: Option<&Path>,
     ) -> Result<Arc<dyn Backend>> {
-        match self.stored(agent, user) {
-            Some(stored) if stored.config == *config => Ok(stored.started.backend),
-            _ => self.create(agent, user, config, folder).await,
+        match self.get_of(agent, user, config) {
+            Some(backend) => Ok(backend),
+            None => self.create(agent, user, config, folder).await,
         }
     }
 
@@ -131,10 +131,17 @@ impl BackendStore {
         config: &BackendCfg,
         folder: Option<&Path>,
     ) -> Result<Arc<dyn Backend>> {
-        match self.stored(agent, user) {
-            Some(stored) if stored.config == *config => Ok(stored.started.backend),
-            _ => Ok(start(agent, user, config, folder).await?.backend),
+        match self.get_of(agent, user, config) {
+            Some(backend) => Ok(backend),
+            None => Ok(start(agent, user, config, folder).await?.backend),
         }
+    }
+
+    /// Returns the backend of a user if it has this configuration.
+    fn get_of(&self, agent: &str, user: &str, config: &BackendCfg) -> Option<Arc<dyn Backend>> {
+        let stored = self.stored(agent, user);
+        let stored = stored.filter(|stored| stored.config == *config)?;
+        Some(stored.started.backend)
     }
 
     /// Returns the backend of a user.

@@ -8,6 +8,9 @@ use super::text::head_tail;
 /// The number of characters that are shown of each end of a long path.
 const END_CHARS: usize = 200;
 
+/// The maximum length of a path where no system limits it, in bytes: that of Linux.
+pub(crate) const MAX_PATH: usize = 4096;
+
 /// Returns `path` for an error: the root as `.`, a long path with its middle omitted. A long path
 /// is redacted before it is cut; a short path is redacted with its error.
 pub(crate) fn short_path(path: &str) -> Cow<'_, str> {

@@ -7,10 +7,16 @@ use super::model::without_version;
 
 /// Subcommands of programs without targets that only show something. Commas stand between those
 /// that show the same.
-const READERS: &str = "status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images help search whoami outdated policy blame,annotate";
+const READERS: &str = "\
+    status log,logs,whatchanged diff show,view,info,inspect,describe list,ls,ps,images help search \
+    whoami outdated policy blame,annotate";
 
 /// First words of subcommands of two words.
-const GROUPS: &str = "compose container image volume network system builder buildx manifest context pr mr issue ci repo release auth label gist workflow cache secret variable ruleset org project stash remote reflog worktree submodule bisect notes lfs rollout config dependency workspace state toolchain target component pip aws gcloud az";
+const GROUPS: &str = "\
+    compose container image volume network system builder buildx manifest context pr mr issue ci \
+    repo release auth label gist workflow cache secret variable ruleset org project stash remote \
+    reflog worktree submodule bisect notes lfs rollout config dependency workspace state toolchain \
+    target component pip aws gcloud az";
 
 /// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any

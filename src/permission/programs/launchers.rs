@@ -7,14 +7,36 @@ use super::model::{has_row, works_inside};
 
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
-const LAUNCHERS: &str = "setpriv chronic taskset chrt ltrace cgexec sshpass setarch su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn start-stop-daemon numactl prlimit valgrind perf:ftrace,kwork,stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine entr tmux screen expect socat parallel sem watch script proxychains proxychains4 xdotool:exec ip:netns,vrf direnv:exec aws-vault:exec op:run doppler:run dotenv rr pee sg run0 machinectl:shell schroot arch softlimit systemd-inhibit libtool nodemon watchexec watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent dbus-launch rsh xterm gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata cpulimit trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace npm:explore,run+env,run-script+env pnpm:explore,run+env mpirun mpiexec srun honcho:run foreman:run rename mmv ld.so launchctl:asuser,bsexec,submit go:tool+test2json flatpak:build,enter";
+const LAUNCHERS: &str = "\
+    setpriv chronic taskset chrt ltrace cgexec sshpass setarch su runuser newgrp runcon capsh \
+    bwrap firejail proot systemd-run systemd-nspawn start-stop-daemon numactl prlimit valgrind \
+    perf:ftrace,kwork,stat,record,trace,mem,lock,kvm,sched,c2c,kmem,timechart gdb lldb hyperfine \
+    entr tmux screen expect socat parallel sem watch script proxychains proxychains4 xdotool:exec \
+    ip:netns,vrf direnv:exec aws-vault:exec op:run doppler:run dotenv rr pee sg run0 \
+    machinectl:shell schroot arch softlimit systemd-inhibit libtool nodemon watchexec \
+    watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent dbus-launch rsh xterm \
+    gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata cpulimit \
+    trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace \
+    npm:explore,run+env,run-script+env pnpm:explore,run+env mpirun mpiexec srun honcho:run \
+    foreman:run rename mmv ld.so launchctl:asuser,bsexec,submit go:tool+test2json \
+    flatpak:build,enter";
 
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.
-const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create podman:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create nerdctl:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create docker-compose:run,exec vagrant:ssh lxc:exec incus:exec kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh pdsh salt npx uvx uv:tool bunx nix:run,shell,develop nix-shell snap:run flatpak:run gcloud:compute+ssh";
+const ELSEWHERE: &str = "\
+    docker:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
+    podman:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
+    nerdctl:run,exec,create,compose+run,compose+exec,container+run,container+exec,container+create \
+    docker-compose:run,exec vagrant:ssh lxc:exec incus:exec kubectl:run,exec,debug \
+    oc:run,exec,rsh,debug ssh mosh pdsh salt npx uvx uv:tool bunx nix:run,shell,develop nix-shell \
+    snap:run flatpak:run gcloud:compute+ssh";
 
 /// They run any program here: a rule has to name the subcommand, unless the program works on the
 /// project.
-const HERE: &str = "cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run pipenv:run uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec,e rustup:run";
+const HERE: &str = "\
+    cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run pipenv:run \
+    uv:run,tool+run pipx:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run \
+    pixi:run,r devbox:run rbenv:exec pyenv:exec nodenv:exec asdf:exec mise:exec,x tox:exec,e \
+    rustup:run";
 
 /// The subcommands of each program in a list; none for all of them.
 type Entries = HashMap<&'static str, Option<&'static str>>;

@@ -143,7 +143,9 @@ pub(super) fn settings(cx: &mut Context, name: &str, command: &SimpleCommand, wo
 /// Returns `true` if a word of `make` is a target, or sets a variable to something harmless: a
 /// switch, a number, or what a variable of this name is known to hold.
 fn is_plain_setting(word: &Word) -> bool {
-    const NAMES: &str = "V VERBOSE DEBUG RELEASE MODE BUILD PROFILE ARCH GOOS GOARCH VERSION TAG TEST TESTS TESTCASE FILTER PKG ENV STAGE TARGET NAME";
+    const NAMES: &str = "\
+        V VERBOSE DEBUG RELEASE MODE BUILD PROFILE ARCH GOOS GOARCH VERSION TAG TEST TESTS \
+        TESTCASE FILTER PKG ENV STAGE TARGET NAME";
     let prefix = word.literal_prefix();
     let Some((variable, value)) = prefix.split_once('=') else {
         return true;

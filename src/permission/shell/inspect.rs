@@ -11,7 +11,9 @@ use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells, targets};
 
 /// Directories that hold the system's own programs.
-const SYSTEM: &str = "/bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ /run/current-system/sw/bin/";
+const SYSTEM: &str = "\
+    /bin/ /sbin/ /usr/bin/ /usr/sbin/ /usr/local/bin/ /usr/local/sbin/ /opt/homebrew/bin/ \
+    /run/current-system/sw/bin/";
 
 /// Examines every command, including the commands that it finds on the way.
 pub(super) fn inspect(cx: &mut Context) {

@@ -106,7 +106,9 @@ fn prints_number(words: &[&str]) -> bool {
 /// Returns `true` if the command at an index prints names of existing files. Its words without a
 /// dash, which select them, are noted as values of `LISTED`.
 pub(super) fn lists_files(cx: &mut Context, index: usize) -> bool {
-    const OPTIONS: &str = "-- --name-only --cached --staged --others --modified --exclude-standard --diff-filter --files --files-with-matches --hidden --type --extension --recursive --include --exclude";
+    const OPTIONS: &str = "\
+        -- --name-only --cached --staged --others --modified --exclude-standard --diff-filter \
+        --files --files-with-matches --hidden --type --extension --recursive --include --exclude";
     const ACTIONS: [&str; 6] = ["-printf", "-exec", "-ok", "-f", "-x", "-X"];
     let texts = patterns(&cx.found.commands[index]);
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -196,7 +196,9 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         "sql" => is_plain_sql(text),
         // `-fuse-ld=..`, `-Wl,-o,..`, `-fplugin=..` and `-ftime-trace=..` are not.
         "flag" => {
-            const NAMES: &str = "std march mtune arch tune cpu sanitize error no-error visibility lto diagnostics-color";
+            const NAMES: &str = "\
+                std march mtune arch tune cpu sanitize error no-error visibility lto \
+                diagnostics-color";
             let (name, value) = text.split_once('=').unwrap_or((text, "0"));
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-+".contains(c);
             let name = name.trim_start_matches(['-', 'f', 'W']);
@@ -231,7 +233,9 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
 /// Returns `true` if a property only switches something, or has a name that chooses among what the
 /// project has.
 fn is_plain_property(value: &Word) -> bool {
-    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test spring.profiles.active Configuration Version revision groups includes excludes optimize target expression";
+    const NAMES: &str = "\
+        CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test spring.profiles.active \
+        Configuration Version revision groups includes excludes optimize target expression";
     let Some(text) = value.literal() else {
         return false;
     };

@@ -16,17 +16,23 @@ pub(super) fn is_plain_sql(text: &str) -> bool {
 
 /// Returns `true` for `\d users` and `.schema users`, which describe tables.
 fn is_description(text: &str) -> bool {
-    const NAMES: &str = "\\d \\d+ \\dt \\dt+ \\dn \\du \\di \\dv \\df \\l \\l+ \\conninfo .tables .schema .indexes .databases";
+    const NAMES: &str = "\
+        \\d \\d+ \\dt \\dt+ \\dn \\du \\di \\dv \\df \\l \\l+ \\conninfo .tables .schema .indexes \
+        .databases";
     let (name, table) = text.split_once(' ').unwrap_or((text, ""));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.*%".contains(c);
     NAMES.split_ascii_whitespace().any(|known| known == name) && table.chars().all(is_plain)
 }
 
 fn is_plain_statement(words: &[String]) -> bool {
-    const VERBS: &str = "select insert update delete explain with begin commit rollback end values show use create drop alter";
+    const VERBS: &str = "\
+        select insert update delete explain with begin commit rollback end values show use create \
+        drop alter";
     // What may be made, changed and dropped.
     const OBJECTS: &str = "table index view unique temp temporary";
-    const PRAGMAS: &str = "table_info table_xinfo table_list index_info index_list foreign_key_list integrity_check quick_check";
+    const PRAGMAS: &str = "\
+        table_info table_xinfo table_list index_info index_list foreign_key_list integrity_check \
+        quick_check";
     let is = |word: &str, list: &str| list.split_ascii_whitespace().any(|known| known == word);
     let Some(verb) = words.first().map(String::as_str) else {
         return true;
@@ -68,7 +74,19 @@ fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
 
 /// Returns `true` if a word before a parenthesis is no function, or a known function.
 fn is_plain_call(word: &str) -> bool {
-    const KNOWN: &str = "select from where and or not in any all exists as on over using values partition by set join when then else case having union intersect except distinct with key unique check primary foreign returning default filter is like between limit offset count sum avg min max total group_concat string_agg array_agg json_agg jsonb_agg coalesce nullif ifnull lower upper length trim ltrim rtrim substr substring replace concat round abs floor ceil ceiling mod power sqrt random now date time datetime timestamp strftime julianday date_trunc date_part extract to_char to_date age cast greatest least row_number rank dense_rank lag lead first_value last_value ntile typeof printf format instr hex quote left right lpad rpad reverse split_part position iif json_extract json_object json_array unnest generate_series pg_size_pretty pg_database_size pg_relation_size pg_total_relation_size current_database version database int integer bigint smallint decimal numeric varchar char text float double real";
+    const KNOWN: &str = "\
+        select from where and or not in any all exists as on over using values partition by set \
+        join when then else case having union intersect except distinct with key unique check \
+        primary foreign returning default filter is like between limit offset count sum avg min \
+        max total group_concat string_agg array_agg json_agg jsonb_agg coalesce nullif ifnull \
+        lower upper length trim ltrim rtrim substr substring replace concat round abs floor ceil \
+        ceiling mod power sqrt random now date time datetime timestamp strftime julianday \
+        date_trunc date_part extract to_char to_date age cast greatest least row_number rank \
+        dense_rank lag lead first_value last_value ntile typeof printf format instr hex quote left \
+        right lpad rpad reverse split_part position iif json_extract json_object json_array unnest \
+        generate_series pg_size_pretty pg_database_size pg_relation_size pg_total_relation_size \
+        current_database version database int integer bigint smallint decimal numeric varchar char \
+        text float double real";
     let is_name = ["", ",", "(", ";"].contains(&word) || "=<>+-*/|%".contains(word);
     is_name || KNOWN.split_ascii_whitespace().any(|known| known == word)
 }

@@ -15,9 +15,10 @@ use super::secret::REDACTED;
 /// and many words end like it, so holding it back would delay most texts.
 const MIN_HELD: usize = 4;
 
-/// The maximum number of times that a JSON text is unescaped, less one: the arguments of a call are
-/// JSON in a string, and may have JSON in their strings.
-const MAX_ESCAPINGS: usize = 4;
+/// The maximum number of forms of a JSON text that are searched: the text, and what it becomes each
+/// time that it is unescaped. Arguments of a call are JSON in a string, and may have JSON in their
+/// own strings.
+const MAX_FORMS: usize = 4;
 
 /// The exact search for the secrets that this process held at one moment.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ impl Exact {
     pub(crate) fn is_in_json(&self, json: &str) -> bool {
         let mut places = Vec::new();
         let mut text = Cow::Borrowed(json.as_bytes());
-        for _ in 0..MAX_ESCAPINGS {
+        for _ in 0..MAX_FORMS {
             self.0.exact().find(&text, &mut places);
             if !places.is_empty() {
                 return true;

@@ -1,0 +1,48 @@
+//! The limits on a call that is compared with rules.
+
+use crate::util::path::MAX_PATH;
+
+use super::call_accesses::{CallAccess, CallAccesses};
+use super::rule::Rule;
+
+/// The maximum number of comparisons of a simple command, or of another access, with a rule in one
+/// decision.
+const MAX_COMPARISONS: usize = 200_000;
+
+/// The maximum number of comparisons of a word with a rule in one decision.
+const MAX_WORD_COMPARISONS: usize = 1_000_000;
+
+/// The maximum of the bytes in the commands of a call times the bytes in the specifiers of rules,
+/// which is about the number of steps that it takes to compare patterns with each other.
+const MAX_STEPS: usize = 128 * 1024 * 1024;
+
+/// Returns the parts of a call that are too many for a comparison of each with every rule. The
+/// comparison of a path takes many times as much memory as the path.
+pub(super) fn excess(call: &CallAccesses<'_>, rules: &[Rule]) -> Option<String> {
+    let analyses = call.commands().map(|command| &command.analysis);
+    let commands = analyses.flat_map(|analysis| &analysis.commands);
+    let (commands, words) = commands.fold((0, 0), |(commands, words), command| {
+        (commands + 1, words + command.argv.len())
+    });
+    let bytes: usize = call.commands().map(|command| command.text.len()).sum();
+    let specifiers = rules.iter().filter_map(Rule::specifier);
+    let rule_bytes: usize = specifiers.map(str::len).sum();
+
+    let accesses = call.accesses.len() + call.possible.len();
+    let rules = rules.len();
+    let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
+    let path_len = path_lens.max().unwrap_or_default();
+    if path_len > MAX_PATH {
+        Some(format!("{path_len} bytes in a path"))
+    } else if usize::saturating_mul(commands, rules) > MAX_COMPARISONS {
+        Some(format!("{commands} commands"))
+    } else if usize::saturating_mul(accesses, rules) > MAX_COMPARISONS {
+        Some(format!("{accesses} paths, addresses and commands"))
+    } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
+        Some(format!("{words} words"))
+    } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {
+        Some(format!("{bytes} bytes"))
+    } else {
+        None
+    }
+}
