@@ -109,12 +109,16 @@ impl Statements {
                      select max(at) from {log} where session = $1 and at <= $2), 0))
                  where s.id = $1 and s.size > 0 order by l.at"
             ),
+            // `offset 0` keeps the inner query as it is: joined to the sessions, it would compute the
+            // first offset once for each row of all logs if the planner chooses a hash join.
             tails: format!(
                 "select s.size, l.at + {prefix_len}, substring(l.bytes from 1 + {prefix_len}),
                      array_position($1, s.id)
-                 from {sessions} s left join {log} l
-                 on l.session = s.id and l.at >= coalesce((
-                     select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
+                 from {sessions} s left join lateral (
+                     select at, bytes from {log}
+                     where session = s.id and at >= coalesce((
+                         select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
+                     order by at offset 0) l on true
                  where s.id = any($1) and s.size > 0 order by s.id, l.at"
             ),
             claim: format!(
