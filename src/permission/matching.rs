@@ -417,6 +417,11 @@ impl<'a> Matcher<'a> {
         self.rule.name.matches(tool) || is_server_of(self.rule.tool(), tool)
     }
 
+    /// Returns `true` if the rule is about files that the tool reads.
+    pub(super) fn governs_reads(self) -> bool {
+        self.names_tool() || self.rule.name.matches("Read")
+    }
+
     /// Returns `true` if the rule is about commands that the tool runs: `Bash` applies to every
     /// shell tool.
     fn governs_commands(self) -> bool {

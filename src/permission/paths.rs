@@ -135,26 +135,36 @@ impl PathPattern {
     }
 
     fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
-        let pattern = self.segments(context);
-        let best_match = if context.folds_case {
-            let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
-            self.find(&pattern, &path.folded(), beneath)
+        let pattern = self.compared(context);
+        if context.folds_case {
+            best_match(&pattern, &path.folded(), beneath)
         } else {
-            self.find(&pattern, path, beneath)
-        };
-
-        if path.is_known() {
-            best_match
-        } else {
-            // An unknown part of a path may start with `..`.
-            best_match.max(Match::Maybe)
+            best_match(&pattern, path, beneath)
         }
     }
 
-    fn find(&self, pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
-        let paths = path.0.iter();
-        let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
-        best_match.unwrap_or(Match::No)
+    /// The segments of a rule to deny or to ask, as [`best_match`] takes them.
+    pub(super) fn compared(&self, context: &PathContext) -> Vec<Segment> {
+        let mut pattern = self.segments(context);
+        if context.folds_case {
+            pattern
+                .iter_mut()
+                .for_each(|segment| *segment = folded(segment));
+        }
+        pattern
+    }
+}
+
+/// The best match of the paths that `path` may be. Both are folded, or neither.
+pub(super) fn best_match(pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
+    let paths = path.0.iter();
+    let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
+    let best_match = best_match.unwrap_or(Match::No);
+    if path.is_known() {
+        best_match
+    } else {
+        // An unknown part of a path may start with `..`.
+        best_match.max(Match::Maybe)
     }
 }
 

@@ -3,28 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use serde_json::Value;
-
 use crate::backend::PathFilter;
 use crate::util::sync::lock;
 
-use super::call_accesses::{CallAccess, CallAccesses};
+use super::call_accesses::CallAccesses;
 use super::disk::Disk;
 use super::glob::Match;
 use super::links::destination;
 use super::matching::Matcher;
-use super::paths::PathContext;
+use super::paths::{PathContext, PathOf, Segment, best_match};
 use super::rule::{Behavior, Rule, RuleKind};
 
-/// The rules that may keep a file from being shown, and the call they are about.
+/// The rules that may keep a file from being shown.
 ///
 /// A search names its folder, not the files it will find there; its own path may be allowed and a
 /// file below it not.
 pub(super) struct Readable {
-    rules: Vec<Rule>,
+    /// The patterns of the rules, as paths are compared with them.
+    patterns: Vec<Vec<Segment>>,
     context: PathContext,
-    tool: String,
-    args: Value,
     /// The targets of links in the folders of the files shown so far.
     folders: Mutex<HashMap<String, Option<String>>>,
 }
@@ -37,24 +34,23 @@ impl Readable {
         call: &CallAccesses<'_>,
     ) -> Option<Self> {
         let disk = Disk::default();
-        let keeps_back = |rule: &&Rule| match rule.behavior() {
-            Behavior::Allow => false,
-            Behavior::Deny => true,
-            // A question about the call itself has already been answered.
-            Behavior::Ask => Matcher::new(rule, call, context, &disk).catches() == Match::No,
-        };
-
-        let rules: Vec<Rule> = rules
-            .iter()
-            .filter(|rule| matches!(rule.kind, RuleKind::Path(_)))
-            .filter(keeps_back)
-            .cloned()
-            .collect();
-        (!rules.is_empty()).then(|| Self {
-            rules,
+        let patterns = rules.iter().filter_map(|rule| {
+            let RuleKind::Path(pattern) = &rule.kind else {
+                return None;
+            };
+            let matcher = Matcher::new(rule, call, context, &disk);
+            let withholds = match rule.behavior() {
+                Behavior::Allow => false,
+                Behavior::Deny => matcher.governs_reads(),
+                // A question about the call itself has already been answered.
+                Behavior::Ask => matcher.governs_reads() && matcher.catches() == Match::No,
+            };
+            withholds.then(|| pattern.compared(context))
+        });
+        let patterns: Vec<Vec<Segment>> = patterns.collect();
+        (!patterns.is_empty()).then(|| Self {
+            patterns,
             context: context.clone(),
-            tool: call.tool.to_owned(),
-            args: call.args.clone(),
             folders: Mutex::default(),
         })
     }
@@ -64,23 +60,18 @@ impl Readable {
     }
 
     fn shows(&self, path: &str) -> bool {
-        let target = self.link_target(path).map(CallAccess::Read);
-        let call = CallAccesses {
-            tool: &self.tool,
-            args: &self.args,
-            read_only: true,
-            possible: Vec::new(),
-            has_more: false,
-            is_guessed: false,
-            accesses: target
-                .into_iter()
-                .chain([CallAccess::Read(path.to_owned())])
-                .collect(),
-        };
-
-        let disk = Disk::default();
-        let mut rules = self.rules.iter();
-        rules.all(|rule| Matcher::new(rule, &call, &self.context, &disk).catches() == Match::No)
+        let target = self.link_target(path);
+        [Some(path), target.as_deref()]
+            .into_iter()
+            .flatten()
+            .all(|path| {
+                let mut path = PathOf::of_text(path, &self.context);
+                if self.context.folds_case {
+                    path = path.folded();
+                }
+                let mut patterns = self.patterns.iter();
+                patterns.all(|pattern| best_match(pattern, &path, true) == Match::No)
+            })
     }
 
     /// The other path that links lead to. A search passes through them only on its way to the
