@@ -51,6 +51,15 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
         ("", "cd -; pushd x; popd; "),
         ("", "ln -s a b; "),
         ("git", " -C x"),
+        ("cp", " -S~ a"),
+        ("unzip", " -d a b"),
+        ("find .", " -exec a +"),
+        ("a=x; rm ", "$a"),
+        ("a=x; env env env env env rm ", "$a"),
+        (
+            "for a in xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do ls ",
+            "\"$a\"",
+        ),
     ] {
         let count = (COMMAND - start.len()) / piece.len();
         let command = format!("{start}{}", piece.repeat(count));
@@ -63,6 +72,18 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
             allocated / 1024 / 1024
         );
     }
+}
+
+/// Each loop would have a value ten times as long as the loop around it.
+#[test]
+fn values_of_loops_within_loops_do_not_multiply() {
+    let mut command = String::from("for a in xxxxxxxxxx; do");
+    for pair in ["ab", "bc", "cd", "de", "ef", "fg", "gh"] {
+        let (outer, inner) = pair.split_at(1);
+        let words = format!("${outer}").repeat(10);
+        command += &format!(" for {inner} in \"{words}\"; do");
+    }
+    assert!(allocated_for(&command) < MOST);
 }
 
 #[test]

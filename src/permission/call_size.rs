@@ -28,7 +28,8 @@ pub(super) fn excess(call: &CallAccesses<'_>, rules: &[Rule]) -> Option<String> 
     let specifiers = rules.iter().filter_map(Rule::specifier);
     let rule_bytes: usize = specifiers.map(str::len).sum();
 
-    let accesses = call.accesses.len() + call.possible.len();
+    let paths: usize = call.commands().map(|command| command.paths.count()).sum();
+    let accesses = call.accesses.len() + call.possible.len() + paths;
     let rules = rules.len();
     let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
     let path_len = path_lens.max().unwrap_or_default();

@@ -54,6 +54,11 @@ impl PathWord {
 }
 
 impl CommandPaths {
+    /// The number of paths that are compared with each rule.
+    pub(super) fn count(&self) -> usize {
+        self.paths.len() + self.words.len()
+    }
+
     pub(super) fn of(analysis: &Analysis, context: &PathContext) -> Self {
         let mut links = Links::new(analysis, context);
         let mut make_path_word = |word: &Word| PathWord {

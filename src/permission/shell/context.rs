@@ -18,6 +18,8 @@ pub(super) const MAX_WORK: usize = 16 * MAX_LENGTH;
 pub(super) const MAX_COMMANDS: usize = 8 * 1024;
 /// The maximum number of words of all wrapped commands together.
 pub(super) const MAX_WORDS: usize = 64 * 1024;
+/// The maximum number of paths whose use is known.
+const MAX_PATHS: usize = 32 * 1024;
 /// The maximum number of words that a word with variables is examined as.
 const MAX_GUESSES: usize = 16;
 
@@ -87,9 +89,20 @@ impl Context {
         }
     }
 
-    /// Notes the use of a path.
+    /// Notes the use of a path, unless there are too many.
     pub(super) fn add_path(&mut self, path_use: Use, word: Word) {
-        self.found.paths.push((path_use, word));
+        if self.has_room_for_path() {
+            self.found.paths.push((path_use, word));
+        }
+    }
+
+    /// Returns `false`, and notes it, if the analysis has as many paths as are compared.
+    pub(super) fn has_room_for_path(&mut self) -> bool {
+        let has_room = self.found.paths.len() < MAX_PATHS;
+        if !has_room {
+            self.note(Reason::Limit("number of paths"));
+        }
+        has_room
     }
 
     /// Notes that the command at `index` is given program text, which may name any file.
@@ -271,6 +284,7 @@ impl Context {
         }
 
         let mut all = vec![Word::default()];
+        let mut len = 0;
         for part in &word.parts {
             let own = Word {
                 parts: vec![part.clone()],
@@ -283,11 +297,19 @@ impl Context {
                 _ => std::slice::from_ref(&own),
             };
 
-            if all.len() * values.len() > MAX_GUESSES {
+            // A few values, each many times, would become a text without a limit.
+            len += values.iter().map(Word::len).max().unwrap_or_default();
+            if all.len() * values.len() > MAX_GUESSES || len > MAX_LENGTH {
                 self.found.sets_any = true;
                 return Vec::new();
             }
 
+            if let [value] = values {
+                let parts = &value.parts;
+                all.iter_mut()
+                    .for_each(|head| head.parts.extend_from_slice(parts));
+                continue;
+            }
             let join = |head: &Word, tail: &Word| Word {
                 parts: [&head.parts[..], &tail.parts].concat(),
             };

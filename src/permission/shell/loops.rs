@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::context::Parse;
+use super::context::{MAX_WORK, Parse};
 use super::parser::Parser;
 use super::word::{Part, Word};
 
@@ -121,7 +121,14 @@ impl Parser<'_> {
         let value = self.cx.loops.value(name)?;
         let is_one = quoted || value.literal().is_some_and(|text| is_one_word(&text));
         let has_home = value.parts.iter().any(|part| matches!(part, Part::Home(_)));
-        (is_one && (!has_home || word.parts.is_empty())).then(|| value.clone())
+        if !is_one || has_home && !word.parts.is_empty() {
+            return None;
+        }
+
+        // The value of a loop may be made of those of the loops around it, many times each.
+        let value = value.clone();
+        self.cx.work += value.len();
+        (self.cx.work <= MAX_WORK).then_some(value)
     }
 
     /// Appends the value of the variable of a loop without the ending that `%.txt}`, `%.*}` or

@@ -154,7 +154,7 @@ pub(super) fn guess_tails_from(cx: &mut Context, name: &str, command: &SimpleCom
 
     for at in from..command.argv.len().min(MAX_TAILS) {
         let word = &command.argv[at];
-        if word.starts_with_dash() {
+        if cx.full || word.starts_with_dash() {
             continue;
         }
 
@@ -256,6 +256,7 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         let word = argv.get(at).and_then(Word::literal);
         word.is_some_and(|word| word == text)
     };
+    let mut has_tails = false;
     let mut at = 1;
     while at < argv.len() {
         let text = argv[at].literal().unwrap_or_default();
@@ -270,9 +271,12 @@ fn actions(cx: &mut Context, name: &str, command: &SimpleCommand) {
         let end = places
             .find(|at| is(*at, ";") || is(*at, "+"))
             .unwrap_or(argv.len());
-        if text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}")) {
+        let is_any =
+            text.ends_with("dir") || is(end, "+") && (text != "-exec" || !is(end - 1, "{}"));
+        if is_any && !has_tails {
             // It runs in the folder of the file, or words behind the `+` belong to it.
             every_tail(cx, name, command);
+            has_tails = true;
         }
 
         let words = argv[start..end]

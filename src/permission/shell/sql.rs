@@ -102,6 +102,11 @@ fn words(text: &str) -> Option<Vec<String>> {
         return None;
     }
 
+    let is_odd = |quote: char| text.matches(quote).count() % 2 != 0;
+    if ['\'', '"', '`'].into_iter().any(is_odd) {
+        return None;
+    }
+
     let mut words = vec![String::new()];
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -109,7 +114,7 @@ fn words(text: &str) -> Option<Vec<String>> {
             '\'' | '"' | '`' | '[' => {
                 let end = if c == '[' { ']' } else { c };
                 let name: String = chars.by_ref().take_while(|next| *next != end).collect();
-                if name.contains(['\'', '"', '`']) || text.matches(c).count() % 2 != 0 && c != '[' {
+                if name.contains(['\'', '"', '`']) {
                     return None;
                 }
                 words.push(if c == '\'' {

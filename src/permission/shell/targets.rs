@@ -151,6 +151,9 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
 
     for suffix in arguments.values_of("suffix") {
         for word in words {
+            if !cx.has_room_for_path() {
+                return;
+            }
             cx.add_path(Use::Target, joined(word, &suffix.literal_prefix()));
         }
     }
@@ -165,6 +168,9 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
         .collect::<Vec<_>>();
     for folder in folders {
         for name in &names {
+            if !cx.has_room_for_path() {
+                return;
+            }
             let mut file = joined(folder, "/");
             file.parts.extend(name.last_name().parts);
             cx.add_path(Use::Target, file);
