@@ -55,6 +55,7 @@ fn decision_about_a_long_command_allocates_some_copies_of_it() {
         ("unzip", " -d a b"),
         ("find .", " -exec a +"),
         ("a=x; rm ", "$a"),
+        (&format!("a={}; rm", "x".repeat(COMMAND / 2)), " $a"),
         ("a=x; env env env env env rm ", "$a"),
         (
             "for a in xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do ls ",

@@ -12,6 +12,10 @@ const MAX_COMPARISONS: usize = 200_000;
 /// The maximum number of comparisons of a word with a rule in one decision.
 const MAX_WORD_COMPARISONS: usize = 1_000_000;
 
+/// The maximum number of comparisons of a path with a rule in one decision. A word of a command may
+/// be several paths.
+const MAX_PATH_COMPARISONS: usize = 2 * MAX_WORD_COMPARISONS;
+
 /// The maximum of the bytes in the commands of a call times the bytes in the specifiers of rules,
 /// which is about the number of steps that it takes to compare patterns with each other.
 const MAX_STEPS: usize = 128 * 1024 * 1024;
@@ -29,7 +33,7 @@ pub(super) fn excess(call: &CallAccesses<'_>, rules: &[Rule]) -> Option<String> 
     let rule_bytes: usize = specifiers.map(str::len).sum();
 
     let paths: usize = call.commands().map(|command| command.paths.count()).sum();
-    let accesses = call.accesses.len() + call.possible.len() + paths;
+    let accesses = call.accesses.len() + call.possible.len();
     let rules = rules.len();
     let path_lens = call.accesses.iter().filter_map(CallAccess::path_len);
     let path_len = path_lens.max().unwrap_or_default();
@@ -41,6 +45,8 @@ pub(super) fn excess(call: &CallAccesses<'_>, rules: &[Rule]) -> Option<String> 
         Some(format!("{accesses} paths, addresses and commands"))
     } else if usize::saturating_mul(words, rules) > MAX_WORD_COMPARISONS {
         Some(format!("{words} words"))
+    } else if usize::saturating_mul(paths, rules) > MAX_PATH_COMPARISONS {
+        Some(format!("{paths} words that may be paths"))
     } else if bytes.saturating_mul(rule_bytes) > MAX_STEPS {
         Some(format!("{bytes} bytes"))
     } else {

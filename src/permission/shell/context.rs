@@ -299,7 +299,8 @@ impl Context {
 
             // A few values, each many times, would become a text without a limit.
             len += values.iter().map(Word::len).max().unwrap_or_default();
-            if all.len() * values.len() > MAX_GUESSES || len > MAX_LENGTH {
+            let is_long = len > MAX_LENGTH || self.work + len > MAX_WORK;
+            if all.len() * values.len() > MAX_GUESSES || is_long {
                 self.found.sets_any = true;
                 return Vec::new();
             }
@@ -319,6 +320,7 @@ impl Context {
                 .collect();
         }
 
+        self.work += len * all.len();
         all
     }
 

@@ -109,7 +109,7 @@ fn build(cx: &mut Context, names: Vec<Word>) {
             .is_none_or(|name| !matches!(&*name, "." | "..."))
     };
     let names = names.into_iter().filter(is_named);
-    cx.found.paths.extend(names.map(|name| (Use::Made, name)));
+    names.for_each(|name| cx.add_path(Use::Made, name));
 }
 
 /// The word with a text behind it.
