@@ -81,12 +81,13 @@ impl Keys {
         let mut command = cmd("EVAL");
         command
             .arg(text.concat())
-            .arg(5)
+            .arg(6)
             .arg(format!("{prefix}:log:{id}"))
             .arg(format!("{prefix}:lease:{id}"))
             .arg(self.all_sessions())
             .arg(self.damaged(id))
             .arg(self.version())
+            .arg(format!("{prefix}:digests:{id}"))
             .arg(id);
         command
     }
