@@ -100,43 +100,34 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(shared))
     }
 
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &LogShared<L> {
+        &self.0
+    }
+
     /// Sets the maximum size of a session's log, in bytes, for all clones of this store.
     pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }
 
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
-        // Read without a lease, so that other runs are not blocked.
-        let shared = self.0.clone();
-        let own_id = id.to_owned();
-        let is_old = self
-            .reading(move |cancellation| shared.is_older(&own_id, older_than, cancellation))
-            .await?;
-        if !is_old {
+        if self.0.is_leased(id) == Some(true) {
             return Ok(false);
         }
 
-        let handle = self.0.reserve(id)?;
-        self.writing(move || {
-            // Lists read only the end of a log; before a removal, all of it is read. If it was
-            // written meanwhile, it is no longer old and is kept.
-            let shared = &handle.shared;
-            let id = &*handle.id;
-            if !shared.is_older(id, older_than, &Cancellation::default())? {
-                return Ok(false);
-            }
+        // Read without a lease and outside the writers' turn, so that nothing waits for it.
+        let shared = self.0.clone();
+        let own_id = id.to_owned();
+        let size = self
+            .reading(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
+            .await?;
+        let Some(size) = size else {
+            return Ok(false);
+        };
 
-            match shared.read_whole(id, &Cancellation::default(), LogFold::new(id)) {
-                Ok(Some(scan)) => handle.remove(Some(scan.len)),
-                Ok(None) => Ok(false),
-                // A session that cannot be read stays: it is of a newer version, or over a limit.
-                Err(error) => match error.kind() {
-                    ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(false),
-                    _ => Err(error),
-                },
-            }
-        })
-        .await
+        // A log that was written meanwhile has another size, and stays.
+        let handle = self.0.reserve(id)?;
+        self.writing(move || handle.remove(Some(size))).await
     }
 
     async fn write<F>(&self, lease: &Lease, records: F) -> Result<()>
@@ -364,6 +355,29 @@ where
 }
 
 impl<L: Log> LogShared<L> {
+    /// Returns the size of the log of a session whose last write is older than `age`. Returns
+    /// `None` if it is not, or if the session cannot be read.
+    fn old_size(
+        &self,
+        id: &str,
+        age: Duration,
+        cancellation: &Cancellation,
+    ) -> Result<Option<u64>> {
+        if !self.is_older(id, age, cancellation)? {
+            return Ok(None);
+        }
+
+        // Lists read only the end of a log; before a removal, all of it is read.
+        match self.read_whole(id, cancellation, LogFold::new(id)) {
+            Ok(scan) => Ok(scan.map(|scan| scan.len)),
+            // A session that cannot be read stays: it is of a newer version, or over a limit.
+            Err(error) => match error.kind() {
+                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Reads a whole log into an empty session.
     pub(super) fn read_whole(
         &self,

@@ -50,6 +50,8 @@ mod newest;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
+#[cfg(test)]
+mod prune_tests;
 mod queue;
 mod repair;
 mod scan;
