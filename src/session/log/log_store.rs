@@ -16,7 +16,6 @@ use crate::session::{
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
-use crate::util::sync::lock;
 
 use super::fold::LogFold;
 use super::log::Log;
@@ -32,6 +31,10 @@ use super::queue::Queues;
 use super::scan::{Scan, scan_stored};
 use super::shared::LogShared;
 use super::snapshot;
+
+/// The number of times that a load tries to read a log that is open. After that it reads the stored
+/// log.
+const MAX_LOAD_TRIES: usize = 4;
 
 /// A [`SessionStore`] over a [`Log`]. Clones share one store. The docs of [`Log`] have an example.
 ///
@@ -110,6 +113,28 @@ impl<L: Log> LogStore<L> {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Returns the session of a log that is open in this process. Returns `None` if it is not open,
+    /// or if it is written again and again meanwhile.
+    ///
+    /// The wait for an opening or a write takes no thread, and holds nothing: a future that is not
+    /// polled delays neither a write nor the release of the session.
+    async fn load_leased(&self, id: &Arc<str>) -> Result<Option<Option<StoredSession>>> {
+        for _ in 0..MAX_LOAD_TRIES {
+            let Some(handle) = self.0.join_if_leased(id) else {
+                return Ok(None);
+            };
+
+            let open = handle.open.clone();
+            let unlocked = open.unlocked();
+            let read = move || Ok(handle.open.try_read(|log| log.map(OpenLog::session)));
+            match blocking(read).await? {
+                Some(session) => return Ok(session),
+                None => unlocked.await,
+            }
+        }
+        Ok(None)
+    }
+
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
         if self.0.is_leased(id) == Some(true) {
             return Ok(false);
@@ -147,7 +172,7 @@ impl<L: Log> LogStore<L> {
         }
 
         self.writing(move || {
-            let mut slot = lock(&handle.open);
+            let mut slot = handle.open.lock();
 
             // Also refuses a write that is run only after the session was leased again.
             let open_log = slot
@@ -184,11 +209,8 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let shared = self.0.clone();
         let id = Arc::<str>::from(id);
-        if let Some(handle) = self.0.join_if_leased(&id) {
-            let session = blocking(move || Ok(lock(&handle.open).as_ref().map(OpenLog::session)));
-            if let Some(session) = session.await? {
-                return Ok(session);
-            }
+        if let Some(session) = self.load_leased(&id).await? {
+            return Ok(session);
         }
 
         self.reading(move |cancellation| {
@@ -233,7 +255,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         let id = handle.id.clone();
         let opening = blocking(move || {
             let _worker = worker;
-            let mut slot = lock(&slot);
+            let mut slot = slot.lock();
             if cancellation.is_cancelled() {
                 return Err(Error::session_busy(&id));
             }
@@ -265,7 +287,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         session.state.thread_id = id.into();
         let handle = self.0.reserve(id)?;
         self.writing(move || {
-            *lock(&handle.open) = None;
+            *handle.open.lock() = None;
             let shared = &*handle.shared;
             let mut open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {

@@ -40,6 +40,8 @@ mod line_writer;
 mod list;
 #[cfg(test)]
 mod list_tests;
+#[cfg(test)]
+mod load_tests;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;
