@@ -142,10 +142,12 @@ impl<L: Log> LogShared<L> {
 
             // A log that was read to its beginning anyway is scanned, which finds all damage.
             let is_short = tail.is_whole();
-            let is_dropped = |bytes: &[u8]| match bytes.trim_ascii() {
-                b"" => Ok(true),
-                _ if is_short => Ok(false),
-                bytes => self.is_dropped(id, bytes, cancellation),
+            let is_dropped = |bytes: &[u8]| {
+                if bytes.trim_ascii().is_empty() {
+                    return Ok(true);
+                }
+                // Whether the last line has an end decides what the next lease does with it.
+                Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
             };
             match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {
                 Some((summary, time, Ok(true))) => break Ok(Some((summary, time))),

@@ -17,6 +17,7 @@ use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
 
+use super::clock::system_time;
 use super::fold::LogFold;
 use super::log::Log;
 use super::open_log::{OpenLog, stored_session};
@@ -150,9 +151,16 @@ impl<L: Log> LogStore<L> {
             return Ok(false);
         };
 
-        // A log that was written meanwhile has another size, and stays.
+        // A log that was written meanwhile has another size, or is not old any more, and stays.
         let handle = self.0.reserve(id)?;
-        self.writing(move || handle.remove(Some(size))).await
+        let shared = self.0.clone();
+        let own_id = id.to_owned();
+        self.writing(move || {
+            let cancellation = Cancellation::default();
+            let is_old = shared.is_older(&own_id, older_than, &cancellation)?;
+            Ok(is_old && handle.remove(Some(size))?)
+        })
+        .await
     }
 
     async fn write<F>(&self, lease: &Lease, records: F) -> Result<()>
@@ -376,6 +384,12 @@ where
     }
 }
 
+/// Returns `true` if the time of a record is at least `age` before now.
+fn is_older_than(at: u64, age: Duration) -> bool {
+    let elapsed = system_time(at).and_then(|time| time.elapsed().ok());
+    elapsed.is_some_and(|elapsed| elapsed >= age)
+}
+
 impl<L: Log> LogShared<L> {
     /// Returns the size of the log of a session whose last write is older than `age`. Returns
     /// `None` if it is not, or if the session cannot be read.
@@ -391,7 +405,10 @@ impl<L: Log> LogShared<L> {
 
         // Lists read only the end of a log; before a removal, all of it is read.
         match self.read_whole(id, cancellation, LogFold::new(id)) {
-            Ok(scan) => Ok(scan.map(|scan| scan.len)),
+            // It may have been written since the look at its end.
+            Ok(scan) => Ok(scan
+                .filter(|scan| is_older_than(scan.fold.at, age))
+                .map(|scan| scan.len)),
             // A session that cannot be read stays: it is of a newer version, or over a limit.
             Err(error) => match error.kind() {
                 ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::message::Message;
 use crate::session::{Record, SessionStore};
+use crate::util::sync::lock;
 
+use super::line::{COMMA, LINE_PREFIX, hex};
 use super::log_store::LogStore;
 use super::memory_log::{Gate, LogStep, MemoryLog};
 use super::queue::Queue;
@@ -84,5 +86,52 @@ async fn dropped_prune_ends_with_the_piece_that_is_read() {
     drop(permits);
     assert!(!ends.recv().unwrap(), "the log was read to its end");
     is_pruned.store(false, Ordering::Relaxed);
+    assert!(store.load("a").await.unwrap().is_some());
+}
+
+/// Returns the lines of a log as if they had been written in 1970.
+fn long_ago(log: &[u8]) -> Vec<u8> {
+    let mut old_log = Vec::new();
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        let fields = str::from_utf8(&line[COMMA + 1..]).unwrap();
+        let (start, time) = fields.split_once("\"at\":").unwrap();
+        let end = time.trim_start_matches(|c: char| c.is_ascii_digit());
+        let fields = format!("{start}\"at\":1{end}");
+        let checksum = hex(crc32fast::hash(fields.trim_end().as_bytes()));
+        old_log.extend([LINE_PREFIX, &checksum, b"\",", fields.as_bytes()].concat());
+    }
+    old_log
+}
+
+#[tokio::test]
+async fn session_that_is_written_while_prune_looks_at_it_stays() {
+    let (gate, permits, arrivals) = Gate::new();
+    let is_gated = Arc::<AtomicBool>::default();
+    let gates_next = is_gated.clone();
+    let log = MemoryLog::default().on_step(move |step| {
+        if let LogStep::Tail(_) = step
+            && gates_next.swap(false, Ordering::Relaxed)
+        {
+            gate.pass();
+        }
+        Ok(())
+    });
+    let logs = log.logs.clone();
+    let store = LogStore::new(log);
+    append(&store, "a").await;
+    for log in lock(&logs).values_mut() {
+        *log = long_ago(log);
+    }
+
+    let hour = Duration::from_secs(60 * 60);
+    is_gated.store(true, Ordering::Relaxed);
+    let mut prune = Box::pin(store.prune(hour));
+    while arrivals.try_recv().is_err() {
+        assert!(futures::poll!(&mut prune).is_pending());
+        tokio::task::yield_now().await;
+    }
+    append(&store, "a").await;
+    drop(permits);
+    assert_eq!(prune.await.unwrap(), 0);
     assert!(store.load("a").await.unwrap().is_some());
 }

@@ -177,7 +177,7 @@ impl Statements {
             ),
             // `except` instead of `not exists`, which the planner may run as a loop over all pairs.
             set_aside: format!(
-                "with part as materialized (
+                "with part as (
                      select * from unnest($2::bigint[], $3::text[], $4::bytea[])
                      as part (at, what, bytes))
                  insert into {damaged} (session, at, what, bytes)
@@ -266,14 +266,17 @@ impl Statements {
         // the index: at the limit of this side the connection would be closed. The lock lets one
         // process after the other look whether the index exists.
         let millis = timeout.as_millis() / 4 + 1;
+        // An older server measures a statement from the beginning of its batch.
+        let begin = format!("begin; set local statement_timeout = {millis}");
         let create = format!(
-            "begin;
-             set local statement_timeout = {millis};
-             lock table {table} in share update exclusive mode;
+            "lock table {table} in share update exclusive mode;
              create index if not exists {table}_of on {table} (session, at);
              commit"
         );
-        match connection.batch(address, &create) {
+        let created = connection
+            .batch(address, &begin)
+            .and_then(|()| connection.batch(address, &create));
+        match created {
             Err(Failure::Refused(error)) => {
                 connection.batch(address, "rollback")?;
                 tracing::warn!(

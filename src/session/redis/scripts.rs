@@ -84,8 +84,8 @@ end
 /// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the
 /// damaged parts to set aside.
 ///
-/// The digests identify the parts in the list, so that no script reads the list. They are removed
-/// if the list is missing: an earlier version of the program removes the list alone.
+/// The digests identify the parts in the list, so that a script does not read the list. They are made
+/// anew if they are not those of the list: an earlier version of the program changes the list alone.
 pub(super) const REPAIR: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
@@ -93,7 +93,17 @@ if size ~= tonumber(ARGV[4]) then
     touch()
     return 1
 end
-if redis.call('exists', KEYS[4]) == 0 then redis.call('del', KEYS[6]) end
+local count = redis.call('llen', KEYS[4])
+local first = redis.call('lindex', KEYS[4], 0)
+if redis.call('scard', KEYS[6]) ~= count
+    or first and redis.call('sismember', KEYS[6], redis.sha1hex(first)) == 0 then
+    redis.call('del', KEYS[6])
+    for start = 0, count - 1, 8 do
+        for _, part in ipairs(redis.call('lrange', KEYS[4], start, start + 7)) do
+            redis.call('sadd', KEYS[6], redis.sha1hex(part))
+        end
+    end
+end
 for number = 6, #ARGV do
     local digest = redis.sha1hex(ARGV[number])
     if redis.call('sismember', KEYS[6], digest) == 0 then

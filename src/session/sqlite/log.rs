@@ -269,7 +269,8 @@ fn rows_at(
     parts: &[(i64, String, Vec<u8>)],
 ) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
     let mut rows_at: HashMap<_, _> = parts.iter().map(|part| (part.0, Vec::new())).collect();
-    let mut rows = connection.prepare("SELECT at, rowid FROM damaged WHERE session = ?1")?;
+    let mut rows = connection
+        .prepare("SELECT at, rowid FROM damaged WHERE session = ?1 ORDER BY rowid DESC")?;
     let mut rows = rows.query([id])?;
     while let Some(row) = rows.next()? {
         let numbers = rows_at.get_mut(&row.get::<_, i64>(0)?);
