@@ -163,7 +163,7 @@ impl<L: Log> LogShared<L> {
         let group = group.into_iter().map(|write| (write.handle, write.request));
         let (mut handles, requests): (Vec<_>, Vec<_>) = group.unzip();
         let mut requests = requests.into_iter();
-        let mut slots: Vec<_> = handles.iter().map(|handle| lock(&handle.open)).collect();
+        let mut slots: Vec<_> = handles.iter().map(|handle| handle.open.lock()).collect();
         let mut members = Vec::new();
         let mut replies = Vec::new();
         let mut byte_count = 0_usize;

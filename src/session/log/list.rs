@@ -6,13 +6,14 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::SessionInfo;
 use crate::util::Cancellation;
+use crate::util::new_thread::on_new_thread;
 
 use super::clock::system_time;
 use super::fold::LogFold;
 use super::line::MAX_LINE;
 use super::log::{Log, LogTail};
 use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
-use super::scan::{Scan, last_info};
+use super::scan::{Scan, last_write, scan_until};
 use super::shared::LogShared;
 use super::summary::LogSummary;
 
@@ -23,6 +24,9 @@ const ID_OVERHEAD: usize = 32;
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
+/// The number of bytes that are read next. From here on, the number is doubled until the end has
+/// the last record of a write.
+const NEXT_TAIL: u64 = 256 * 1024;
 /// The number of sessions whose ends are read at once.
 const AT_ONCE: usize = 100;
 
@@ -95,6 +99,18 @@ impl<L: Log> LogShared<L> {
         Ok(())
     }
 
+    /// Returns `true` if the next lease drops these bytes behind the last record of a write, as an
+    /// incomplete write.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a newer program wrote them.
+    fn is_dropped(&self, id: &str, bytes: &[u8], cancellation: &Cancellation) -> Result<bool> {
+        let fold = LogFold::new(id).limited(self.memory_limit(id));
+        let scan = on_new_thread(|| scan_until(cancellation, fold, id, bytes))?;
+        Ok(scan.end == 0)
+    }
+
     /// Returns the info for lists of a log with this `end`; `None` for a session without content.
     fn info(
         &self,
@@ -117,18 +133,31 @@ impl<L: Log> LogShared<L> {
             };
 
             info.size = Some(tail.size);
-            match last_info(&tail.bytes) {
-                Some(summary) => break Ok(Some(summary)),
-                None if !tail.is_whole() && len < MAX_LINE as u64 => {
-                    len = len.saturating_mul(16);
-                    end = self.log.tail(id, len);
-                }
-                None => {
-                    drop(tail);
-                    let scan = self.read_whole(id, cancellation, LogFold::new(id));
-                    break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
-                }
+            let last_write = last_write(&tail.bytes);
+            if last_write.is_none() && !tail.is_whole() && len < MAX_LINE as u64 {
+                len = len.saturating_mul(2).max(NEXT_TAIL);
+                end = self.log.tail(id, len);
+                continue;
             }
+
+            // A log that was read to its beginning anyway is scanned, which finds all damage.
+            let is_short = tail.is_whole();
+            let is_dropped = |bytes: &[u8]| {
+                if bytes.trim_ascii().is_empty() {
+                    return Ok(true);
+                }
+                // Whether the last line has an end decides what the next lease does with it.
+                Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
+            };
+            match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {
+                Some((summary, time, Ok(true))) => break Ok(Some((summary, time))),
+                Some((_, _, Err(error))) => break Err(error),
+                _ => {}
+            }
+
+            drop(tail);
+            let scan = self.read_whole(id, cancellation, LogFold::new(id));
+            break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
         };
 
         match summary {
@@ -150,7 +179,7 @@ impl<L: Log> LogShared<L> {
     }
 }
 
-/// Returns the info for lists of a log whose last line cannot be read.
+/// Returns the info for lists of a log whose end has no readable write.
 fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let fold = &scan.fold;
     let time = scan.fold.at;

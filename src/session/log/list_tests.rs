@@ -1,15 +1,18 @@
 //! Lists of many sessions, and of sessions that cannot be read.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::SessionStore;
+use crate::message::Message;
+use crate::session::{Record, SessionStore};
+use crate::util::sync::lock;
 
 use super::log_store::LogStore;
 use super::memory_log::{LogStep, MemoryLog};
-use super::{Log, LogTail, Repair};
+use super::{Log, LogTail, Repair, Snapshots};
 
 /// Logs whose ends cannot be read.
 fn unreadable(kind: ErrorKind) -> LogStore<MemoryLog> {
@@ -101,5 +104,77 @@ async fn dropped_list_ends_at_the_next_page() {
         drop(call);
         drop(store);
         drain(&pages);
+    }
+}
+
+/// Creates a store with one session of the texts, whose log has `start` before its records and
+/// `end` in the place of its last `cut` bytes. Returns it, and the number of bytes that are read
+/// of ends and of whole logs.
+async fn counting_store(
+    start: &[u8],
+    texts: &[&str],
+    cut: usize,
+    end: &[u8],
+) -> (LogStore<MemoryLog>, [Arc<AtomicUsize>; 2]) {
+    let log = MemoryLog {
+        snapshots: Snapshots::Never,
+        ..MemoryLog::default()
+    };
+    let store = LogStore::new(log.clone());
+    let lease = store.lease("a").await.unwrap();
+    for text in texts {
+        let message = Message::human(*text).into();
+        let record = Record::Message {
+            message,
+            input_id: None,
+        };
+        store.append(&lease, vec![record]).await.unwrap();
+    }
+    drop(lease);
+    drop(store);
+
+    if let Some(bytes) = lock(&log.logs).get_mut("a") {
+        bytes.truncate(bytes.len() - cut);
+        bytes.extend_from_slice(end);
+        bytes.splice(..0, start.iter().copied());
+    }
+    let counts = [(); 2].map(|()| Arc::<AtomicUsize>::default());
+    let [tails, pieces] = counts.clone();
+    let log = log.on_step(move |step| {
+        match step {
+            LogStep::Tail(bytes) => tails.fetch_add(bytes.len(), Ordering::Relaxed),
+            LogStep::Piece(bytes) => pieces.fetch_add(bytes.len(), Ordering::Relaxed),
+            _ => 0,
+        };
+        Ok(())
+    });
+    (LogStore::new(log), counts)
+}
+
+#[tokio::test]
+async fn list_reads_a_long_last_line_at_most_four_times() {
+    let long_text = "x".repeat(5 * 1024 * 1024);
+    let mut start = vec![b'x'; 70 * 1024 * 1024];
+    start.push(b'\n');
+    let (store, [tails, pieces]) = counting_store(&start, &["Hi", &long_text], 0, b"").await;
+    let list = store.list().await.unwrap();
+    assert_eq!((list[0].messages, list[0].problem.as_deref()), (2, None));
+    let bytes = tails.load(Ordering::Relaxed);
+    assert!(bytes < 4 * long_text.len(), "{bytes}");
+    assert_eq!(pieces.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn list_reads_only_the_end_of_a_log_whose_last_write_is_torn() {
+    let long_text = "x".repeat(1024 * 1024);
+    let texts = [&long_text[..], &long_text[..], "end"];
+    for (cut, end, messages) in [(0, &b"{\"crc\":\"0"[..], 3), (5, b"", 2), (1, b"", 3)] {
+        let (store, [tails, pieces]) = counting_store(b"", &texts, cut, end).await;
+        let list = store.list().await.unwrap();
+        let info = (list[0].messages, list[0].problem.as_deref());
+        assert_eq!(info, (messages, None));
+        let bytes = tails.load(Ordering::Relaxed);
+        assert!(bytes < 6 * long_text.len(), "{cut}: {bytes}");
+        assert_eq!(pieces.load(Ordering::Relaxed), 0, "{cut}");
     }
 }

@@ -16,8 +16,8 @@ use crate::session::{
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
-use crate::util::sync::lock;
 
+use super::clock::system_time;
 use super::fold::LogFold;
 use super::log::Log;
 use super::open_log::{OpenLog, stored_session};
@@ -32,6 +32,10 @@ use super::queue::Queues;
 use super::scan::{Scan, scan_stored};
 use super::shared::LogShared;
 use super::snapshot;
+
+/// The number of times that a load tries to read a log that is open. After that it reads the stored
+/// log.
+const MAX_LOAD_TRIES: usize = 4;
 
 /// A [`SessionStore`] over a [`Log`]. Clones share one store. The docs of [`Log`] have an example.
 ///
@@ -100,41 +104,61 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(shared))
     }
 
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &LogShared<L> {
+        &self.0
+    }
+
     /// Sets the maximum size of a session's log, in bytes, for all clones of this store.
     pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Returns the session of a log that is open in this process. Returns `None` if it is not open,
+    /// or if it is written again and again meanwhile.
+    ///
+    /// The wait for an opening or a write takes no thread, and holds nothing: a future that is not
+    /// polled delays neither a write nor the release of the session.
+    async fn load_leased(&self, id: &Arc<str>) -> Result<Option<Option<StoredSession>>> {
+        for _ in 0..MAX_LOAD_TRIES {
+            let Some(handle) = self.0.join_if_leased(id) else {
+                return Ok(None);
+            };
+
+            let open = handle.open.clone();
+            let unlocked = open.unlocked();
+            let read = move || Ok(handle.open.try_read(|log| log.map(OpenLog::session)));
+            match blocking(read).await? {
+                Some(session) => return Ok(session),
+                None => unlocked.await,
+            }
+        }
+        Ok(None)
+    }
+
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
-        // Read without a lease, so that other runs are not blocked.
-        let shared = self.0.clone();
-        let own_id = id.to_owned();
-        let is_old = self
-            .reading(move |cancellation| shared.is_older(&own_id, older_than, cancellation))
-            .await?;
-        if !is_old {
+        if self.0.is_leased(id) == Some(true) {
             return Ok(false);
         }
 
-        let handle = self.0.reserve(id)?;
-        self.writing(move || {
-            // Lists read only the end of a log; before a removal, all of it is read. If it was
-            // written meanwhile, it is no longer old and is kept.
-            let shared = &handle.shared;
-            let id = &*handle.id;
-            if !shared.is_older(id, older_than, &Cancellation::default())? {
-                return Ok(false);
-            }
+        // Read without a lease and outside the writers' turn, so that nothing waits for it.
+        let shared = self.0.clone();
+        let own_id = id.to_owned();
+        let size = self
+            .reading(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
+            .await?;
+        let Some(size) = size else {
+            return Ok(false);
+        };
 
-            match shared.read_whole(id, &Cancellation::default(), LogFold::new(id)) {
-                Ok(Some(scan)) => handle.remove(Some(scan.len)),
-                Ok(None) => Ok(false),
-                // A session that cannot be read stays: it is of a newer version, or over a limit.
-                Err(error) => match error.kind() {
-                    ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(false),
-                    _ => Err(error),
-                },
-            }
+        // A log that was written meanwhile has another size, or is not old any more, and stays.
+        let handle = self.0.reserve(id)?;
+        let shared = self.0.clone();
+        let own_id = id.to_owned();
+        self.writing(move || {
+            let cancellation = Cancellation::default();
+            let is_old = shared.is_older(&own_id, older_than, &cancellation)?;
+            Ok(is_old && handle.remove(Some(size))?)
         })
         .await
     }
@@ -156,7 +180,7 @@ impl<L: Log> LogStore<L> {
         }
 
         self.writing(move || {
-            let mut slot = lock(&handle.open);
+            let mut slot = handle.open.lock();
 
             // Also refuses a write that is run only after the session was leased again.
             let open_log = slot
@@ -193,11 +217,8 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
         let shared = self.0.clone();
         let id = Arc::<str>::from(id);
-        if let Some(handle) = self.0.join_if_leased(&id) {
-            let session = blocking(move || Ok(lock(&handle.open).as_ref().map(OpenLog::session)));
-            if let Some(session) = session.await? {
-                return Ok(session);
-            }
+        if let Some(session) = self.load_leased(&id).await? {
+            return Ok(session);
         }
 
         self.reading(move |cancellation| {
@@ -242,7 +263,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         let id = handle.id.clone();
         let opening = blocking(move || {
             let _worker = worker;
-            let mut slot = lock(&slot);
+            let mut slot = slot.lock();
             if cancellation.is_cancelled() {
                 return Err(Error::session_busy(&id));
             }
@@ -274,7 +295,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         session.state.thread_id = id.into();
         let handle = self.0.reserve(id)?;
         self.writing(move || {
-            *lock(&handle.open) = None;
+            *handle.open.lock() = None;
             let shared = &*handle.shared;
             let mut open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {
@@ -363,7 +384,39 @@ where
     }
 }
 
+/// Returns `true` if the time of a record is at least `age` before now.
+fn is_older_than(at: u64, age: Duration) -> bool {
+    let elapsed = system_time(at).and_then(|time| time.elapsed().ok());
+    elapsed.is_some_and(|elapsed| elapsed >= age)
+}
+
 impl<L: Log> LogShared<L> {
+    /// Returns the size of the log of a session whose last write is older than `age`. Returns
+    /// `None` if it is not, or if the session cannot be read.
+    fn old_size(
+        &self,
+        id: &str,
+        age: Duration,
+        cancellation: &Cancellation,
+    ) -> Result<Option<u64>> {
+        if !self.is_older(id, age, cancellation)? {
+            return Ok(None);
+        }
+
+        // Lists read only the end of a log; before a removal, all of it is read.
+        match self.read_whole(id, cancellation, LogFold::new(id)) {
+            // It may have been written since the look at its end.
+            Ok(scan) => Ok(scan
+                .filter(|scan| is_older_than(scan.fold.at, age))
+                .map(|scan| scan.len)),
+            // A session that cannot be read stays: it is of a newer version, or over a limit.
+            Err(error) => match error.kind() {
+                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Reads a whole log into an empty session.
     pub(super) fn read_whole(
         &self,

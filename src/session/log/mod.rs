@@ -40,6 +40,8 @@ mod line_writer;
 mod list;
 #[cfg(test)]
 mod list_tests;
+#[cfg(test)]
+mod load_tests;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;
@@ -50,6 +52,8 @@ mod newest;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
+#[cfg(test)]
+mod prune_tests;
 mod queue;
 mod repair;
 mod scan;

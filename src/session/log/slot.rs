@@ -1,8 +1,11 @@
 //! The sessions in use by a store.
 
-use std::sync::{Arc, Mutex};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::error::{Error, Result};
 use crate::session::check_id;
@@ -13,7 +16,79 @@ use super::open_log::OpenLog;
 use super::shared::LogShared;
 
 /// The log of a session, while it is open.
-pub(super) type OpenSlot<L> = Arc<Mutex<Option<OpenLog<L>>>>;
+pub(super) struct OpenSlot<L: Log> {
+    log: Mutex<Option<OpenLog<L>>>,
+    /// Locked before `log` by a load, so that a load never finds `log` locked by another load.
+    load_turn: Mutex<()>,
+    /// Notified when `log` was unlocked by anything but a load.
+    unlocked: Notify,
+}
+
+/// A locked [`OpenSlot`].
+pub(super) struct OpenGuard<'a, L: Log> {
+    // Dropped first.
+    log: MutexGuard<'a, Option<OpenLog<L>>>,
+    _notify: NotifyOnDrop<'a>,
+}
+
+struct NotifyOnDrop<'a>(&'a Notify);
+
+impl Drop for NotifyOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
+    }
+}
+
+impl<L: Log> Default for OpenSlot<L> {
+    fn default() -> Self {
+        Self {
+            log: Mutex::default(),
+            load_turn: Mutex::default(),
+            unlocked: Notify::new(),
+        }
+    }
+}
+
+impl<L: Log> OpenSlot<L> {
+    /// Locks the slot, which may wait for a read or a write of a whole log.
+    pub(super) fn lock(&self) -> OpenGuard<'_, L> {
+        OpenGuard {
+            log: lock(&self.log),
+            _notify: NotifyOnDrop(&self.unlocked),
+        }
+    }
+
+    /// Returns a future that ends when the slot is next unlocked, counted from this call.
+    pub(super) fn unlocked(&self) -> Notified<'_> {
+        self.unlocked.notified()
+    }
+
+    /// Returns what `read` makes of the log, which waits for other loads only; `None` while the
+    /// slot is locked for anything else.
+    pub(super) fn try_read<T>(&self, read: impl FnOnce(Option<&OpenLog<L>>) -> T) -> Option<T> {
+        let _turn = lock(&self.load_turn);
+        let log = match self.log.try_lock() {
+            Ok(log) => log,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(read(log.as_ref()))
+    }
+}
+
+impl<L: Log> Deref for OpenGuard<'_, L> {
+    type Target = Option<OpenLog<L>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.log
+    }
+}
+
+impl<L: Log> DerefMut for OpenGuard<'_, L> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.log
+    }
+}
 
 /// A session in use.
 pub(super) struct SessionSlot<L: Log> {
@@ -21,7 +96,7 @@ pub(super) struct SessionSlot<L: Log> {
     /// True if one of the handles has the lease or is about to take it.
     is_leased: bool,
     /// Locked only on threads for blocking work, and by the last handle.
-    open: OpenSlot<L>,
+    open: Arc<OpenSlot<L>>,
 }
 
 /// A handle to a session in use, which keeps its slot in the map. Dropping the last one closes the
@@ -29,7 +104,7 @@ pub(super) struct SessionSlot<L: Log> {
 pub(super) struct SlotHandle<L: Log> {
     pub(super) shared: Arc<LogShared<L>>,
     pub(super) id: Arc<str>,
-    pub(super) open: OpenSlot<L>,
+    pub(super) open: Arc<OpenSlot<L>>,
     /// True if the handle has the lease or is about to take it.
     has_lease: bool,
     /// True if it is dropped on an async thread, which must not block.
@@ -92,7 +167,7 @@ impl<L: Log> LogShared<L> {
         let slot = slots.entry(id.clone()).or_insert_with(|| SessionSlot {
             handle_count: 0,
             is_leased: false,
-            open: OpenSlot::<L>::default(),
+            open: Arc::default(),
         });
 
         if slot.is_leased {
@@ -133,7 +208,7 @@ impl<L: Log> SlotHandle<L> {
         }
 
         let open_token = match slot.handle_count {
-            1 => lock(&self.open).as_ref().map(|log| log.token),
+            1 => self.open.lock().as_ref().map(|log| log.token),
             _ => None,
         };
 
@@ -172,7 +247,7 @@ impl<L: Log> SlotHandle<L> {
 
     /// Closes what was opened with this token. A later lease of the session has closed it before.
     fn close(&self, token: u64) {
-        let mut open_log = lock(&self.open);
+        let mut open_log = self.open.lock();
         if open_log.as_ref().is_some_and(|log| log.token == token) {
             *open_log = None;
         }
@@ -180,7 +255,7 @@ impl<L: Log> SlotHandle<L> {
 
     /// Closes the session, and removes its log as [`Log::remove`] does.
     pub(super) fn remove(&self, expected_size: Option<u64>) -> Result<bool> {
-        *lock(&self.open) = None;
+        *self.open.lock() = None;
         self.shared.log.remove(&self.id, expected_size)
     }
 }

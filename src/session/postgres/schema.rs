@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::Outcome;
+use crate::session::remote::{Failure, Outcome};
 use crate::util::hash::fnv1a;
 
 use super::address::Address;
@@ -175,10 +175,18 @@ impl Statements {
                 "select 1 from {sessions}
                  where id = $1 and owner = $2 and lease = $3 and size = $4"
             ),
+            // `except` instead of `not exists`, which the planner may run as a loop over all pairs.
             set_aside: format!(
-                "insert into {damaged} (session, at, what, bytes) select $1, $2, $3, $4
-                 where not exists (select from {damaged}
-                     where session = $1 and at = $2 and what = $3 and bytes = $4)"
+                "with part as (
+                     select * from unnest($2::bigint[], $3::text[], $4::bytea[])
+                     as part (at, what, bytes))
+                 insert into {damaged} (session, at, what, bytes)
+                 select $1, at, what, bytes from (
+                     select at, what, bytes from part
+                     except select at, what, bytes from {damaged}
+                     where session = $1 and at >= (select min(at) from part)
+                         and at <= (select max(at) from part)) as missing
+                 order by at, what"
             ),
             clear: format!("delete from {log} where session = $1 and at >= 0"),
             add: format!(
@@ -204,7 +212,12 @@ impl Statements {
     /// # Errors
     ///
     /// Returns [`ErrorKind::VersionTooNew`] if they are of a newer version.
-    pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
+    pub(super) fn prepare(
+        &self,
+        connection: &mut Connection,
+        address: &Address,
+        timeout: Duration,
+    ) -> Outcome<()> {
         // Queried first, because a user who may use the tables may not be allowed to create them.
         let mut version_row = connection.query_if_exists(address, &self.version)?;
         if version_row.is_none() {
@@ -230,6 +243,50 @@ impl Statements {
             .into());
         }
 
+        self.index_damaged(connection, address, timeout)?;
         connection.batch(address, &self.remove_expired)
+    }
+
+    /// Creates the index of the damaged parts, which tables of an older version do not have. They
+    /// are used without it if it cannot be created.
+    fn index_damaged(
+        &self,
+        connection: &mut Connection,
+        address: &Address,
+        timeout: Duration,
+    ) -> Outcome<()> {
+        // Queried first, because the creation needs the owner's rights even if the index exists.
+        let table = &self.damaged;
+        let index = format!("select from pg_class where oid = to_regclass('{table}_of')");
+        if !connection.query(address, &index, &[])?.is_empty() {
+            return Ok(());
+        }
+
+        // With a time limit of the server for each statement, so that a large table is used without
+        // the index: at the limit of this side the connection would be closed. The lock lets one
+        // process after the other look whether the index exists.
+        let millis = timeout.as_millis() / 4 + 1;
+        // An older server measures a statement from the beginning of its batch.
+        let begin = format!("begin; set local statement_timeout = {millis}");
+        let create = format!(
+            "lock table {table} in share update exclusive mode;
+             create index if not exists {table}_of on {table} (session, at);
+             commit"
+        );
+        let created = connection
+            .batch(address, &begin)
+            .and_then(|()| connection.batch(address, &create));
+        match created {
+            Err(Failure::Refused(error)) => {
+                connection.batch(address, "rollback")?;
+                tracing::warn!(
+                    server = address.name,
+                    table,
+                    "the table has no index, so many damaged parts take long: {error}"
+                );
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 }

@@ -11,8 +11,8 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Snapshots;
 use crate::session::remote::{
-    Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server, ServerPiece,
-    ServerRepair, ServerTail,
+    DamagedPart, Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server,
+    ServerPiece, ServerRepair, ServerTail,
 };
 use crate::util::text::truncate;
 
@@ -98,7 +98,8 @@ impl Server for Database {
     fn connect(&self) -> Outcome<Connection> {
         let mut connection = Connection::open(&self.address, self.timeout)?;
         if !self.is_prepared.load(Ordering::Acquire) {
-            self.sql.prepare(&mut connection, &self.address)?;
+            self.sql
+                .prepare(&mut connection, &self.address, self.timeout)?;
             self.is_prepared.store(true, Ordering::Release);
         }
         Ok(connection)
@@ -323,20 +324,7 @@ impl Database {
             return Ok(false);
         }
 
-        let id = &&*lease.id;
-
-        for part in repair.damaged {
-            let offset = signed(part.at);
-            let values = [
-                text!(id),
-                number!(&offset),
-                text!(&part.what),
-                (&part.bytes as &(dyn ToSql + Sync), Type::BYTEA),
-            ];
-            let size = part.bytes.len();
-            connection.write(&self.address, &self.sql.set_aside, &values, size)?;
-        }
-
+        self.set_aside(connection, &lease.id, repair.damaged)?;
         match repair.cut {
             None => Ok(true),
             Some(len) => {
@@ -344,6 +332,31 @@ impl Database {
                 self.resize(connection, lease, end, len)
             }
         }
+    }
+
+    /// Sets damaged parts aside, except parts that are stored already.
+    fn set_aside(
+        &self,
+        connection: &mut Connection,
+        id: &str,
+        parts: &[DamagedPart],
+    ) -> Outcome<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+
+        let offsets: Vec<i64> = parts.iter().map(|part| signed(part.at)).collect();
+        let descriptions: Vec<&str> = parts.iter().map(|part| &*part.what).collect();
+        let bytes: Vec<&[u8]> = parts.iter().map(|part| &part.bytes[..]).collect();
+        let size = bytes.iter().map(|bytes| bytes.len()).sum();
+        let values = [
+            text!(&id),
+            (&offsets as &(dyn ToSql + Sync), Type::INT8_ARRAY),
+            (&descriptions, Type::TEXT_ARRAY),
+            (&bytes, Type::BYTEA_ARRAY),
+        ];
+        connection.write(&self.address, &self.sql.set_aside, &values, size)?;
+        Ok(())
     }
 
     /// Sets the size of a log that ends at `end`. Returns `false` if it has another size or lease.

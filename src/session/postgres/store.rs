@@ -39,7 +39,9 @@ use super::server::Database;
 /// * A write is one statement, and its rows have at most 64 KiB. An acknowledged write is
 ///   committed; if `synchronous_commit` is off, it is turned on for each write. A pooler between
 ///   the store and the database may assign connections by transaction.
-/// * Damaged parts are omitted, put into `PREFIX_damaged` and reported.
+/// * Damaged parts are omitted, put into `PREFIX_damaged` and reported. The index of this table is
+///   `PREFIX_damaged_of`. A table of an earlier version gets it from the first user who may create
+///   it, and is used without it until then.
 /// * An id may have 1,000 bytes, and no NUL.
 ///
 /// Leases expire by the clock of the server, and calls are retried: see [`ServerOptions`].

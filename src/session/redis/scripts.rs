@@ -1,8 +1,9 @@
 //! The scripts that the server runs, each atomically.
 //!
 //! `KEYS`: the log, the lease, the hash of all sessions (with the lease that last wrote each), the
-//! damaged parts, the version. `ARGV` begins with the session id, the lease and its duration in
-//! milliseconds. Every script may be repeated after a lost answer.
+//! list of the damaged parts, the version, the set of the digests of the damaged parts. `ARGV`
+//! begins with the session id, the lease and its duration in milliseconds. Every script may be
+//! repeated after a lost answer.
 
 /// Returns a piece of the log, the size of the log, and 1 if the session exists. `ARGV[2]` and
 /// `ARGV[3]`: the offsets of the first and the last byte.
@@ -82,6 +83,9 @@ end
 
 /// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the
 /// damaged parts to set aside.
+///
+/// The digests identify the parts in the list, so that a script does not read the list. They are made
+/// anew if they are not those of the list: an earlier version of the program changes the list alone.
 pub(super) const REPAIR: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
@@ -89,10 +93,23 @@ if size ~= tonumber(ARGV[4]) then
     touch()
     return 1
 end
-local known = {}
-for _, kept in ipairs(redis.call('lrange', KEYS[4], 0, -1)) do known[kept] = true end
+local count = redis.call('llen', KEYS[4])
+local first = redis.call('lindex', KEYS[4], 0)
+if redis.call('scard', KEYS[6]) ~= count
+    or first and redis.call('sismember', KEYS[6], redis.sha1hex(first)) == 0 then
+    redis.call('del', KEYS[6])
+    for start = 0, count - 1, 8 do
+        for _, part in ipairs(redis.call('lrange', KEYS[4], start, start + 7)) do
+            redis.call('sadd', KEYS[6], redis.sha1hex(part))
+        end
+    end
+end
 for number = 6, #ARGV do
-    if not known[ARGV[number]] then redis.call('rpush', KEYS[4], ARGV[number]) end
+    local digest = redis.sha1hex(ARGV[number])
+    if redis.call('sismember', KEYS[6], digest) == 0 then
+        redis.call('rpush', KEYS[4], ARGV[number])
+        redis.call('sadd', KEYS[6], digest)
+    end
 end
 if cut == 0 then
     redis.call('del', KEYS[1])
@@ -108,7 +125,7 @@ return 1";
 pub(super) const REMOVE: &str = "
 local size, wanted = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size > 0 and wanted >= 0 and size ~= wanted then return 2 end
-redis.call('del', KEYS[1], KEYS[2], KEYS[4])
+redis.call('del', KEYS[1], KEYS[2], KEYS[4], KEYS[6])
 redis.call('hdel', KEYS[3], ARGV[1])
 touch()
 return 1";

@@ -77,16 +77,22 @@ impl Keys {
 
     /// Returns a script with the keys of a session.
     fn script(&self, text: &[&str], id: &str) -> Cmd {
+        self.script_with(text, id, &[])
+    }
+
+    /// Returns a script with the keys of a session and others.
+    fn script_with(&self, text: &[&str], id: &str, other_keys: &[String]) -> Cmd {
         let prefix = &self.prefix;
         let mut command = cmd("EVAL");
         command
             .arg(text.concat())
-            .arg(5)
+            .arg(5 + other_keys.len())
             .arg(format!("{prefix}:log:{id}"))
             .arg(format!("{prefix}:lease:{id}"))
             .arg(self.all_sessions())
             .arg(self.damaged(id))
             .arg(self.version())
+            .arg(other_keys)
             .arg(id);
         command
     }
@@ -94,6 +100,14 @@ impl Keys {
     /// Returns a script with the keys of a session and its lease.
     fn leased_script(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
         let mut command = self.script(text, &lease.id);
+        command.arg(lease_value(lease)).arg(self.lease_millis);
+        command
+    }
+
+    /// Returns a script with the keys of a session, of its digests and its lease.
+    fn damage_script(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
+        let digests = format!("{}:digests:{}", self.prefix, lease.id);
+        let mut command = self.script_with(text, &lease.id, &[digests]);
         command.arg(lease_value(lease)).arg(self.lease_millis);
         command
     }
@@ -409,7 +423,7 @@ impl Server for Keys {
         end: u64,
         repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
-        let mut command = self.leased_script(&[CHECK_HELD, DEFINE_TOUCH, REPAIR], lease);
+        let mut command = self.damage_script(&[CHECK_HELD, DEFINE_TOUCH, REPAIR], lease);
         let cut_len = repair
             .cut
             .map_or(-1, |len| i64::try_from(len).unwrap_or(i64::MAX));
@@ -428,7 +442,7 @@ impl Server for Keys {
         lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
-        let mut command = self.leased_script(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
+        let mut command = self.damage_script(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
         let size = size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
         command.arg(owner_prefix(&lease.owner)).arg(size);
         Ok(match self.run_durably(connection, command)? {

@@ -50,10 +50,11 @@ use super::server::Keys;
 ///
 /// # Keys
 ///
-/// `PREFIX:log:ID` has a session, `PREFIX:lease:ID` its lease, and `PREFIX:damaged:ID` its damaged
-/// parts. `PREFIX:sessions` has the ids, and `PREFIX:version` the version of the keys. Keys of a
-/// newer version are not touched. A write is an atomic script (`EVAL`). A cluster cannot be used,
-/// because the keys of a script would be on several of its nodes.
+/// `PREFIX:log:ID` has a session, `PREFIX:lease:ID` its lease, `PREFIX:damaged:ID` its damaged
+/// parts, and `PREFIX:digests:ID` their digests. `PREFIX:sessions` has the ids, and
+/// `PREFIX:version` the version of the keys. Keys of a newer version are not touched. A write is an
+/// atomic script (`EVAL`). A cluster cannot be used, because the keys of a script would be on
+/// several of its nodes.
 ///
 /// Leases expire on the server, and calls are retried: see [`ServerOptions`].
 ///

@@ -428,3 +428,51 @@ fn long_damaged_part_is_set_aside_in_pieces() {
     }
     assert_eq!(end, i64::try_from(log.len()).unwrap());
 }
+
+/// Returns a log with `count` damaged parts of one byte, and the parts.
+fn log_of_parts(count: u64) -> (Vec<u8>, Vec<Damage>) {
+    let damage = (0..count).map(|number| Damage::new(DamageKind::Corrupt, 3 * number, 1));
+    let log = b"x\n\n".repeat(usize::try_from(count).unwrap());
+    (log, damage.collect())
+}
+
+fn damaged_rows(database: &Database) -> i64 {
+    let writer = database.writer();
+    writer
+        .query_row("SELECT count(*) FROM damaged", (), |row| row.get(0))
+        .unwrap()
+}
+
+#[test]
+fn repair_of_many_parts_makes_few_steps_for_each() {
+    const COUNT: u64 = 3_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let mut database = Database::open(&path, Duration::ZERO, Queue::default()).unwrap();
+    database.set_max_steps(COUNT * 100);
+    let (log, damage) = log_of_parts(COUNT);
+    let (mut writer, _) = database.open("a", 1).unwrap();
+    database.append(&mut writer, &log).unwrap();
+    for _ in 0..2 {
+        let repair = Repair::of(&log, damage.iter().collect(), None);
+        database.repair(&mut writer, &repair).unwrap();
+        assert_eq!(damaged_rows(&database), 3_000);
+    }
+}
+
+#[test]
+fn short_damaged_parts_are_set_aside_in_several_transactions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let database = Database::open(&path, Duration::ZERO, Queue::default()).unwrap();
+    let (log, damage) = log_of_parts(40_000);
+    let (mut writer, _) = database.open("a", 1).unwrap();
+    database.append(&mut writer, &log).unwrap();
+    let fault = "CREATE TEMP TRIGGER fault BEFORE INSERT ON damaged WHEN NEW.at = 3 * 39999
+        BEGIN SELECT RAISE(FAIL, 'no such luck'); END";
+    database.writer().execute_batch(fault).unwrap();
+    let repair = Repair::of(&log, damage.iter().collect(), None);
+    database.repair(&mut writer, &repair).unwrap_err();
+    let stored = damaged_rows(&database);
+    assert!((30_000..39_999).contains(&stored), "{stored}");
+}

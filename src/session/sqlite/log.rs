@@ -1,5 +1,6 @@
 //! The logs of sessions, in rows of a database.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ use super::database::{Database, MAX_VALUE};
 const MAX_ROW: usize = 64 * 1024;
 /// The size in bytes of the damaged parts that are set aside in one transaction.
 const DAMAGE_BATCH: usize = 8 * 1024 * 1024;
+/// The bytes that a damaged part takes in addition to its own: its description and its row.
+const PART_OVERHEAD: usize = 256;
+/// The maximum number of rows of damage with one offset that are compared with a part.
+const MAX_SAME_OFFSET: usize = 16;
 /// The size in bytes from which rows or ids that were read are passed on.
 const READ_CHUNK: usize = 1024 * 1024;
 /// The maximum size in bytes of a damaged part in one row.
@@ -106,13 +111,21 @@ impl Database {
 
         self.change(writer, "repair", |connection, writer| {
             // The row may exist already if a later step of an earlier repair failed.
+            let stored_rows = rows_at(connection, &writer.id, parts)?;
+            let is_same = "SELECT 1 FROM damaged WHERE rowid = ?1 AND what = ?2 AND bytes = ?3";
+            let mut is_same = connection.prepare(is_same)?;
             let mut insert = connection.prepare(
-                "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
-                 WHERE NOT EXISTS (SELECT 1 FROM damaged
-                     WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)",
+                "INSERT INTO damaged (session, at, what, bytes) VALUES (?1, ?2, ?3, ?4)",
             )?;
             for (offset, what, part) in parts {
-                insert.execute((&writer.id, offset, what, part))?;
+                let mut is_stored = false;
+                for row in stored_rows.get(offset).into_iter().flatten() {
+                    is_stored = is_stored || is_same.exists((row, what, part))?;
+                }
+
+                if !is_stored {
+                    insert.execute((&writer.id, offset, what, part))?;
+                }
             }
 
             Ok(())
@@ -189,7 +202,7 @@ impl Log for Database {
             for piece in std::iter::once(first).chain(others.chunks(MAX_DAMAGED_PART)) {
                 parts.push((offset, damage.to_string(), piece.to_vec()));
                 offset = offset.saturating_add(len(piece));
-                size += piece.len();
+                size += piece.len() + PART_OVERHEAD;
                 if size >= DAMAGE_BATCH {
                     size = 0;
                     self.set_aside(writer, &std::mem::take(&mut parts))?;
@@ -246,6 +259,26 @@ impl Log for Database {
 /// Returns the length as a signed number of SQLite, which no stored value exceeds.
 fn len(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).unwrap_or(i64::MAX)
+}
+
+/// Returns the numbers of the rows of damage that begin where one of these parts does. Reads the
+/// rows of the session once, for their index has no offset.
+fn rows_at(
+    connection: &Connection,
+    id: &str,
+    parts: &[(i64, String, Vec<u8>)],
+) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
+    let mut rows_at: HashMap<_, _> = parts.iter().map(|part| (part.0, Vec::new())).collect();
+    let mut rows = connection
+        .prepare("SELECT at, rowid FROM damaged WHERE session = ?1 ORDER BY rowid DESC")?;
+    let mut rows = rows.query([id])?;
+    while let Some(row) = rows.next()? {
+        let numbers = rows_at.get_mut(&row.get::<_, i64>(0)?);
+        if let Some(numbers) = numbers.filter(|numbers| numbers.len() < MAX_SAME_OFFSET) {
+            numbers.push(row.get(1)?);
+        }
+    }
+    Ok(rows_at)
 }
 
 /// Returns the end of a log; 0 if there is no log.

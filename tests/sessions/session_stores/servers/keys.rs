@@ -161,6 +161,52 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     assert!(store.list().await.unwrap().is_empty());
 }
 
+/// Returns a number of the server's own report.
+fn info(url: &str, name: &str) -> usize {
+    let report: String = ask(url, cmd("INFO").arg("memory"));
+    let value = report.lines().find_map(|line| line.strip_prefix(name));
+    value.unwrap().trim().parse().unwrap()
+}
+
+/// The list is as an older version left it.
+#[tokio::test]
+async fn real_redis_repair_looks_only_at_its_own_parts() {
+    let Some(server) = Own::start::<RedisStore>() else {
+        return;
+    };
+
+    let url = RedisStore::url_at(server.port());
+    let (list, prefix) = ("agentcore:damaged:a", "agentcore");
+    for number in 0..64 {
+        let head = format!("{number} damaged\n");
+        let old_part = [head.as_bytes(), &vec![b'x'; 1024 * 1024]].concat();
+        ask::<()>(&url, cmd("RPUSH").arg(list).arg(&old_part));
+    }
+    let junk = [&b"x\n\n".repeat(5_999)[..], b"x\n"].concat();
+    RedisStore::put(&url, prefix, "a", &junk);
+    let before = info(&url, "used_memory:");
+    let store = RedisStore::open(&url).unwrap();
+    drop(store.lease("a").await.unwrap());
+    let memory = info(&url, "used_memory_peak:") - before;
+    assert!(memory < 16 * 1024 * 1024, "{memory} bytes");
+    assert_eq!(RedisStore::aside(&url, prefix, "a").len(), 6_064);
+
+    // A second repair of the same parts adds none, unless the list is gone.
+    for (is_gone, count) in [(false, 6_064), (true, 6_000)] {
+        if is_gone {
+            RedisStore::forget_aside(&url, prefix, "a");
+        }
+        RedisStore::put(&url, prefix, "a", &junk);
+        drop(store.lease("a").await.unwrap());
+        let aside = RedisStore::aside(&url, prefix, "a");
+        assert_eq!(aside.len(), count);
+    }
+    assert!(store.delete("a").await.unwrap());
+    for key in keys(&url, prefix) {
+        assert!(!key.ends_with(":a"), "{key} is left");
+    }
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn unix_socket_with_a_full_backlog_is_a_timeout() {

@@ -8,6 +8,8 @@
 
 #[cfg(feature = "postgres")]
 mod database;
+#[cfg(feature = "postgres")]
+mod database_damage;
 #[cfg(feature = "redis")]
 mod disk;
 mod fake;
