@@ -1,4 +1,6 @@
-//! Replies of files and threads, which are in memory until they are sent.
+//! Large replies, which are in memory until they are sent.
+
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -28,7 +30,20 @@ impl ReplySpace {
     ///
     /// Returns a 429 if the unread replies and streams of the user hold the space for 30 seconds.
     pub(super) async fn acquire(app: &App, caller: &Caller) -> Result<Self, ApiError> {
-        let space = app.runs.reply_space(caller.id(), MAX_BYTES);
+        Self::acquire_for(app, caller.id(), MAX_BYTES).await
+    }
+
+    /// Waits for the space of a reply of `len` bytes to `user`. A short reply takes none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`acquire`](Self::acquire).
+    pub(super) async fn acquire_for(
+        app: &App,
+        user: &Arc<str>,
+        len: usize,
+    ) -> Result<Self, ApiError> {
+        let space = app.runs.reply_space(user, len);
         match timeout(MAX_WAIT, space).await {
             Ok(space) => Ok(Self(space)),
             Err(_) => Err(ApiError::too_many(

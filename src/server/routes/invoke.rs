@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,11 +14,14 @@ use crate::message::{Message, Todo, ToolCall};
 use crate::run::RunOutput;
 use crate::session::PendingCall;
 use crate::usage::Usage;
+use crate::util::blocking::blocking;
+use crate::util::json::json_len;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
+use super::super::large_reply::ReplySpace;
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
@@ -120,7 +123,7 @@ pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, A
     let _presence = run.presence();
     let end = run.finished().await.ok_or_else(ApiError::closing)?;
     match &*end {
-        Ok(output) => Ok(Json(RunReply::new(run.id(), output)).into_response()),
+        Ok(output) => RunReply::new(run.id(), output).send(app, run).await,
         Err(error) => {
             if run.busy_error().is_some() {
                 app.runs.forget(run);
@@ -135,6 +138,24 @@ pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, A
 }
 
 impl RunReply {
+    /// Makes the response, in the space of the large replies of the run's user.
+    async fn send(self, app: &App, run: &ServerRun) -> Result<Response, ApiError> {
+        let (reply, len) = blocking(move || {
+            let len = json_len(&self);
+            Ok((self, len))
+        })
+        .await?;
+        // Without a time to wait: another request would begin another run.
+        let space = ReplySpace::acquire_for(app, &run.key().user, len).await;
+        let space = space.map_err(|error| {
+            let text = format!(
+                "the run has ended, but {error} by loading the thread, which has the output"
+            );
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, text)
+        })?;
+        space.json(reply).await
+    }
+
     fn new(run_id: &Arc<str>, output: &RunOutput) -> Self {
         let new_messages = output.state.output_messages.as_slice().iter();
         let tool_calls = new_messages
