@@ -126,9 +126,10 @@ async fn list(
     caller: Caller,
     path: Path,
     QueryOf(params): QueryOf<Params>,
-) -> Result<Json<ListReply>, ApiError> {
+) -> Result<Response, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
+    let space = ReplySpace::acquire(&app, &caller).await?;
     let entries = backend
         .list(&folder)
         .await
@@ -144,10 +145,11 @@ async fn list(
             },
             size: entry.size,
         });
-    Ok(Json(ListReply {
+    let reply = ListReply {
         path: folder,
         entries: entries.collect(),
-    }))
+    };
+    space.json(reply).await
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,10 +1,13 @@
 //! The files of a workspace.
 
+use std::time::Duration;
+
 use agentcore::config::{AgentConfig, BackendCfg};
 use agentcore::registry::Registry;
-use agentcore::server::{Server, ServerLimits};
+use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::agents::echo;
 use crate::http::TestServer;
@@ -203,4 +206,24 @@ async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     assert!((1..=24 * 60 * 60).contains(&wait), "{wait}");
     assert!(!folder.path().join("b.txt").exists());
     upload("a.txt", "5").await.ok(200);
+}
+
+#[tokio::test]
+async fn lists_wait_for_the_space_of_other_replies_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
+    let server = server_with(folder.path(), ServerLimits::default().with_runs(runs)).await;
+    let body = json!({"path": "large", "content": "x".repeat(24 * 1024 * 1024)});
+    let upload = server.post("/agents/files/upload", body);
+    upload.send().await.ok(200);
+    for path in ["/agents/default/files/list", "/agents/skills/available"] {
+        // The socket has no place for all of it, so this reply holds the whole space.
+        let unread = server.get("/agents/files/download?path=large").open().await;
+        assert_eq!(unread.status, 200);
+        let mut list = Box::pin(server.get(path).send());
+        let reply = timeout(Duration::from_secs(1), &mut list).await;
+        assert!(reply.is_err(), "{path}: {reply:?}");
+        drop(unread);
+        list.await.ok(200);
+    }
 }
