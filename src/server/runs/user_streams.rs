@@ -24,11 +24,17 @@ const MAX_BODIES: usize = 64 * 1024 * 1024;
 /// The maximum number of threads of one user that requests hold in memory at the same time.
 const MAX_USER_LOADS: usize = 4;
 
+/// The maximum number of lists of one user's threads in progress.
+const MAX_USER_LISTS: usize = 1;
+
 /// The time that a request waits for the space and the permits that other requests hold.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The maximum number of threads of all users that are loaded at the same time.
 pub(super) const MAX_LOADS: usize = 16;
+
+/// The maximum number of lists of threads in progress, since each may read the whole store.
+pub(super) const MAX_LISTS: usize = 2;
 
 /// The reason a reader cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +65,31 @@ pub(super) struct UserStreams {
     bodies: Arc<Semaphore>,
     /// The threads of the user that are loaded.
     loads: Arc<Semaphore>,
-    /// The loads in progress of all users.
-    all_loads: Arc<Semaphore>,
+    /// The lists of threads in progress of the user.
+    lists: Arc<Semaphore>,
+    all: AllStreams,
+}
+
+/// The permits that all users share. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct AllStreams {
+    /// The loads in progress.
+    loads: Arc<Semaphore>,
+    /// The lists of threads in progress.
+    lists: Arc<Semaphore>,
+}
+
+impl Default for AllStreams {
+    fn default() -> Self {
+        Self {
+            loads: Arc::new(Semaphore::new(MAX_LOADS)),
+            lists: Arc::new(Semaphore::new(MAX_LISTS)),
+        }
+    }
 }
 
 impl UserStreams {
-    pub(super) fn new(limits: &RunLimits, all_loads: Arc<Semaphore>) -> Self {
+    pub(super) fn new(limits: &RunLimits, all: AllStreams) -> Self {
         let max_bytes = u32::try_from(limits.reader_bytes_per_user)
             .unwrap_or(u32::MAX)
             .clamp(1, u32::MAX >> 3);
@@ -75,7 +100,8 @@ impl UserStreams {
             max_bytes,
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
-            all_loads,
+            lists: Arc::new(Semaphore::new(MAX_USER_LISTS)),
+            all,
         }
     }
 
@@ -94,9 +120,22 @@ impl UserStreams {
     ///
     /// The future may be dropped; the load then loses its turn among the waiting loads.
     pub(super) async fn load(self: &Arc<Self>) -> LoadPermit {
+        self.permit(&self.loads, &self.all.loads).await
+    }
+
+    /// Waits for the permit to list the threads of a store.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the list then loses its turn among the waiting lists.
+    pub(super) async fn list(self: &Arc<Self>) -> LoadPermit {
+        self.permit(&self.lists, &self.all.lists).await
+    }
+
+    async fn permit(self: &Arc<Self>, own: &Arc<Semaphore>, all: &Arc<Semaphore>) -> LoadPermit {
         // The semaphores are never closed.
-        let own = self.loads.clone().acquire_owned().await.ok();
-        let of_all = self.all_loads.clone().acquire_owned().await.ok();
+        let own = own.clone().acquire_owned().await.ok();
+        let of_all = all.clone().acquire_owned().await.ok();
         LoadPermit {
             _own: own,
             of_all,
@@ -159,20 +198,20 @@ impl Drop for ReaderPermit {
     }
 }
 
-/// The permit to load a thread. It is held until the content of the thread is dropped. Its holder
-/// never waits for the [`Space`] of a stream or reply: that is free only once a client reads, and
-/// its holder may wait for a load.
+/// The permit to load a thread, or to list threads. It is held until the content of the thread is
+/// dropped. Its holder never waits for the [`Space`] of a stream or reply: that is free only once a
+/// client reads, and its holder may wait for a load.
 #[derive(Debug)]
 pub(crate) struct LoadPermit {
     _own: Option<OwnedSemaphorePermit>,
-    /// `None` once the thread is loaded.
+    /// `None` once the thread is loaded, or the threads are listed.
     of_all: Option<OwnedSemaphorePermit>,
     _streams: Arc<UserStreams>,
 }
 
 impl LoadPermit {
-    /// Awaits an operation that loads the thread. After [`MAX_WAIT`], the server no longer counts
-    /// it: a store that hangs must not stop the loads of others.
+    /// Awaits an operation that loads the thread or lists threads. After [`MAX_WAIT`], the server
+    /// no longer counts it: a store that hangs must not stop those of others.
     pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
         let mut operation = pin!(operation);
         if let Ok(output) = timeout(MAX_WAIT, &mut operation).await {

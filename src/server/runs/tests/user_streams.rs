@@ -202,6 +202,20 @@ async fn loads_are_limited_for_a_user_and_for_the_server() {
     assert!(permit("a").is_some());
 }
 
+#[tokio::test]
+async fn lists_are_limited_for_a_user_and_for_the_server() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let permit = |user: &str| table.list_permit(&Arc::from(user)).now_or_never();
+    let first = permit("a").unwrap();
+    assert!(permit("a").is_none(), "a user lists once");
+    let second = permit("b").unwrap();
+    assert!(permit("c").is_none(), "the server lists twice");
+    let load = table.load_permit(&Arc::from("a")).now_or_never();
+    assert!(load.is_some(), "a list is no load");
+    drop((first, second));
+    assert!(permit("c").is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn operation_that_hangs_stops_no_loads_of_others() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
