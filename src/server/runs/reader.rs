@@ -170,14 +170,16 @@ impl Reader {
     }
 
     async fn encode(&mut self, message: Arc<SdkMessage>, len: usize) -> Option<Bytes> {
-        let mut events_len = len;
-        if self.encoder.may_have_snapshot(&message) {
-            // Counted once: most of these messages have no snapshot.
-            events_len = len.saturating_add(self.encoder.snapshot_len());
-        }
+        let pending_len = match &*message {
+            SdkMessage::Result(_) => self.run.pending_len(),
+            _ => 0,
+        };
+        // Counted once: most of these messages have no snapshot.
+        let state_len = self.encoder.state_len(&message, pending_len);
+        let events_len = len.saturating_add(state_len);
         let space = self.permit.space(events_len).await;
         let final_state = match &*message {
-            SdkMessage::Result(_) => self.run.final_state(),
+            SdkMessage::Result(_) => self.run.final_state().cloned(),
             _ => None,
         };
         let skip = self.skip;

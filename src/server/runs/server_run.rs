@@ -16,7 +16,7 @@ use crate::session::AgentState;
 use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
-use super::super::stream::StreamFormat;
+use super::super::stream::{StreamFormat, pending_len};
 use super::approvals::Questions;
 use super::limits::OnDisconnect;
 use super::log::{LastReceived, Log};
@@ -47,6 +47,8 @@ pub(crate) struct ServerRun {
     readers: Arc<Readers>,
     user_streams: Arc<UserStreams>,
     end: OnceLock<RunEnd>,
+    /// The size of the events about the calls that wait after the run, as estimated, in bytes.
+    pending_len: OnceLock<usize>,
     ended_at: OnceLock<Instant>,
     is_over: watch::Sender<bool>,
     task: Mutex<Option<AbortHandle>>,
@@ -77,6 +79,7 @@ impl ServerRun {
             readers: Arc::default(),
             user_streams: parts.user_streams,
             end: OnceLock::new(),
+            pending_len: OnceLock::new(),
             ended_at: OnceLock::new(),
             is_over: watch::Sender::new(false),
             task: Mutex::default(),
@@ -152,12 +155,21 @@ impl ServerRun {
     }
 
     /// Returns the state after the run.
-    pub(super) fn final_state(&self) -> Option<AgentState> {
+    pub(super) fn final_state(&self) -> Option<&AgentState> {
         let output = match &**self.end.get()? {
             Ok(output) => output,
             Err(error) => error.partial()?,
         };
-        Some(output.state.clone())
+        Some(&output.state)
+    }
+
+    /// Estimates the size in bytes of the events about the calls that wait after the run.
+    pub(super) fn pending_len(&self) -> usize {
+        let measure = || {
+            self.final_state()
+                .map_or(0, |state| pending_len(&state.pending))
+        };
+        *self.pending_len.get_or_init(measure)
     }
 
     /// Returns a presence that counts as a reader until it is dropped, for requests that only wait
@@ -200,7 +212,7 @@ impl ServerRun {
     /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
     /// after it, which has the same messages.
     pub(super) fn size(&self) -> usize {
-        let files = self.final_state().map(|state| state.files);
+        let files = self.final_state().map(|state| state.files.clone());
         let file_bytes: usize = files
             .iter()
             .flat_map(|files| files.values())

@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use crate::message::{Message, Role, Todo, ToolCall, message_size};
 use crate::session::{AgentState, PendingCall};
+use crate::util::json::json_len;
+use crate::util::json_size::escaped_len;
 
 use super::encoder::EncoderOptions;
 
@@ -22,6 +24,8 @@ pub(super) struct History {
     messages: Vec<ShownMessage>,
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
+    /// The size of the paths as a list of JSON, in bytes.
+    files_len: usize,
     pending: Vec<PendingCall>,
     /// The size of all messages and of the paths in bytes, as estimated.
     size: usize,
@@ -81,9 +85,10 @@ impl History {
     }
 
     fn add_file(&mut self, path: Arc<str>) {
-        let len = path.len();
+        let len = escaped_len(&path) + r#""","#.len();
         if self.files.insert(path) {
             self.size += len;
+            self.files_len += len;
         }
     }
 
@@ -139,6 +144,11 @@ impl History {
     /// Returns the tasks and files as JSON.
     pub(super) fn state(&self) -> Value {
         json!({"todos": &*self.todos, "files": &self.files})
+    }
+
+    /// Returns the size of the tasks and files as JSON, in bytes.
+    pub(super) fn state_len(&self) -> usize {
+        r#"{"files":[],"todos":}"#.len() + self.files_len + json_len(&*self.todos)
     }
 
     /// Returns the newest call of the conversation with this id.
@@ -280,17 +290,18 @@ mod tests {
         let check = |history: &History, paths: usize| {
             assert_eq!(history.size(), history.measured_size() + paths);
         };
-        check(&history, 2);
+        check(&history, 5);
         history.add(message("a", None));
         history.add(message("child", Some("call.1")));
-        check(&history, 2);
+        check(&history, 5);
         history.share();
         history.add(message("bb", None));
-        check(&history, 2);
+        check(&history, 5);
         history.remove(&[Uuid::from_u128(1), Uuid::from_u128(2)]);
-        check(&history, 2);
+        check(&history, 5);
         history.add_files(&["/a".to_owned(), "/bb".to_owned()]);
         history.set_state(&state);
-        check(&history, 5);
+        check(&history, 11);
+        assert_eq!(history.state_len(), history.state().to_string().len() + 1);
     }
 }

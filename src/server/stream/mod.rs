@@ -31,6 +31,7 @@ mod state;
 mod step;
 mod timestamp;
 
+pub(crate) use encoder::pending_len;
 pub use encoder::{Encoder, EncoderOptions};
 pub use format::StreamFormat;
 pub(crate) use run_input::RunInput;

@@ -121,6 +121,25 @@ async fn answer_that_may_have_a_state_takes_the_space_of_one() {
 }
 
 #[tokio::test]
+async fn paths_that_a_stream_begins_with_take_space() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    let paths = (0..2_000).map(|number| format!("/{number:0100}"));
+    state.files = Arc::new(paths.map(|path| (path.into(), "".into())).collect());
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    let reader = || run.reader(StreamFormat::AgUi, None, None).unwrap();
+    let mut readers: Vec<Reader> = (0..16).map(|_| reader()).collect();
+    let pieces = unsent(&mut readers);
+    let bytes = large_bytes(&pieces);
+    assert!((MAX / 2..=MAX + 16 * 1024).contains(&bytes), "{bytes}");
+}
+
+#[tokio::test]
 async fn long_state_is_written_on_a_thread_for_blocking_work() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let agent = agent(ScriptedModel::new().say("Done."));
