@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemKind};
 use crate::session::AgentState;
+use crate::util::json::json_len;
 use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
@@ -32,6 +33,9 @@ const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 /// the model's first, which may take long.
 const OPENING: Duration = Duration::from_secs(1);
 
+/// The memory of a file in a state without its path and content, in bytes.
+const FILE: usize = 256;
+
 /// The output of a run, or its error.
 pub(crate) type RunEnd = Arc<Result<RunOutput>>;
 
@@ -49,6 +53,8 @@ pub(crate) struct ServerRun {
     end: OnceLock<RunEnd>,
     /// The size of the events about the calls that wait after the run, as estimated, in bytes.
     pending_len: OnceLock<usize>,
+    /// Set at the end: the table reads the sizes of all ended runs while it is locked.
+    size: OnceLock<usize>,
     ended_at: OnceLock<Instant>,
     is_over: watch::Sender<bool>,
     task: Mutex<Option<AbortHandle>>,
@@ -80,6 +86,7 @@ impl ServerRun {
             user_streams: parts.user_streams,
             end: OnceLock::new(),
             pending_len: OnceLock::new(),
+            size: OnceLock::new(),
             ended_at: OnceLock::new(),
             is_over: watch::Sender::new(false),
             task: Mutex::default(),
@@ -209,16 +216,21 @@ impl ServerRun {
         Reader::new(self.clone(), start, presence, permit)
     }
 
+    /// Returns the estimated memory of an ended run in bytes; 0 while the run is in progress.
+    pub(super) fn size(&self) -> usize {
+        self.size.get().copied().unwrap_or_default()
+    }
+
     /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
     /// after it, which has the same messages.
-    pub(super) fn size(&self) -> usize {
-        let files = self.final_state().map(|state| state.files.clone());
+    fn measure(&self) -> usize {
+        let state = self.final_state();
+        let files = state.iter().flat_map(|state| state.files.iter());
         let file_bytes: usize = files
-            .iter()
-            .flat_map(|files| files.values())
-            .map(|content| content.len())
+            .map(|(path, content)| FILE + path.len() + content.len())
             .sum();
-        2 * self.log.size() + file_bytes
+        let todo_bytes = state.map_or(0, |state| json_len(&state.todos));
+        2 * self.log.size() + file_bytes + todo_bytes + self.pending_len()
     }
 
     /// Returns the time of the end; `None` while the run is in progress.
@@ -335,6 +347,7 @@ impl ServerRun {
 
     fn close(&self) {
         self.questions.close();
+        self.size.get_or_init(|| self.measure());
         self.ended_at.get_or_init(Instant::now);
         self.is_over.send_replace(true);
     }
