@@ -249,7 +249,7 @@ async fn upload(
     };
     let agent = body.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
     let backend = backend_of(&app, &caller, agent).await?;
-    permit.count(content.len())?;
+    permit.count_file(&body.path, &content)?;
     let outcome = backend.write(&body.path, &content).await;
     outcome.map_err(of_files(&*backend))?;
     Ok(Json(UploadReply {

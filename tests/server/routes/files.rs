@@ -193,7 +193,7 @@ async fn errors_of_files_leave_out_the_place_of_the_workspace() {
 #[tokio::test]
 async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ServerLimits::default().with_upload_bytes_per_day(5);
+    let limits = ServerLimits::default().with_upload_bytes_per_day(2 * 4_096 + 15);
     let server = server_with(folder.path(), limits).await;
     let upload = |path: &str, content: &str| {
         let body = json!({"path": path, "content": content});
@@ -201,11 +201,13 @@ async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     };
     upload("a.txt", "1234").await.ok(200);
     let reply = upload("b.txt", "12").await;
-    assert!(reply.error(429).contains("4 bytes"));
+    assert!(reply.error(429).contains("4105 bytes"));
     let wait = reply.header("retry-after").unwrap().parse::<u64>().unwrap();
     assert!((1..=24 * 60 * 60).contains(&wait), "{wait}");
     assert!(!folder.path().join("b.txt").exists());
+    upload("f/a", "").await.error(429);
     upload("a.txt", "5").await.ok(200);
+    upload("a", "").await.error(429);
 }
 
 #[tokio::test]
