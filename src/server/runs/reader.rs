@@ -16,6 +16,10 @@ use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
 use super::user_streams::{ReaderPermit, Space};
 
+/// The text for a reader that ends because the streams of its user take too much memory.
+const TOO_LARGE: &str = "your open streams of long runs take as much memory as they may; close \
+                         some and connect again";
+
 /// The presence of a connection that follows a run: while one exists, the run has a reader.
 pub(crate) struct Presence {
     readers: Arc<Readers>,
@@ -141,8 +145,14 @@ impl Reader {
     }
 
     /// Takes the next message from the log, or waits for one. Returns the last bytes of a reader
-    /// that has lost messages.
+    /// that has lost messages, or whose user has too large streams.
     async fn advance(&mut self) -> Option<Bytes> {
+        if !self.permit.grow_index(self.encoder.index_size()) {
+            self.is_over = true;
+            let mut events = Vec::new();
+            self.encoder.fail(TOO_LARGE, "too_large", &mut events);
+            return Some(write_events(events).into());
+        }
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
             ReadOutcome::Message(message, len) => self.message = Some((message, len)),

@@ -21,6 +21,9 @@ const FREE_BYTES: usize = 64 * 1024;
 /// own.
 const MAX_BODIES: usize = 64 * 1024 * 1024;
 
+/// The maximum memory of the indexes of calls and messages of one user's streams, in bytes.
+pub(super) const MAX_INDEXES: usize = 256 * 1024 * 1024;
+
 /// The maximum number of threads of one user that requests hold in memory at the same time.
 const MAX_USER_LOADS: usize = 4;
 
@@ -58,6 +61,8 @@ impl fmt::Display for ReaderRefusal {
 pub(super) struct UserStreams {
     count: AtomicUsize,
     limit: usize,
+    /// The memory of the streams' indexes.
+    index_bytes: AtomicUsize,
     /// The space for the bytes that are written and not sent.
     bytes: Arc<Semaphore>,
     max_bytes: u32,
@@ -96,6 +101,7 @@ impl UserStreams {
         Self {
             count: AtomicUsize::new(0),
             limit: limits.readers_per_user,
+            index_bytes: AtomicUsize::new(0),
             bytes: Arc::new(Semaphore::new(max_bytes as usize)),
             max_bytes,
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
@@ -165,7 +171,11 @@ impl UserStreams {
 /// The permit of one open stream, out of the streams that a user may have. Dropping it returns the
 /// permit.
 #[derive(Debug)]
-pub(crate) struct ReaderPermit(Arc<UserStreams>);
+pub(crate) struct ReaderPermit {
+    streams: Arc<UserStreams>,
+    /// The memory of the stream's index, which counts toward that of the user's streams.
+    index_bytes: usize,
+}
 
 impl ReaderPermit {
     /// Takes a place, unless the user has as many open streams as the limit.
@@ -176,25 +186,46 @@ impl ReaderPermit {
             .count
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
         {
-            Ok(_) => Ok(Self(streams)),
+            Ok(_) => Ok(Self {
+                streams,
+                index_bytes: 0,
+            }),
             Err(_) => Err(ReaderRefusal::TooMany(limit)),
         }
     }
 
     /// Waits for the space of a piece of the stream, as [`UserStreams::space`].
     pub(crate) async fn space(&self, len: usize) -> Space {
-        self.0.space(len).await
+        self.streams.space(len).await
     }
 
     /// Waits for the permit to load a thread, as [`UserStreams::load`].
     pub(crate) async fn load(&self) -> LoadPermit {
-        self.0.load().await
+        self.streams.load().await
+    }
+
+    /// Counts the memory of the stream's index, which grows with its run. Returns `false` if the
+    /// indexes of the user's streams have more than [`MAX_INDEXES`].
+    pub(super) fn grow_index(&mut self, bytes: usize) -> bool {
+        let added = bytes.saturating_sub(self.index_bytes);
+        if added == 0 {
+            return true;
+        }
+        let add = |sum: usize| sum.checked_add(added).filter(|sum| *sum <= MAX_INDEXES);
+        let sum = &self.streams.index_bytes;
+        let outcome = sum.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+        self.index_bytes += outcome.map_or(0, |_| added);
+        outcome.is_ok()
     }
 }
 
 impl Drop for ReaderPermit {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        let streams = &self.streams;
+        streams.count.fetch_sub(1, Ordering::AcqRel);
+        streams
+            .index_bytes
+            .fetch_sub(self.index_bytes, Ordering::AcqRel);
     }
 }
 

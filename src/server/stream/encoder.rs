@@ -228,6 +228,11 @@ impl Encoder {
         Ok((bytes, guard))
     }
 
+    /// Estimates the memory of the encoder in bytes, without what other readers share.
+    pub(crate) fn index_size(&self) -> usize {
+        self.state.index_size()
+    }
+
     /// Estimates the size of a snapshot in bytes.
     pub(crate) fn snapshot_len(&self) -> usize {
         self.state.history().size()

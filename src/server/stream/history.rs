@@ -169,6 +169,16 @@ impl History {
         self.size
     }
 
+    /// Returns the number of entries that no other reader shares.
+    pub(super) fn entry_count(&self) -> usize {
+        self.messages.len() + self.files.len()
+    }
+
+    /// Returns the size of the paths in bytes.
+    pub(super) fn files_len(&self) -> usize {
+        self.files_len
+    }
+
     /// Estimates the size of all messages in bytes.
     fn measured_size(&self) -> usize {
         let before = self

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::message::Messages;
@@ -14,6 +15,7 @@ use crate::testing::ScriptedModel;
 use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
+use super::super::user_streams::MAX_INDEXES;
 use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
@@ -159,6 +161,33 @@ async fn long_state_is_written_on_a_thread_for_blocking_work() {
         assert_eq!(count, 1, "{format:?}");
         assert!(text.contains("Done."), "{format:?}");
     }
+}
+
+#[tokio::test]
+async fn streams_of_a_user_keep_bounded_indexes_of_their_runs() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().call("none", json!({})).say("Done."));
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    run.finished().await.unwrap();
+    let permit = || table.reader_permit(&Arc::from("a")).unwrap();
+    let mut large = permit();
+    assert!(large.grow_index(MAX_INDEXES - 1_000) && large.grow_index(MAX_INDEXES));
+    assert!(!large.grow_index(MAX_INDEXES + 1) && !permit().grow_index(1));
+    for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
+        let text = rest(&mut run.reader(format, None, None).unwrap()).await;
+        assert!(text.contains("close some"), "{format:?}: {text}");
+        assert!(!text.contains("Done."), "{format:?}: {text}");
+    }
+
+    drop(large);
+    for format in FORMATS {
+        let text = rest(&mut run.reader(format, None, None).unwrap()).await;
+        assert!(text.contains("Done."), "{format:?}: {text}");
+    }
+    assert!(
+        permit().grow_index(MAX_INDEXES),
+        "ended streams count nothing"
+    );
 }
 
 #[tokio::test]
