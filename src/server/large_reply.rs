@@ -9,10 +9,11 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::util::blocking::blocking;
+use crate::util::json::json_len;
 
 use super::app::App;
 use super::error::ApiError;
-use super::runs::{MAX_WAIT, Space};
+use super::runs::{MAX_WAIT, SearchPermit, Space};
 use super::users::Caller;
 
 /// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its
@@ -53,6 +54,24 @@ impl ReplySpace {
         }
     }
 
+    /// Returns a reply with a value as JSON, in the space of its size.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`acquire`](Self::acquire).
+    pub(super) async fn json_for<T>(
+        app: &App,
+        caller: &Caller,
+        value: T,
+    ) -> Result<Response, ApiError>
+    where
+        T: Serialize + Send + 'static,
+    {
+        let (value, len) = measured(value).await?;
+        let space = Self::acquire_for(app, caller.id(), len).await?;
+        space.json(value).await
+    }
+
     /// Returns a body that keeps the space of its bytes until it is sent or dropped.
     pub(super) fn body(self, bytes: Vec<u8>) -> Body {
         Body::from(self.0.hold(bytes))
@@ -68,4 +87,30 @@ impl ReplySpace {
         let headers = [(header::CONTENT_TYPE, "application/json")];
         Ok((StatusCode::OK, headers, space.body(bytes)).into_response())
     }
+}
+
+/// Waits for the permit to list files or skills.
+///
+/// # Errors
+///
+/// Returns a 429 if other lists of the user take 30 seconds.
+pub(super) async fn search_permit(app: &App, caller: &Caller) -> Result<SearchPermit, ApiError> {
+    let permit = timeout(MAX_WAIT, app.runs.search_permit(caller.id())).await;
+    permit.map_err(|_| {
+        ApiError::too_many(
+            "your other requests list files or skills; wait for one of them and try again",
+        )
+    })
+}
+
+/// Measures a value as JSON, on a thread for blocking work.
+pub(super) async fn measured<T>(value: T) -> Result<(T, usize), ApiError>
+where
+    T: Serialize + Send + 'static,
+{
+    let measured = blocking(move || {
+        let len = json_len(&value);
+        Ok((value, len))
+    });
+    Ok(measured.await?)
 }

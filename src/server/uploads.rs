@@ -21,7 +21,7 @@ const MAX_USER_UPLOADS: usize = 2;
 /// The time for which the bytes of a user are added up.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The bytes that a file and each folder of its path count in addition to their names.
+/// The bytes that a file counts in addition to its path and its content.
 const ENTRY: usize = 4 * 1024;
 
 /// The uploads of all users. Clones share them.
@@ -94,14 +94,13 @@ impl Uploads {
 }
 
 impl UploadPermit {
-    /// Counts a file that is about to be written, with its path and the folders of its path.
+    /// Counts a file that is about to be written, with its path.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`count`](Self::count).
     pub(super) fn count_file(&self, path: &str, content: &[u8]) -> Result<(), ApiError> {
-        let entries = path.split('/').count();
-        self.count(content.len() + path.len() + ENTRY * entries)
+        self.count(content.len() + path.len() + ENTRY)
     }
 
     /// Counts bytes that are about to be written.

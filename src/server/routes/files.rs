@@ -129,7 +129,7 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
-    let space = ReplySpace::acquire(&app, &caller).await?;
+    let _permit = search_permit(&app, &caller).await?;
     let entries = backend
         .list(&folder)
         .await
@@ -149,7 +149,7 @@ async fn list(
         path: folder,
         entries: entries.collect(),
     };
-    space.json(reply).await
+    ReplySpace::json_for(&app, &caller, reply).await
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

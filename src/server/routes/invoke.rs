@@ -1,11 +1,14 @@
 //! Runs that reply with their output.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use futures::FutureExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,14 +17,12 @@ use crate::message::{Message, Todo, ToolCall};
 use crate::run::RunOutput;
 use crate::session::PendingCall;
 use crate::usage::Usage;
-use crate::util::blocking::blocking;
-use crate::util::json::json_len;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
-use super::super::large_reply::ReplySpace;
+use super::super::large_reply::{ReplySpace, measured};
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
@@ -115,18 +116,23 @@ async fn invoke(
         options,
     )?;
     drop(space);
-    reply(&app, &run).await
+    reply(&app, run).await
 }
 
 /// Waits for the end of a run, and replies with its output.
-pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, ApiError> {
-    let _presence = run.presence();
+pub(super) async fn reply(app: &App, run: Arc<ServerRun>) -> Result<Response, ApiError> {
+    let presence = run.presence();
     let end = run.finished().await.ok_or_else(ApiError::closing)?;
+    drop(presence);
     match &*end {
-        Ok(output) => RunReply::new(run.id(), output).send(app, run).await,
+        Ok(output) => {
+            let (reply, len) = measured(RunReply::new(run.id(), output)).await?;
+            drop(end);
+            send(app, run, reply, len).await
+        }
         Err(error) => {
             if run.busy_error().is_some() {
-                app.runs.forget(run);
+                app.runs.forget(&run);
             }
             let error = ApiError::of_run(error);
             if error.status().is_server_error() {
@@ -137,25 +143,39 @@ pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, A
     }
 }
 
-impl RunReply {
-    /// Makes the response, in the space of the large replies of the run's user.
-    async fn send(self, app: &App, run: &ServerRun) -> Result<Response, ApiError> {
-        let (reply, len) = blocking(move || {
-            let len = json_len(&self);
-            Ok((self, len))
-        })
-        .await?;
+/// Makes the response to an ended run, in the space of the large replies of its user.
+async fn send(
+    app: &App,
+    run: Arc<ServerRun>,
+    reply: RunReply,
+    len: usize,
+) -> Result<Response, ApiError> {
+    let key = run.key().clone();
+    let no_space = |text: &dyn Display| {
         // Without a time to wait: another request would begin another run.
-        let space = ReplySpace::acquire_for(app, &run.key().user, len).await;
-        let space = space.map_err(|error| {
-            let text = format!(
-                "the run has ended, but {error} by loading the thread, which has the output"
-            );
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, text)
-        })?;
-        space.json(reply).await
+        let thread = &key.thread;
+        let text = format!("the run has ended, and its output is in the thread {thread:?}: {text}");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, text)
+    };
+    let mut space = pin!(ReplySpace::acquire_for(app, &key.user, len));
+    if let Some(space) = space.as_mut().now_or_never() {
+        return space.map_err(|error| no_space(&error))?.json(reply).await;
     }
 
+    // Requests that wait keep no output in memory that the server would drop.
+    drop(reply);
+    let run_ref = Arc::downgrade(&run);
+    drop(run);
+    let space = space.await.map_err(|error| no_space(&error))?;
+    let run = run_ref.upgrade();
+    let end = run.as_ref().and_then(|run| run.end()).map(|end| &**end);
+    match (&run, end) {
+        (Some(run), Some(Ok(output))) => space.json(RunReply::new(run.id(), output)).await,
+        _ => Err(no_space(&"it is no longer in memory")),
+    }
+}
+
+impl RunReply {
     fn new(run_id: &Arc<str>, output: &RunOutput) -> Self {
         let new_messages = output.state.output_messages.as_slice().iter();
         let tool_calls = new_messages

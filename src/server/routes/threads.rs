@@ -201,7 +201,7 @@ async fn list(
     if let Some(after) = params.after {
         query = query.after(after);
     }
-    let permit = list_permit(&app, &caller).await?;
+    let permit = list_permit(&app, &caller, &store).await?;
     let page = permit.hold_during(store.list_page(query)).await?;
     let store_id = StoreId::of(&store);
     let running = app.runs.running(&user);
@@ -220,13 +220,18 @@ async fn list(
     }))
 }
 
-/// Waits for the permit to list threads.
+/// Waits for the permit to list the threads of a store.
 ///
 /// # Errors
 ///
 /// Returns a 429 if other requests list threads for 30 seconds.
-async fn list_permit(app: &App, caller: &Caller) -> Result<LoadPermit, ApiError> {
-    let permit = timeout(MAX_WAIT, app.runs.list_permit(caller.id())).await;
+async fn list_permit(
+    app: &App,
+    caller: &Caller,
+    store: &Arc<dyn SessionStore>,
+) -> Result<LoadPermit, ApiError> {
+    let store = StoreId::of(store);
+    let permit = timeout(MAX_WAIT, app.runs.list_permit(caller.id(), &store)).await;
     permit.map_err(|_| {
         ApiError::too_many(
             "other requests list the threads of the store, which it takes to list and to delete \
@@ -354,7 +359,7 @@ async fn delete(
     let (thread, load_permit) = thread_to_change(&app, &caller, &path).await?;
     // The store is listed to find the threads of subagents, which must not stop loads of others.
     drop(load_permit);
-    let permit = list_permit(&app, &caller).await?;
+    let permit = list_permit(&app, &caller, &thread.store).await?;
     let removed_ids = permit.hold_during(thread.session().delete()).await?;
     let mut key = thread.key.clone();
     // The thread itself also if another request has removed it meanwhile.

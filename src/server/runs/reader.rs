@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::sdk::SdkMessage;
 
-use super::super::stream::{Encoder, SseEvent, write_events};
+use super::super::stream::{Encoder, LAGGED, SseEvent, write_events};
 use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
 use super::user_streams::{ReaderPermit, Space};
@@ -129,6 +129,9 @@ impl Reader {
     /// The future may be dropped without losing a message.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
+            if !self.is_over && !self.permit.grow_index(self.encoder.index_size()) {
+                return Some(self.leave(TOO_LARGE));
+            }
             let piece = if self.needs_snapshot {
                 self.snapshot().await
             } else if let Some((message, len)) = self.message.clone() {
@@ -144,24 +147,23 @@ impl Reader {
         }
     }
 
+    /// Ends the stream, whose run continues. Returns its last bytes.
+    fn leave(&mut self, text: &str) -> Bytes {
+        self.is_over = true;
+        self.needs_snapshot = false;
+        self.message = None;
+        let mut events = Vec::new();
+        self.encoder.leave(text, &mut events);
+        write_events(events).into()
+    }
+
     /// Takes the next message from the log, or waits for one. Returns the last bytes of a reader
-    /// that has lost messages, or whose user has too large streams.
+    /// that has lost messages.
     async fn advance(&mut self) -> Option<Bytes> {
-        if !self.permit.grow_index(self.encoder.index_size()) {
-            self.is_over = true;
-            let mut events = Vec::new();
-            self.encoder.fail(TOO_LARGE, "too_large", &mut events);
-            return Some(write_events(events).into());
-        }
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
             ReadOutcome::Message(message, len) => self.message = Some((message, len)),
-            ReadOutcome::Lagged => {
-                self.is_over = true;
-                let mut events = Vec::new();
-                self.encoder.lagged(&mut events);
-                return Some(write_events(events).into());
-            }
+            ReadOutcome::Lagged => return Some(self.leave(LAGGED)),
             ReadOutcome::End => self.is_over = true,
             ReadOutcome::Wait => {
                 // Does not fail: the run, which this reader keeps, owns the sender.

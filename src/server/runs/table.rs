@@ -20,7 +20,7 @@ use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
 use super::user_streams::{
-    AllStreams, LoadPermit, ReaderPermit, ReaderRefusal, Space, UserStreams,
+    AllStreams, LoadPermit, ReaderPermit, ReaderRefusal, SearchPermit, Space, UserStreams,
 };
 
 /// The maximum memory of ended runs whose logs are kept, as estimated, in bytes.
@@ -203,10 +203,16 @@ impl RunTable {
         streams.load().await
     }
 
-    /// Waits for the permit to list threads for the user.
-    pub(crate) async fn list_permit(&self, user: &Arc<str>) -> LoadPermit {
+    /// Waits for the permit to list the threads of a store for the user.
+    pub(crate) async fn list_permit(&self, user: &Arc<str>, store: &StoreId) -> LoadPermit {
         let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.list().await
+        streams.list(store).await
+    }
+
+    /// Waits for the permit to list files or skills for the user.
+    pub(crate) async fn search_permit(&self, user: &Arc<str>) -> SearchPermit {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.search().await
     }
 
     /// Removes the log of a run that never began.

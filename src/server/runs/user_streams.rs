@@ -1,17 +1,21 @@
 //! The open streams of one user, the bytes that they and other large replies hold, and the bodies
 //! and threads of requests.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::util::sync::lock;
+
 use super::limits::RunLimits;
+use super::store_id::StoreId;
 
 /// The maximum length of a piece that takes no space of its user. Each stream has at most one such
 /// piece.
@@ -36,8 +40,12 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The maximum number of threads of all users that are loaded at the same time.
 pub(super) const MAX_LOADS: usize = 16;
 
-/// The maximum number of lists of threads in progress, since each may read the whole store.
+/// The maximum number of lists of a store's threads in progress, since each may read all of it.
 pub(super) const MAX_LISTS: usize = 2;
+
+/// The maximum number of lists of files and skills in progress of one user. In a container, each may
+/// take a process for each folder.
+const MAX_USER_SEARCHES: usize = 2;
 
 /// The reason a reader cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +80,8 @@ pub(super) struct UserStreams {
     loads: Arc<Semaphore>,
     /// The lists of threads in progress of the user.
     lists: Arc<Semaphore>,
+    /// The lists of files and skills in progress of the user.
+    searches: Arc<Semaphore>,
     all: AllStreams,
 }
 
@@ -80,16 +90,30 @@ pub(super) struct UserStreams {
 pub(super) struct AllStreams {
     /// The loads in progress.
     loads: Arc<Semaphore>,
-    /// The lists of threads in progress.
-    lists: Arc<Semaphore>,
+    /// The lists of threads in progress, by the store.
+    lists: Arc<Mutex<HashMap<StoreId, Weak<Semaphore>>>>,
 }
 
 impl Default for AllStreams {
     fn default() -> Self {
         Self {
             loads: Arc::new(Semaphore::new(MAX_LOADS)),
-            lists: Arc::new(Semaphore::new(MAX_LISTS)),
+            lists: Arc::default(),
         }
+    }
+}
+
+impl AllStreams {
+    /// The permits to list the threads of a store.
+    fn lists_of(&self, store: &StoreId) -> Arc<Semaphore> {
+        let mut lists = lock(&self.lists);
+        lists.retain(|_, lists| lists.strong_count() > 0);
+        let of_store = lists.get(store).and_then(Weak::upgrade);
+        of_store.unwrap_or_else(|| {
+            let of_store = Arc::new(Semaphore::new(MAX_LISTS));
+            lists.insert(store.clone(), Arc::downgrade(&of_store));
+            of_store
+        })
     }
 }
 
@@ -107,6 +131,7 @@ impl UserStreams {
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
             lists: Arc::new(Semaphore::new(MAX_USER_LISTS)),
+            searches: Arc::new(Semaphore::new(MAX_USER_SEARCHES)),
             all,
         }
     }
@@ -134,8 +159,22 @@ impl UserStreams {
     /// # Cancel safety
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
-    pub(super) async fn list(self: &Arc<Self>) -> LoadPermit {
-        self.permit(&self.lists, &self.all.lists).await
+    pub(super) async fn list(self: &Arc<Self>, store: &StoreId) -> LoadPermit {
+        let all = self.all.lists_of(store);
+        self.permit(&self.lists, &all).await
+    }
+
+    /// Waits for the permit to list files or skills of the user.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the list then loses its turn among the waiting lists.
+    pub(super) async fn search(self: &Arc<Self>) -> SearchPermit {
+        SearchPermit {
+            // The semaphore is never closed.
+            _permit: self.searches.clone().acquire_owned().await.ok(),
+            _streams: self.clone(),
+        }
     }
 
     async fn permit(self: &Arc<Self>, own: &Arc<Semaphore>, all: &Arc<Semaphore>) -> LoadPermit {
@@ -256,6 +295,13 @@ impl LoadPermit {
     pub(crate) fn end_load(&mut self) {
         self.of_all = None;
     }
+}
+
+/// The permit to list files or skills, held until the reply has its space.
+#[derive(Debug)]
+pub(crate) struct SearchPermit {
+    _permit: Option<OwnedSemaphorePermit>,
+    _streams: Arc<UserStreams>,
 }
 
 /// The space of one piece.

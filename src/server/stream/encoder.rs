@@ -21,6 +21,10 @@ use super::state::StreamState;
 /// The size of events in bytes from which they are made on a thread for blocking work.
 const LARGE_EVENTS: usize = 1024 * 1024;
 
+/// The text for a reader that was too slow.
+pub(crate) const LAGGED: &str = "this reader was too slow, and messages that it did not read were \
+                                 removed; connect again to continue";
+
 /// The size of the events about a pending call in addition to the call, in bytes.
 const QUESTION: usize = 1024;
 
@@ -272,14 +276,18 @@ impl Encoder {
 
     /// Appends the end of the stream for a reader that was too slow. The run continues without it.
     pub fn lagged(&mut self, out: &mut Vec<SseEvent>) {
-        const TEXT: &str = "this reader was too slow, and messages that it did not read were removed; \
-                            connect again to continue";
+        self.leave(LAGGED, out);
+    }
+
+    /// Appends the end of the stream for a reader that cannot continue. The run continues without
+    /// it.
+    pub(crate) fn leave(&mut self, text: &str, out: &mut Vec<SseEvent>) {
         match self.format {
-            StreamFormat::Events => Events::lagged(TEXT, &mut Out::unnumbered(out)),
+            StreamFormat::Events => Events::lagged(text, &mut Out::unnumbered(out)),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
-                sdk::lagged(&self.state, TEXT, self.format, &mut Out::unnumbered(out));
+                sdk::lagged(&self.state, text, self.format, &mut Out::unnumbered(out));
             }
-            StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(TEXT, "lagged", out),
+            StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(text, "lagged", out),
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) struct History {
     files: BTreeSet<Arc<str>>,
     /// The size of the paths as a list of JSON, in bytes.
     files_len: usize,
-    pending: Vec<PendingCall>,
+    pending: Arc<Vec<PendingCall>>,
     /// The size of all messages and of the paths in bytes, as estimated.
     size: usize,
 }
@@ -49,8 +49,9 @@ impl History {
         };
         if let Some(mut state) = options.state {
             history.set_state(&state);
-            // Only the paths are shown.
+            // Only the paths are shown, and `pending` has the calls.
             state.files = Arc::default();
+            state.pending = Vec::new();
             history.before = Some(state);
         }
         history.size += history.measured_size();
@@ -71,7 +72,7 @@ impl History {
         for path in state.files.keys() {
             self.add_file(path.clone());
         }
-        self.pending.clone_from(&state.pending);
+        self.pending = Arc::new(state.pending.clone());
     }
 
     pub(super) fn set_todos(&mut self, todos: &[Todo]) {

@@ -31,8 +31,8 @@ mod state;
 mod step;
 mod timestamp;
 
-pub(crate) use encoder::pending_len;
 pub use encoder::{Encoder, EncoderOptions};
+pub(crate) use encoder::{LAGGED, pending_len};
 pub use format::StreamFormat;
 pub(crate) use run_input::RunInput;
 pub use sse::SseEvent;
