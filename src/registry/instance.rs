@@ -272,13 +272,15 @@ impl Instance {
         self.backends.info(&self.id, &self.user).await
     }
 
-    /// Stops or restarts the user's container, and returns its status.
+    /// Stops or restarts the user's container, and returns its status. Waits for other changes of
+    /// the instance, so each takes its turn.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the
     /// engine.
     pub async fn container(&self, action: ContainerAction) -> Result<String> {
+        let _change = self.changes.lock().await;
         let status = self.backends.act(&self.id, &self.user, action).await?;
         let event = format!("container_status:{}", self.user);
         self.events.publish_to(&self.user, event);
@@ -433,5 +435,28 @@ impl fmt::Debug for Instance {
             .field("id", &self.id)
             .field("user", &self.user)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::super::Registry;
+    use super::*;
+    use crate::testing::ScriptedModel;
+
+    #[tokio::test]
+    async fn action_on_a_container_waits_for_other_changes_of_the_instance() {
+        let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+        let config = AgentConfig::new("m");
+        registry.register_template("a", config).unwrap();
+        let instance = registry.get_or_clone("a", "ann").await.unwrap();
+        let action = || instance.container(ContainerAction::Stop).now_or_never();
+        let change = instance.changes.lock().await;
+        assert!(action().is_none());
+        drop(change);
+        let error = action().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     }
 }

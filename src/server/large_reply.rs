@@ -1,4 +1,6 @@
-//! Replies of files and threads, which are in memory until they are sent.
+//! Large replies, which are in memory until they are sent.
+
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -7,10 +9,11 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::util::blocking::blocking;
+use crate::util::json::json_len;
 
 use super::app::App;
 use super::error::ApiError;
-use super::runs::{MAX_WAIT, Space};
+use super::runs::{MAX_WAIT, SearchPermit, Space};
 use super::users::Caller;
 
 /// The maximum size of the JSON of a file, in bytes, and the space that a reply takes while its
@@ -28,7 +31,20 @@ impl ReplySpace {
     ///
     /// Returns a 429 if the unread replies and streams of the user hold the space for 30 seconds.
     pub(super) async fn acquire(app: &App, caller: &Caller) -> Result<Self, ApiError> {
-        let space = app.runs.reply_space(caller.id(), MAX_BYTES);
+        Self::acquire_for(app, caller.id(), MAX_BYTES).await
+    }
+
+    /// Waits for the space of a reply of `len` bytes to `user`. A short reply takes none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`acquire`](Self::acquire).
+    pub(super) async fn acquire_for(
+        app: &App,
+        user: &Arc<str>,
+        len: usize,
+    ) -> Result<Self, ApiError> {
+        let space = app.runs.reply_space(user, len);
         match timeout(MAX_WAIT, space).await {
             Ok(space) => Ok(Self(space)),
             Err(_) => Err(ApiError::too_many(
@@ -36,6 +52,24 @@ impl ReplySpace {
                  them and try again",
             )),
         }
+    }
+
+    /// Returns a reply with a value as JSON, in the space of its size.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`acquire`](Self::acquire).
+    pub(super) async fn json_for<T>(
+        app: &App,
+        caller: &Caller,
+        value: T,
+    ) -> Result<Response, ApiError>
+    where
+        T: Serialize + Send + 'static,
+    {
+        let (value, len) = measured(value).await?;
+        let space = Self::acquire_for(app, caller.id(), len).await?;
+        space.json(value).await
     }
 
     /// Returns a body that keeps the space of its bytes until it is sent or dropped.
@@ -53,4 +87,30 @@ impl ReplySpace {
         let headers = [(header::CONTENT_TYPE, "application/json")];
         Ok((StatusCode::OK, headers, space.body(bytes)).into_response())
     }
+}
+
+/// Waits for the permit to list files or skills.
+///
+/// # Errors
+///
+/// Returns a 429 if other lists of the user take 30 seconds.
+pub(super) async fn search_permit(app: &App, caller: &Caller) -> Result<SearchPermit, ApiError> {
+    let permit = timeout(MAX_WAIT, app.runs.search_permit(caller.id())).await;
+    permit.map_err(|_| {
+        ApiError::too_many(
+            "your other requests list files or skills; wait for one of them and try again",
+        )
+    })
+}
+
+/// Measures a value as JSON, on a thread for blocking work.
+pub(super) async fn measured<T>(value: T) -> Result<(T, usize), ApiError>
+where
+    T: Serialize + Send + 'static,
+{
+    let measured = blocking(move || {
+        let len = json_len(&value);
+        Ok((value, len))
+    });
+    Ok(measured.await?)
 }

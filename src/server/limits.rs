@@ -28,6 +28,7 @@ pub struct ServerLimits {
     pub upload_bytes: usize,
     /// The maximum size of the files that one user uploads within 24 hours, in bytes. Defaults to
     /// 1 GiB. A further upload gets a 429 with the time to wait. The count is that of this process.
+    /// A file counts its path and 4 KiB in addition.
     pub upload_bytes_per_day: u64,
     /// The maximum nesting depth of JSON in a body. Defaults to 128. The parser reads at most 127
     /// levels, so a larger value has no effect.

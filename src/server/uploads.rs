@@ -21,6 +21,9 @@ const MAX_USER_UPLOADS: usize = 2;
 /// The time for which the bytes of a user are added up.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The bytes that a file counts in addition to its path and its content.
+const ENTRY: usize = 4 * 1024;
+
 /// The uploads of all users. Clones share them.
 #[derive(Clone)]
 pub(super) struct Uploads {
@@ -91,12 +94,21 @@ impl Uploads {
 }
 
 impl UploadPermit {
+    /// Counts a file that is about to be written, with its path.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`count`](Self::count).
+    pub(super) fn count_file(&self, path: &str, content: &[u8]) -> Result<(), ApiError> {
+        self.count(content.len() + path.len() + ENTRY)
+    }
+
     /// Counts bytes that are about to be written.
     ///
     /// # Errors
     ///
     /// Returns a 429 if the user has uploaded too much within a day.
-    pub(super) fn count(&self, bytes: usize) -> Result<(), ApiError> {
+    fn count(&self, bytes: usize) -> Result<(), ApiError> {
         let mut users = lock(&self.uploads.users);
         let user = users
             .entry(self.user.clone())

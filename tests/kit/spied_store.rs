@@ -16,6 +16,8 @@ pub trait Spy: Send + Sync + 'static {
 
     async fn load(&self) {}
 
+    async fn list(&self) {}
+
     fn loaded(&self, found: Option<StoredSession>) -> Option<StoredSession> {
         found
     }
@@ -45,6 +47,7 @@ impl<S: Spy> SessionStore for Spied<S> {
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
+        self.1.list().await;
         self.0.list().await
     }
 

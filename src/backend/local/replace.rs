@@ -26,6 +26,9 @@ use super::sweep::{sweep, temporary_name};
 /// them may have the same root.
 static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
+/// The maximum number of folders that are created for one file.
+const MAX_NEW_FOLDERS: usize = 64;
+
 /// The treatment of missing folders above a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parents {
@@ -141,10 +144,28 @@ impl Root {
         Ok((folder.map_err(|error| self.error(path, error))?, name))
     }
 
+    /// Creates the missing folders of a path, at most [`MAX_NEW_FOLDERS`].
     fn make_parents(&self, path: &Path) -> io::Result<OwnedFd> {
-        let mut folder = self.open_parent(Path::new(""))?;
-        let mut so_far = PathBuf::new();
-        for part in path.components() {
+        let parts: Vec<_> = path.components().collect();
+        let mut existing = parts.len();
+        let (mut folder, mut so_far) = loop {
+            let prefix: PathBuf = parts[..existing].iter().collect();
+            match self.open_parent(&prefix) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && existing > 0 => {
+                    existing -= 1;
+                }
+                done => break (done?, prefix),
+            }
+            if parts.len() - existing > MAX_NEW_FOLDERS {
+                let text = format!(
+                    "more than {MAX_NEW_FOLDERS} of its folders are missing; use a shorter path, \
+                     or create some of them first"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+        };
+
+        for part in &parts[existing..] {
             so_far.push(part);
             folder = match self.open_parent(&so_far) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -266,5 +287,28 @@ impl Drop for Temporary<'_> {
         if !self.is_renamed {
             let _ = fs::unlinkat(self.folder, &self.name, AtFlags::empty());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, LocalBackend};
+
+    #[tokio::test]
+    async fn file_below_too_many_missing_folders_is_refused_and_creates_none() {
+        let workspace = tempfile::tempdir().unwrap();
+        let backend = LocalBackend::new(workspace.path()).unwrap();
+        let path = |folders: usize| "a/".repeat(folders) + "file";
+        let count = || std::fs::read_dir(workspace.path()).unwrap().count();
+        for folders in [MAX_NEW_FOLDERS + 1, 2_000] {
+            let error = backend.write(&path(folders), b"").await.unwrap_err();
+            assert!(error.to_string().contains("folders are missing"), "{error}");
+            assert_eq!(count(), 0);
+        }
+        backend.write(&path(MAX_NEW_FOLDERS), b"").await.unwrap();
+        let deeper = path(2 * MAX_NEW_FOLDERS);
+        backend.write(&deeper, b"x").await.unwrap();
+        assert_eq!(backend.read(&deeper).await.unwrap(), b"x"[..]);
     }
 }

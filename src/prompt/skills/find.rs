@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
 
 use crate::backend::{Backend, EntryKind, is_not_found, workspace_path};
 use crate::util::front_matter;
@@ -18,6 +21,8 @@ const MAX_FOLDERS: usize = 2_000;
 const MAX_ENTRIES: usize = 200_000;
 /// The maximum number of listed skills.
 const MAX_SKILLS: usize = 500;
+/// The maximum time of a search. In a container, each folder takes a process.
+const MAX_TIME: Duration = Duration::from_secs(120);
 /// The maximum size of the front matter of a file, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
 /// The maximum number of warnings; beyond it they are only counted.
@@ -49,6 +54,7 @@ struct Folder {
 /// Searches folders, and those below them, for skills. Problems are warnings of the result.
 pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
     let mut search = Search::default();
+    let deadline = Instant::now() + MAX_TIME;
     for path in paths {
         let mut stack = vec![Folder {
             path: workspace_path(backend, path),
@@ -65,13 +71,15 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
                 return search.with_warning_count();
             }
 
-            if folder.is_link {
-                search.follow(backend, &folder.path, path).await;
-                continue;
-            }
-
             let folder_path = folder.path.clone();
-            search.visit(backend, folder, path, &mut stack).await;
+            let visit = search.visit(backend, folder, path, &mut stack);
+            if timeout_at(deadline, visit).await.is_err() {
+                search.warn(format_args!(
+                    "the search ended at {folder_path}: it took more than {} s",
+                    MAX_TIME.as_secs()
+                ));
+                return search.with_warning_count();
+            }
             if search.entries > MAX_ENTRIES {
                 search.warn(format_args!(
                     "the search ended at {folder_path}: more than {MAX_ENTRIES} entries"
@@ -105,6 +113,9 @@ impl Search {
         source: &str,
         stack: &mut Vec<Folder>,
     ) {
+        if folder.is_link {
+            return self.follow(backend, &folder.path, source).await;
+        }
         let entries = match backend.list(&folder.path).await {
             Ok(entries) => entries,
             Err(error) if is_not_found(&error) => return,
@@ -220,8 +231,58 @@ fn join(folder: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
-    use crate::backend::MemoryBackend;
+    use crate::backend::{DirEntry, MemoryBackend, Metadata};
+    use crate::error::Result;
+
+    /// A backend whose lists take a second each.
+    #[derive(Debug)]
+    struct SlowLists(MemoryBackend);
+
+    #[async_trait::async_trait]
+    impl Backend for SlowLists {
+        fn root(&self) -> &str {
+            self.0.root()
+        }
+
+        async fn read(&self, path: &str) -> Result<Bytes> {
+            self.0.read(path).await
+        }
+
+        async fn stat(&self, path: &str) -> Result<Metadata> {
+            self.0.stat(path).await
+        }
+
+        async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+            self.0.write(path, content).await
+        }
+
+        async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.0.list(path).await
+        }
+
+        async fn remove(&self, path: &str) -> Result<()> {
+            self.0.remove(path).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn search_in_a_slow_backend_ends_with_the_skills_that_were_found() {
+        let files = MemoryBackend::new();
+        for number in 0..200 {
+            let path = format!("skills/s{number:03}/SKILL.md");
+            let text = format!("---\nname: s{number:03}\ndescription: x\n---\n");
+            files.write(&path, text.as_bytes()).await.unwrap();
+        }
+        let start = Instant::now();
+        let search = find(&SlowLists(files), &["skills".to_owned()]).await;
+        assert_eq!(start.elapsed(), MAX_TIME);
+        assert!((118..=119).contains(&search.skills.len()));
+        assert!(search.warnings[0].contains("more than 120 s"));
+    }
 
     #[tokio::test]
     async fn search_remembers_no_more_folders_than_it_visits() {

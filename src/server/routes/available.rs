@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use crate::registry::Instance;
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
+use super::super::large_reply::{ReplySpace, search_permit};
 use super::super::users::Caller;
 use super::flow::is_configurable;
 use super::query::QueryOf;
@@ -110,7 +112,8 @@ async fn skills(
     State(app): State<App>,
     caller: Caller,
     QueryOf(params): QueryOf<Params>,
-) -> Result<Json<SkillList>, ApiError> {
+) -> Result<Response, ApiError> {
+    let _permit = search_permit(&app, &caller).await?;
     let mut skills = Vec::new();
     for instance in instances(&app, &caller, &params).await? {
         let of_agent = instance.skills().await.into_iter();
@@ -121,7 +124,7 @@ async fn skills(
             agent_id: instance.id().to_owned(),
         }));
     }
-    Ok(Json(SkillList { skills }))
+    ReplySpace::json_for(&app, &caller, SkillList { skills }).await
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -126,9 +126,10 @@ async fn list(
     caller: Caller,
     path: Path,
     QueryOf(params): QueryOf<Params>,
-) -> Result<Json<ListReply>, ApiError> {
+) -> Result<Response, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
+    let _permit = search_permit(&app, &caller).await?;
     let entries = backend
         .list(&folder)
         .await
@@ -144,10 +145,11 @@ async fn list(
             },
             size: entry.size,
         });
-    Ok(Json(ListReply {
+    let reply = ListReply {
         path: folder,
         entries: entries.collect(),
-    }))
+    };
+    ReplySpace::json_for(&app, &caller, reply).await
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -247,7 +249,7 @@ async fn upload(
     };
     let agent = body.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
     let backend = backend_of(&app, &caller, agent).await?;
-    permit.count(content.len())?;
+    permit.count_file(&body.path, &content)?;
     let outcome = backend.write(&body.path, &content).await;
     outcome.map_err(of_files(&*backend))?;
     Ok(Json(UploadReply {

@@ -1,11 +1,14 @@
 //! Runs that reply with their output.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::pin::pin;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures::FutureExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,6 +22,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
+use super::super::large_reply::{ReplySpace, measured};
 use super::super::runs::ServerRun;
 use super::super::users::Caller;
 use super::input::RunBody;
@@ -112,18 +116,23 @@ async fn invoke(
         options,
     )?;
     drop(space);
-    reply(&app, &run).await
+    reply(&app, run).await
 }
 
 /// Waits for the end of a run, and replies with its output.
-pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, ApiError> {
-    let _presence = run.presence();
+pub(super) async fn reply(app: &App, run: Arc<ServerRun>) -> Result<Response, ApiError> {
+    let presence = run.presence();
     let end = run.finished().await.ok_or_else(ApiError::closing)?;
+    drop(presence);
     match &*end {
-        Ok(output) => Ok(Json(RunReply::new(run.id(), output)).into_response()),
+        Ok(output) => {
+            let (reply, len) = measured(RunReply::new(run.id(), output)).await?;
+            drop(end);
+            send(app, run, reply, len).await
+        }
         Err(error) => {
             if run.busy_error().is_some() {
-                app.runs.forget(run);
+                app.runs.forget(&run);
             }
             let error = ApiError::of_run(error);
             if error.status().is_server_error() {
@@ -131,6 +140,38 @@ pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, A
             }
             Err(error)
         }
+    }
+}
+
+/// Makes the response to an ended run, in the space of the large replies of its user.
+async fn send(
+    app: &App,
+    run: Arc<ServerRun>,
+    reply: RunReply,
+    len: usize,
+) -> Result<Response, ApiError> {
+    let key = run.key().clone();
+    let no_space = |text: &dyn Display| {
+        // Without a time to wait: another request would begin another run.
+        let thread = &key.thread;
+        let text = format!("the run has ended, and its output is in the thread {thread:?}: {text}");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, text)
+    };
+    let mut space = pin!(ReplySpace::acquire_for(app, &key.user, len));
+    if let Some(space) = space.as_mut().now_or_never() {
+        return space.map_err(|error| no_space(&error))?.json(reply).await;
+    }
+
+    // Requests that wait keep no output in memory that the server would drop.
+    drop(reply);
+    let run_ref = Arc::downgrade(&run);
+    drop(run);
+    let space = space.await.map_err(|error| no_space(&error))?;
+    let run = run_ref.upgrade();
+    let end = run.as_ref().and_then(|run| run.end()).map(|end| &**end);
+    match (&run, end) {
+        (Some(run), Some(Ok(output))) => space.json(RunReply::new(run.id(), output)).await,
+        _ => Err(no_space(&"it is no longer in memory")),
     }
 }
 

@@ -93,6 +93,6 @@ async fn resume(
     } else {
         let run = launch(&app, &caller, opened, launch_input, options)?;
         drop(space);
-        invoke::reply(&app, &run).await
+        invoke::reply(&app, run).await
     }
 }

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use crate::message::Role;
 use crate::session::{AgentState, ListQuery, OwnedSession, SessionInfo, SessionStore};
@@ -20,7 +21,7 @@ use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
-use super::super::runs::{LoadPermit, RunKey, ServerRun, StoreId};
+use super::super::runs::{LoadPermit, MAX_WAIT, RunKey, ServerRun, StoreId};
 use super::super::users::Caller;
 use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
@@ -200,7 +201,8 @@ async fn list(
     if let Some(after) = params.after {
         query = query.after(after);
     }
-    let page = store.list_page(query).await?;
+    let permit = list_permit(&app, &caller, &store).await?;
+    let page = permit.hold_during(store.list_page(query)).await?;
     let store_id = StoreId::of(&store);
     let running = app.runs.running(&user);
     let runs_by_thread: HashMap<_, _> = running
@@ -216,6 +218,26 @@ async fn list(
         threads: threads.collect(),
         next: page.next,
     }))
+}
+
+/// Waits for the permit to list the threads of a store.
+///
+/// # Errors
+///
+/// Returns a 429 if other requests list threads for 30 seconds.
+async fn list_permit(
+    app: &App,
+    caller: &Caller,
+    store: &Arc<dyn SessionStore>,
+) -> Result<LoadPermit, ApiError> {
+    let store = StoreId::of(store);
+    let permit = timeout(MAX_WAIT, app.runs.list_permit(caller.id(), &store)).await;
+    permit.map_err(|_| {
+        ApiError::too_many(
+            "other requests list the threads of the store, which it takes to list and to delete \
+             threads; try again later",
+        )
+    })
 }
 
 impl ThreadInfo {
@@ -334,7 +356,10 @@ async fn delete(
     caller: Caller,
     path: Path,
 ) -> Result<StatusCode, ApiError> {
-    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
+    let (thread, load_permit) = thread_to_change(&app, &caller, &path).await?;
+    // The store is listed to find the threads of subagents, which must not stop loads of others.
+    drop(load_permit);
+    let permit = list_permit(&app, &caller, &thread.store).await?;
     let removed_ids = permit.hold_during(thread.session().delete()).await?;
     let mut key = thread.key.clone();
     // The thread itself also if another request has removed it meanwhile.

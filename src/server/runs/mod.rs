@@ -16,7 +16,9 @@ pub(crate) use reader::Reader;
 pub(crate) use server_run::ServerRun;
 pub(crate) use store_id::StoreId;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
-pub(crate) use user_streams::{LoadPermit, MAX_WAIT, ReaderPermit, ReaderRefusal, Space};
+pub(crate) use user_streams::{
+    LoadPermit, MAX_WAIT, ReaderPermit, ReaderRefusal, SearchPermit, Space,
+};
 
 #[cfg(test)]
 mod tests;

@@ -11,10 +11,14 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::sdk::SdkMessage;
 
-use super::super::stream::{Encoder, SseEvent, write_events};
+use super::super::stream::{Encoder, LAGGED, SseEvent, write_events};
 use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
 use super::user_streams::{ReaderPermit, Space};
+
+/// The text for a reader that ends because the streams of its user take too much memory.
+const TOO_LARGE: &str = "your open streams of long runs take as much memory as they may; close \
+                         some and connect again";
 
 /// The presence of a connection that follows a run: while one exists, the run has a reader.
 pub(crate) struct Presence {
@@ -125,6 +129,9 @@ impl Reader {
     /// The future may be dropped without losing a message.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
+            if !self.is_over && !self.permit.grow_index(self.encoder.index_size()) {
+                return Some(self.leave(TOO_LARGE));
+            }
             let piece = if self.needs_snapshot {
                 self.snapshot().await
             } else if let Some((message, len)) = self.message.clone() {
@@ -140,18 +147,23 @@ impl Reader {
         }
     }
 
+    /// Ends the stream, whose run continues. Returns its last bytes.
+    fn leave(&mut self, text: &str) -> Bytes {
+        self.is_over = true;
+        self.needs_snapshot = false;
+        self.message = None;
+        let mut events = Vec::new();
+        self.encoder.leave(text, &mut events);
+        write_events(events).into()
+    }
+
     /// Takes the next message from the log, or waits for one. Returns the last bytes of a reader
     /// that has lost messages.
     async fn advance(&mut self) -> Option<Bytes> {
         self.changes.mark_unchanged();
         match self.run.log().next(&mut self.cursor) {
             ReadOutcome::Message(message, len) => self.message = Some((message, len)),
-            ReadOutcome::Lagged => {
-                self.is_over = true;
-                let mut events = Vec::new();
-                self.encoder.lagged(&mut events);
-                return Some(write_events(events).into());
-            }
+            ReadOutcome::Lagged => return Some(self.leave(LAGGED)),
             ReadOutcome::End => self.is_over = true,
             ReadOutcome::Wait => {
                 // Does not fail: the run, which this reader keeps, owns the sender.
@@ -170,14 +182,16 @@ impl Reader {
     }
 
     async fn encode(&mut self, message: Arc<SdkMessage>, len: usize) -> Option<Bytes> {
-        let mut events_len = len;
-        if self.encoder.may_have_snapshot(&message) {
-            // Counted once: most of these messages have no snapshot.
-            events_len = len.saturating_add(self.encoder.snapshot_len());
-        }
+        let pending_len = match &*message {
+            SdkMessage::Result(_) => self.run.pending_len(),
+            _ => 0,
+        };
+        // Counted once: most of these messages have no snapshot.
+        let state_len = self.encoder.state_len(&message, pending_len);
+        let events_len = len.saturating_add(state_len);
         let space = self.permit.space(events_len).await;
         let final_state = match &*message {
-            SdkMessage::Result(_) => self.run.final_state(),
+            SdkMessage::Result(_) => self.run.final_state().cloned(),
             _ => None,
         };
         let skip = self.skip;

@@ -13,10 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemKind};
 use crate::session::AgentState;
+use crate::util::json::json_len;
 use crate::util::panic::catch_async;
 use crate::util::sync::lock;
 
-use super::super::stream::StreamFormat;
+use super::super::stream::{StreamFormat, pending_len};
 use super::approvals::Questions;
 use super::limits::OnDisconnect;
 use super::log::{LastReceived, Log};
@@ -31,6 +32,9 @@ const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 /// The maximum time that a request waits for the run to open its thread. The second message may be
 /// the model's first, which may take long.
 const OPENING: Duration = Duration::from_secs(1);
+
+/// The memory of a file in a state without its path and content, in bytes.
+const FILE: usize = 256;
 
 /// The output of a run, or its error.
 pub(crate) type RunEnd = Arc<Result<RunOutput>>;
@@ -47,6 +51,10 @@ pub(crate) struct ServerRun {
     readers: Arc<Readers>,
     user_streams: Arc<UserStreams>,
     end: OnceLock<RunEnd>,
+    /// The size of the events about the calls that wait after the run, as estimated, in bytes.
+    pending_len: OnceLock<usize>,
+    /// Set at the end: the table reads the sizes of all ended runs while it is locked.
+    size: OnceLock<usize>,
     ended_at: OnceLock<Instant>,
     is_over: watch::Sender<bool>,
     task: Mutex<Option<AbortHandle>>,
@@ -77,6 +85,8 @@ impl ServerRun {
             readers: Arc::default(),
             user_streams: parts.user_streams,
             end: OnceLock::new(),
+            pending_len: OnceLock::new(),
+            size: OnceLock::new(),
             ended_at: OnceLock::new(),
             is_over: watch::Sender::new(false),
             task: Mutex::default(),
@@ -152,12 +162,21 @@ impl ServerRun {
     }
 
     /// Returns the state after the run.
-    pub(super) fn final_state(&self) -> Option<AgentState> {
+    pub(super) fn final_state(&self) -> Option<&AgentState> {
         let output = match &**self.end.get()? {
             Ok(output) => output,
             Err(error) => error.partial()?,
         };
-        Some(output.state.clone())
+        Some(&output.state)
+    }
+
+    /// Estimates the size in bytes of the events about the calls that wait after the run.
+    pub(super) fn pending_len(&self) -> usize {
+        let measure = || {
+            self.final_state()
+                .map_or(0, |state| pending_len(&state.pending))
+        };
+        *self.pending_len.get_or_init(measure)
     }
 
     /// Returns a presence that counts as a reader until it is dropped, for requests that only wait
@@ -197,16 +216,21 @@ impl ServerRun {
         Reader::new(self.clone(), start, presence, permit)
     }
 
+    /// Returns the estimated memory of an ended run in bytes; 0 while the run is in progress.
+    pub(super) fn size(&self) -> usize {
+        self.size.get().copied().unwrap_or_default()
+    }
+
     /// Estimates the memory of an ended run in bytes: its log, the state before it and the state
     /// after it, which has the same messages.
-    pub(super) fn size(&self) -> usize {
-        let files = self.final_state().map(|state| state.files);
+    fn measure(&self) -> usize {
+        let state = self.final_state();
+        let files = state.iter().flat_map(|state| state.files.iter());
         let file_bytes: usize = files
-            .iter()
-            .flat_map(|files| files.values())
-            .map(|content| content.len())
+            .map(|(path, content)| FILE + path.len() + content.len())
             .sum();
-        2 * self.log.size() + file_bytes
+        let todo_bytes = state.map_or(0, |state| json_len(&state.todos));
+        2 * self.log.size() + file_bytes + todo_bytes + self.pending_len()
     }
 
     /// Returns the time of the end; `None` while the run is in progress.
@@ -323,6 +347,7 @@ impl ServerRun {
 
     fn close(&self) {
         self.questions.close();
+        self.size.get_or_init(|| self.measure());
         self.ended_at.get_or_init(Instant::now);
         self.is_over.send_replace(true);
     }

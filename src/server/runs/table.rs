@@ -6,7 +6,6 @@ use std::mem;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::run::Run;
@@ -20,7 +19,9 @@ use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
-use super::user_streams::{LoadPermit, MAX_LOADS, ReaderPermit, ReaderRefusal, Space, UserStreams};
+use super::user_streams::{
+    AllStreams, LoadPermit, ReaderPermit, ReaderRefusal, SearchPermit, Space, UserStreams,
+};
 
 /// The maximum memory of ended runs whose logs are kept, as estimated, in bytes.
 const MAX_ENDED_BYTES: usize = 256 * 1024 * 1024;
@@ -97,8 +98,8 @@ struct Inner {
     runs: HashMap<RunKey, Arc<ServerRun>>,
     /// The streams of each user.
     streams: HashMap<Arc<str>, Weak<UserStreams>>,
-    /// The loads in progress of all users.
-    loads: Arc<Semaphore>,
+    /// The permits that all users share.
+    all_streams: AllStreams,
     is_closing: bool,
 }
 
@@ -110,7 +111,7 @@ impl RunTable {
             inner: Mutex::new(Inner {
                 runs: HashMap::new(),
                 streams: HashMap::new(),
-                loads: Arc::new(Semaphore::new(MAX_LOADS)),
+                all_streams: AllStreams::default(),
                 is_closing: false,
             }),
         }))
@@ -200,6 +201,18 @@ impl RunTable {
     pub(crate) async fn load_permit(&self, user: &Arc<str>) -> LoadPermit {
         let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
         streams.load().await
+    }
+
+    /// Waits for the permit to list the threads of a store for the user.
+    pub(crate) async fn list_permit(&self, user: &Arc<str>, store: &StoreId) -> LoadPermit {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.list(store).await
+    }
+
+    /// Waits for the permit to list files or skills for the user.
+    pub(crate) async fn search_permit(&self, user: &Arc<str>) -> SearchPermit {
+        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
+        streams.search().await
     }
 
     /// Removes the log of a run that never began.
@@ -345,7 +358,7 @@ impl Inner {
             return streams;
         }
         self.streams.retain(|_, streams| streams.strong_count() > 0);
-        let streams = Arc::new(UserStreams::new(limits, self.loads.clone()));
+        let streams = Arc::new(UserStreams::new(limits, self.all_streams.clone()));
         self.streams.insert(user.clone(), Arc::downgrade(&streams));
         streams
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemKind};
-use crate::session::AgentState;
+use crate::session::{AgentState, PendingCall};
 use crate::util::blocking::blocking;
+use crate::util::json::json_len;
 
 use super::ag_ui::AgUi;
 use super::ai_sdk::AiSdk;
@@ -19,6 +20,13 @@ use super::state::StreamState;
 
 /// The size of events in bytes from which they are made on a thread for blocking work.
 const LARGE_EVENTS: usize = 1024 * 1024;
+
+/// The text for a reader that was too slow.
+pub(crate) const LAGGED: &str = "this reader was too slow, and messages that it did not read were \
+                                 removed; connect again to continue";
+
+/// The size of the events about a pending call in addition to the call, in bytes.
+const QUESTION: usize = 1024;
 
 /// The options of an [`Encoder`]: the data of a run that its messages do not contain.
 #[derive(Clone, Debug, Default)]
@@ -224,6 +232,11 @@ impl Encoder {
         Ok((bytes, guard))
     }
 
+    /// Estimates the memory of the encoder in bytes, without what other readers share.
+    pub(crate) fn index_size(&self) -> usize {
+        self.state.index_size()
+    }
+
     /// Estimates the size of a snapshot in bytes.
     pub(crate) fn snapshot_len(&self) -> usize {
         self.state.history().size()
@@ -235,29 +248,46 @@ impl Encoder {
         self.snapshot_len().saturating_mul(3)
     }
 
-    /// Returns `true` if the events of a message may include a snapshot.
-    pub(crate) fn may_have_snapshot(&self, message: &SdkMessage) -> bool {
-        // An AG-UI client may get a snapshot with these.
-        self.format == StreamFormat::AgUi
-            && match message {
-                SdkMessage::Assistant(_) | SdkMessage::Result(_) => true,
-                SdkMessage::System(event) => {
-                    matches!(event.kind, SystemKind::StreamRestart { .. })
-                }
-                _ => false,
+    /// Estimates the size in bytes of the parts of the thread that the events of a message may
+    /// have, in addition to the message. `pending_len` is the size of the calls that wait after the
+    /// run, as JSON.
+    pub(crate) fn state_len(&self, message: &SdkMessage, pending_len: usize) -> usize {
+        let is_ag_ui = self.format == StreamFormat::AgUi;
+        if !is_ag_ui && self.format != StreamFormat::AiSdk {
+            return 0;
+        }
+        let history = self.state.history();
+        match message {
+            // An AG-UI client may get a snapshot with these.
+            SdkMessage::Assistant(_) if is_ag_ui => self.snapshot_len(),
+            SdkMessage::Result(_) if is_ag_ui => {
+                self.snapshot_len() + history.state_len() + pending_len
             }
+            SdkMessage::Result(_) => pending_len,
+            SdkMessage::System(event) => match &event.kind {
+                SystemKind::StreamRestart { .. } if is_ag_ui => self.snapshot_len(),
+                SystemKind::Init(_) if is_ag_ui => history.state_len(),
+                SystemKind::StateChanged { .. } => history.state_len(),
+                _ => 0,
+            },
+            _ => 0,
+        }
     }
 
     /// Appends the end of the stream for a reader that was too slow. The run continues without it.
     pub fn lagged(&mut self, out: &mut Vec<SseEvent>) {
-        const TEXT: &str = "this reader was too slow, and messages that it did not read were removed; \
-                            connect again to continue";
+        self.leave(LAGGED, out);
+    }
+
+    /// Appends the end of the stream for a reader that cannot continue. The run continues without
+    /// it.
+    pub(crate) fn leave(&mut self, text: &str, out: &mut Vec<SseEvent>) {
         match self.format {
-            StreamFormat::Events => Events::lagged(TEXT, &mut Out::unnumbered(out)),
+            StreamFormat::Events => Events::lagged(text, &mut Out::unnumbered(out)),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
-                sdk::lagged(&self.state, TEXT, self.format, &mut Out::unnumbered(out));
+                sdk::lagged(&self.state, text, self.format, &mut Out::unnumbered(out));
             }
-            StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(TEXT, "lagged", out),
+            StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(text, "lagged", out),
         }
     }
 
@@ -276,15 +306,69 @@ impl Encoder {
     }
 }
 
+/// Estimates the size in bytes of the events that ask about pending calls.
+pub(crate) fn pending_len(pending: &[PendingCall]) -> usize {
+    json_len(&pending).saturating_add(pending.len().saturating_mul(QUESTION))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
     use futures::FutureExt;
+    use serde_json::{Value, json};
     use tokio::time::{sleep, timeout};
 
     use super::*;
+    use crate::message::ToolCall;
+
+    /// A message of the run as JSON.
+    fn message(fields: Value) -> SdkMessage {
+        let mut message = json!({"session_id": "s", "seq": 0});
+        for (key, value) in fields.as_object().unwrap() {
+            message[key] = value.clone();
+        }
+        serde_json::from_str(&message.to_string()).unwrap()
+    }
+
+    #[test]
+    fn events_with_the_state_have_at_most_the_estimated_size() {
+        // The bytes of events without the state, far less than those of the state.
+        const EVENTS: usize = 4 * 1024;
+        let mut state = AgentState::new("s");
+        let paths = (0..1_000).map(|number| format!("/work/\u{1}\u{2}\u{3}{number:04}"));
+        state.files = Arc::new(paths.map(|path| (path.into(), "".into())).collect());
+        let mut end = state.clone();
+        for number in 0..100 {
+            let args = json!({"text": "\u{1}".repeat(200)});
+            let call = ToolCall::new(format!("call_{number}"), "act", args);
+            let id = format!("ask_{number}").into();
+            let pending = PendingCall::new(id, "s".into(), call, "May it run?".to_owned());
+            end.pending.push(pending);
+        }
+        let messages = [
+            json!({"type": "system", "subtype": "init"}),
+            json!({"type": "system", "subtype": "state_changed", "files": ["/work/b"]}),
+            json!({"type": "result", "subtype": "success", "terminal_reason": "tool_deferred"}),
+        ];
+        for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
+            let options = EncoderOptions::new("run").with_state(state.clone());
+            let mut encoder = Encoder::new(format, options);
+            for message in messages.clone().map(message) {
+                let pending_len = pending_len(&end.pending);
+                let len = json_len(&message) + encoder.state_len(&message, pending_len);
+                let mut events = Vec::new();
+                encoder.set_state(&end);
+                encoder.push(&message, &mut events);
+                let bytes = write_events(events).len();
+                assert!(
+                    bytes <= len + EVENTS,
+                    "{format:?} {message:?}: {bytes} {len}"
+                );
+            }
+        }
+    }
 
     #[tokio::test]
     async fn guard_of_long_events_is_held_until_they_are_written() {

@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use crate::message::{Message, Role, Todo, ToolCall, message_size};
 use crate::session::{AgentState, PendingCall};
+use crate::util::json::json_len;
+use crate::util::json_size::escaped_len;
 
 use super::encoder::EncoderOptions;
 
@@ -22,7 +24,9 @@ pub(super) struct History {
     messages: Vec<ShownMessage>,
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
-    pending: Vec<PendingCall>,
+    /// The size of the paths as a list of JSON, in bytes.
+    files_len: usize,
+    pending: Arc<Vec<PendingCall>>,
     /// The size of all messages and of the paths in bytes, as estimated.
     size: usize,
 }
@@ -45,8 +49,9 @@ impl History {
         };
         if let Some(mut state) = options.state {
             history.set_state(&state);
-            // Only the paths are shown.
+            // Only the paths are shown, and `pending` has the calls.
             state.files = Arc::default();
+            state.pending = Vec::new();
             history.before = Some(state);
         }
         history.size += history.measured_size();
@@ -67,7 +72,7 @@ impl History {
         for path in state.files.keys() {
             self.add_file(path.clone());
         }
-        self.pending.clone_from(&state.pending);
+        self.pending = Arc::new(state.pending.clone());
     }
 
     pub(super) fn set_todos(&mut self, todos: &[Todo]) {
@@ -81,9 +86,10 @@ impl History {
     }
 
     fn add_file(&mut self, path: Arc<str>) {
-        let len = path.len();
+        let len = escaped_len(&path) + r#""","#.len();
         if self.files.insert(path) {
             self.size += len;
+            self.files_len += len;
         }
     }
 
@@ -141,6 +147,11 @@ impl History {
         json!({"todos": &*self.todos, "files": &self.files})
     }
 
+    /// Returns the size of the tasks and files as JSON, in bytes.
+    pub(super) fn state_len(&self) -> usize {
+        r#"{"files":[],"todos":}"#.len() + self.files_len + json_len(&*self.todos)
+    }
+
     /// Returns the newest call of the conversation with this id.
     pub(super) fn call(&self, id: &str) -> Option<&ToolCall> {
         let of_run = self.of_run().rev().map(|shown| &shown.message);
@@ -157,6 +168,16 @@ impl History {
     /// Returns the estimated size of all messages and of the paths in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
+    }
+
+    /// Returns the number of entries that no other reader shares.
+    pub(super) fn entry_count(&self) -> usize {
+        self.messages.len() + self.files.len()
+    }
+
+    /// Returns the size of the paths in bytes.
+    pub(super) fn files_len(&self) -> usize {
+        self.files_len
     }
 
     /// Estimates the size of all messages in bytes.
@@ -280,17 +301,18 @@ mod tests {
         let check = |history: &History, paths: usize| {
             assert_eq!(history.size(), history.measured_size() + paths);
         };
-        check(&history, 2);
+        check(&history, 5);
         history.add(message("a", None));
         history.add(message("child", Some("call.1")));
-        check(&history, 2);
+        check(&history, 5);
         history.share();
         history.add(message("bb", None));
-        check(&history, 2);
+        check(&history, 5);
         history.remove(&[Uuid::from_u128(1), Uuid::from_u128(2)]);
-        check(&history, 2);
+        check(&history, 5);
         history.add_files(&["/a".to_owned(), "/bb".to_owned()]);
         history.set_state(&state);
-        check(&history, 5);
+        check(&history, 11);
+        assert_eq!(history.state_len(), history.state().to_string().len() + 1);
     }
 }

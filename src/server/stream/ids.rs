@@ -17,6 +17,11 @@ pub(super) struct Ids {
 }
 
 impl Ids {
+    /// Returns the number of ids.
+    pub(super) fn count(&self) -> usize {
+        self.messages.len() + self.calls.len() + self.renamed.len()
+    }
+
     /// Registers an answer and returns its id for readers: the provider's, or that of `new_id` if
     /// there is none or it is in use.
     pub(super) fn register_answer(

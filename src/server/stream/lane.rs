@@ -108,6 +108,11 @@ impl Lane {
         }
     }
 
+    /// Returns the number of calls.
+    pub(super) fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Adds a piece of an answer.
     pub(super) fn push_piece<'a>(
         &mut self,

@@ -44,6 +44,13 @@ impl Lanes {
         &self.main
     }
 
+    /// Returns the number of entries of all calls and their ids.
+    pub(super) fn entry_count(&self) -> usize {
+        let lanes = std::iter::once(&self.main).chain(&self.subagents);
+        let calls: usize = lanes.map(Lane::call_count).sum();
+        calls + self.children.len() + self.ids.count()
+    }
+
     /// Returns the id of a call for readers.
     pub(super) fn shown_call_id(&self, subagent: &Option<Arc<str>>, id: &Arc<str>) -> Arc<str> {
         self.ids.shown_call_id(subagent, id)

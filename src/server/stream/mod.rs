@@ -32,6 +32,7 @@ mod step;
 mod timestamp;
 
 pub use encoder::{Encoder, EncoderOptions};
+pub(crate) use encoder::{LAGGED, pending_len};
 pub use format::StreamFormat;
 pub(crate) use run_input::RunInput;
 pub use sse::SseEvent;

@@ -16,6 +16,9 @@ use super::history::{History, ShownMessage};
 use super::lanes::{Lanes, own};
 use super::step::{Author, CallResult, Output, Step, StepKind, SubagentEnd};
 
+/// The estimated memory of a call, an id, a path or a pointer to a message, in bytes.
+const ENTRY: usize = 128;
+
 /// The lanes of a run's agents, and the history of its thread.
 #[derive(Clone, Debug)]
 pub(super) struct StreamState {
@@ -54,6 +57,12 @@ impl StreamState {
 
     pub(super) fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Estimates the memory in bytes of the calls, ids and messages that no other reader shares.
+    pub(super) fn index_size(&self) -> usize {
+        let entries = self.lanes.entry_count() + self.history.entry_count();
+        entries * ENTRY + self.history.files_len()
     }
 
     /// Returns the id of a call for readers.

@@ -1,10 +1,13 @@
 //! The files of a workspace.
 
+use std::time::Duration;
+
 use agentcore::config::{AgentConfig, BackendCfg};
 use agentcore::registry::Registry;
-use agentcore::server::{Server, ServerLimits};
+use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::agents::echo;
 use crate::http::TestServer;
@@ -190,7 +193,7 @@ async fn errors_of_files_leave_out_the_place_of_the_workspace() {
 #[tokio::test]
 async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ServerLimits::default().with_upload_bytes_per_day(5);
+    let limits = ServerLimits::default().with_upload_bytes_per_day(2 * 4_096 + 15);
     let server = server_with(folder.path(), limits).await;
     let upload = |path: &str, content: &str| {
         let body = json!({"path": path, "content": content});
@@ -198,9 +201,36 @@ async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     };
     upload("a.txt", "1234").await.ok(200);
     let reply = upload("b.txt", "12").await;
-    assert!(reply.error(429).contains("4 bytes"));
+    assert!(reply.error(429).contains("4105 bytes"));
     let wait = reply.header("retry-after").unwrap().parse::<u64>().unwrap();
     assert!((1..=24 * 60 * 60).contains(&wait), "{wait}");
     assert!(!folder.path().join("b.txt").exists());
     upload("a.txt", "5").await.ok(200);
+    upload("a", "").await.error(429);
+}
+
+#[tokio::test]
+async fn long_list_waits_for_the_space_of_other_replies_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..1_500 {
+        std::fs::write(folder.path().join(format!("{number:060}")), "").unwrap();
+    }
+    let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
+    let server = server_with(folder.path(), ServerLimits::default().with_runs(runs)).await;
+    let body = json!({"path": "large", "content": "x".repeat(24 * 1024 * 1024)});
+    let upload = server.post("/agents/files/upload", body);
+    upload.send().await.ok(200);
+    // The socket has no place for all of it, so this reply holds the whole space.
+    let unread = server.get("/agents/files/download?path=large").open().await;
+    assert_eq!(unread.status, 200);
+    let list = || server.get("/agents/default/files/list").send();
+    let mut lists: Vec<_> = (0..3).map(|_| Box::pin(list())).collect();
+    for list in &mut lists {
+        let reply = timeout(Duration::from_secs(1), list).await;
+        assert!(reply.is_err(), "{reply:?}");
+    }
+    drop(unread);
+    for list in lists {
+        list.await.ok(200);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcore::server::Server;
+use agentcore::server::{RunLimits, Server, ServerLimits};
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, ToolContext};
 use serde_json::{Value, json};
@@ -107,6 +107,44 @@ async fn invoke_with_the_same_input_id_runs_once() {
         let reply = server.post("/agents/invoke", body).send().await.ok(200);
         assert_eq!(reply["response"], "Once.");
     }
+}
+
+#[tokio::test]
+async fn long_reply_of_a_run_waits_for_the_space_of_others_of_the_user() {
+    let long = "x".repeat(8 * 1024 * 1024);
+    let model = ScriptedModel::new().say(&long).say(&long).say("short");
+    let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = Server::new().agent("default", AgentBuilder::new(model));
+    let server = TestServer::start(server.limits(limits)).await;
+    let invoke = |text| server.post("/agents/invoke", input(text));
+    // The socket has no place for all of it, so this reply holds the whole space.
+    let unread = invoke("one").open().await;
+    let second = server.post("/agents/invoke", input_in("second", "two"));
+    let mut second = Box::pin(second.send());
+    let run_end = async {
+        loop {
+            let list = server.get("/agents/default/threads").send().await.ok(200);
+            let threads = list["threads"].as_array().unwrap();
+            let has_ended = |thread: &Value| thread["id"] == "second" && thread["running"] == false;
+            if threads.iter().any(has_ended) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // Far more than it takes to make the reply.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+    };
+    tokio::select! {
+        () = run_end => {}
+        reply = &mut second => panic!("a reply of {} bytes", reply.body.len()),
+    }
+    assert_eq!(invoke("three").send().await.ok(200)["response"], "short");
+
+    let first = unread.whole().await.ok(200);
+    assert_eq!(first["response"].as_str().unwrap().len(), long.len());
+    let second = second.await.ok(200);
+    assert_eq!(second["response"].as_str().unwrap().len(), long.len());
 }
 
 #[tokio::test]

@@ -252,6 +252,27 @@ async fn logs_of_ended_runs_are_limited_by_the_size_of_their_threads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn size_of_an_ended_run_includes_paths_and_pending_calls() {
+    const PATH: usize = 4_000;
+    const TEXT: usize = 100_000;
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let args = json!({"text": "x".repeat(TEXT)});
+    let agent = agent(ScriptedModel::new().call("act", args));
+    let mut state = AgentState::new("s");
+    let paths = (0..1_000).map(|number| format!("/{number:0PATH$}"));
+    state.files = Arc::new(paths.map(|path| (path.into(), "".into())).collect());
+    let lease = agent.store().lease("s").await.unwrap();
+    agent.store().save(&lease, &state).await.unwrap();
+    drop(lease);
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    assert_eq!(run.size(), 0);
+    run.finished().await.unwrap();
+    // The log has the call as well, which counts for both states.
+    let least = 1_000 * PATH + 3 * TEXT;
+    assert!((least..2 * least).contains(&run.size()), "{}", run.size());
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_reader_gets_lagged_and_the_run_continues() {
     let table = table(
         RunLimits::default().with_log(4, usize::MAX),

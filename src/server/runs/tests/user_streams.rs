@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::message::Messages;
@@ -14,6 +15,7 @@ use crate::testing::ScriptedModel;
 use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
+use super::super::user_streams::MAX_INDEXES;
 use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
@@ -121,6 +123,25 @@ async fn answer_that_may_have_a_state_takes_the_space_of_one() {
 }
 
 #[tokio::test]
+async fn paths_that_a_stream_begins_with_take_space() {
+    let limits = RunLimits::default().with_reader_bytes_per_user(MAX);
+    let table = table(limits, OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("Done."));
+    let mut state = AgentState::new("s");
+    let paths = (0..2_000).map(|number| format!("/{number:0100}"));
+    state.files = Arc::new(paths.map(|path| (path.into(), "".into())).collect());
+    let options = EncoderOptions::new("run").with_state(state);
+    let run = agent.session("s").run("Go");
+    let run = start_with(&table, key("a", "s"), run, options).unwrap();
+    run.finished().await.unwrap();
+    let reader = || run.reader(StreamFormat::AgUi, None, None).unwrap();
+    let mut readers: Vec<Reader> = (0..16).map(|_| reader()).collect();
+    let pieces = unsent(&mut readers);
+    let bytes = large_bytes(&pieces);
+    assert!((MAX / 2..=MAX + 16 * 1024).contains(&bytes), "{bytes}");
+}
+
+#[tokio::test]
 async fn long_state_is_written_on_a_thread_for_blocking_work() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let agent = agent(ScriptedModel::new().say("Done."));
@@ -140,6 +161,33 @@ async fn long_state_is_written_on_a_thread_for_blocking_work() {
         assert_eq!(count, 1, "{format:?}");
         assert!(text.contains("Done."), "{format:?}");
     }
+}
+
+#[tokio::test]
+async fn streams_of_a_user_keep_bounded_indexes_of_their_runs() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().call("none", json!({})).say("Done."));
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    run.finished().await.unwrap();
+    let permit = || table.reader_permit(&Arc::from("a")).unwrap();
+    let mut large = permit();
+    assert!(large.grow_index(MAX_INDEXES - 1_000) && large.grow_index(MAX_INDEXES));
+    assert!(!large.grow_index(MAX_INDEXES + 1) && !permit().grow_index(1));
+    for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
+        let text = rest(&mut run.reader(format, None, None).unwrap()).await;
+        assert!(text.contains("close some"), "{format:?}: {text}");
+        assert!(!text.contains("Done."), "{format:?}: {text}");
+    }
+
+    drop(large);
+    for format in FORMATS {
+        let text = rest(&mut run.reader(format, None, None).unwrap()).await;
+        assert!(text.contains("Done."), "{format:?}: {text}");
+    }
+    assert!(
+        permit().grow_index(MAX_INDEXES),
+        "ended streams count nothing"
+    );
 }
 
 #[tokio::test]
@@ -200,6 +248,20 @@ async fn loads_are_limited_for_a_user_and_for_the_server() {
     assert!(permit("e").is_some());
     drop(permits);
     assert!(permit("a").is_some());
+}
+
+#[tokio::test]
+async fn lists_are_limited_for_a_user_and_for_the_server() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let permit = |user: &str| table.list_permit(&Arc::from(user)).now_or_never();
+    let first = permit("a").unwrap();
+    assert!(permit("a").is_none(), "a user lists once");
+    let second = permit("b").unwrap();
+    assert!(permit("c").is_none(), "the server lists twice");
+    let load = table.load_permit(&Arc::from("a")).now_or_never();
+    assert!(load.is_some(), "a list is no load");
+    drop((first, second));
+    assert!(permit("c").is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! The body of an AG-UI request.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -183,11 +183,12 @@ impl AgUiInput {
         let Some(entries) = &self.resume else {
             return Ok(None);
         };
+        let pending_by_id: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
         let mut ids = HashSet::new();
         let mut decisions = Vec::new();
         for entry in entries {
             let id = &entry.interrupt_id;
-            let Some(call) = pending.iter().find(|call| call.id == *id) else {
+            let Some(call) = pending_by_id.get(id) else {
                 return Err(conflict(format!(
                     "no call waits under the interrupt {id:?}"
                 )));
