@@ -11,6 +11,8 @@ mod backend;
 mod capture;
 mod file_checkpoints;
 #[cfg(unix)]
+mod file_name;
+#[cfg(unix)]
 mod folder;
 #[cfg(unix)]
 mod folder_storage;
