@@ -427,6 +427,7 @@ impl<'a> TargetFold<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hooks::checkpoints::cached_index::MAX_INDEX_BYTES;
 
     fn read_record(start: u64, end: u64) -> ReadRecord {
         ReadRecord {
@@ -456,6 +457,7 @@ mod tests {
         let error = index.add(read_record(0, 1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(error.to_string().contains("at most 100000 records"));
+        assert!(index.memory() + MAX_RECORD_BYTES as usize <= MAX_INDEX_BYTES);
 
         let mut index = SessionIndex::new("/w".into());
         index.add(read_record(0, MAX_RECORD_BYTES)).unwrap();

@@ -8,6 +8,7 @@
 
 mod active_runs;
 mod backend;
+mod cached_index;
 mod capture;
 mod file_checkpoints;
 #[cfg(unix)]
