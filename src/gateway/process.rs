@@ -74,7 +74,8 @@ impl Core {
             text,
         };
         if options.send_response {
-            self.send_reply(options, &processed).await?;
+            let publish = self.send_reply(options, &processed);
+            self.shared.publish_in_turn(publish).await?;
         }
         Ok(processed)
     }
