@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::message::{Message, Messages, Repairs, Role, TokenCounter, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult, message_size};
 use crate::session::{AgentState, PendingCall, StoredSession};
 use crate::util::blocking::{LARGE_TEXT, blocking};
 
 use super::result_context::ResultContext;
-use super::usage::Bytes;
 
 /// The result of a call that had not begun when its run ended.
 const NOT_RUN: &str = "cancelled: the run ended before this call began; it did not run";
@@ -83,8 +82,8 @@ fn is_long(stored: &StoredSession) -> bool {
     let mut is_long = count >= LONG;
     while !is_long && let Some(message) = messages.next() {
         count += message.content().parts().len().max(1);
-        bytes += Bytes.count_message(message);
-        is_long = count >= LONG || bytes >= LARGE_TEXT as u64;
+        bytes += message_size(message);
+        is_long = count >= LONG || bytes >= LARGE_TEXT;
     }
     is_long
 }
@@ -368,7 +367,17 @@ mod tests {
         many_starts.started = vec!["1".into(); LONG];
         let mut many_results = stored();
         many_results.ended = vec![Arc::new(Message::Tool(ToolResult::failed(&call, ""))); LONG];
-        for session in [long_text, long_args, many_starts, many_results] {
+        let mut long_details = stored();
+        let mut result = ToolResult::failed(&call, "");
+        result.details = Some("x".repeat(LARGE_TEXT).into());
+        long_details.ended = vec![Arc::new(Message::Tool(result))];
+        for session in [
+            long_text,
+            long_args,
+            many_starts,
+            many_results,
+            long_details,
+        ] {
             assert!(is_long(&session));
         }
         assert!(!is_long(&stored()));

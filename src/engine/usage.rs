@@ -134,7 +134,7 @@ fn estimate_output_tokens(
 }
 
 /// Counts a token for each byte.
-pub(super) struct Bytes;
+struct Bytes;
 
 impl TokenCounter for Bytes {
     fn count_text(&self, text: &str) -> u64 {

@@ -92,7 +92,10 @@ impl GatewayShared {
         let publish = self.bus.publish_outbound(message);
         if let Err(error) = self.publish_in_turn(publish).await {
             tracing::warn!("a question could not be sent: {error}");
-            responder.respond(request, Answer::Unanswered);
+            // A call that waited would take the next message of the person as its answer.
+            asker.remove_permission(turn, request);
+            let reason = format!("the question could not be sent: {error}");
+            responder.respond(request, Answer::Deny(reason));
         }
     }
 

@@ -75,7 +75,12 @@ impl Core {
         };
         if options.send_response {
             let publish = self.send_reply(options, &processed);
-            self.shared.publish_in_turn(publish).await?;
+            match self.shared.publish_in_turn(publish).await {
+                Err(error) if error.kind() == ErrorKind::Timeout => {
+                    tracing::warn!("a reply was not sent, and its caller has it: {error}");
+                }
+                outcome => outcome?,
+            }
         }
         Ok(processed)
     }

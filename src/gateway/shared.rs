@@ -18,8 +18,8 @@ use super::channels::KnownChannels;
 use super::questions::Questions;
 use super::waiting_tasks::WaitingTasks;
 
-/// The least time in which a message of a turn is published, for buses of other machines.
-const MIN_PUBLISH_TIME: Duration = Duration::from_secs(30);
+/// The maximum time for publishing a message in a turn.
+const MAX_PUBLISH_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// A function that is called with the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -82,20 +82,22 @@ impl GatewayShared {
         })
     }
 
-    /// Waits for the publishing of a message in a turn, as long as for an answer. A turn occupies a
-    /// place of all turns, which a channel whose queue stays full must not hold.
+    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn occupies
+    /// a place of all turns, which a channel whose queue stays full must not hold.
     pub(super) async fn publish_in_turn(
         &self,
         publish: impl Future<Output = Result<()>>,
     ) -> Result<()> {
-        let limit = self.ask_timeout.max(MIN_PUBLISH_TIME);
-        timeout(limit, publish).await.unwrap_or_else(|_| {
-            let text = format!(
-                "the channel took no message for {} s; check that its adapter is running",
-                limit.as_secs()
-            );
-            Err(Error::new(ErrorKind::Timeout, text))
-        })
+        timeout(MAX_PUBLISH_TIME, publish)
+            .await
+            .unwrap_or_else(|_| {
+                let text = format!(
+                    "the bus took no message of the channel for {} s; check that the channel's \
+                     adapter and the server of the bus are running",
+                    MAX_PUBLISH_TIME.as_secs()
+                );
+                Err(Error::new(ErrorKind::Timeout, text))
+            })
     }
 
     /// Returns the id of the next task of `spawn`.

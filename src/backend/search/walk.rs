@@ -18,8 +18,8 @@ const MAX_DEPTH: usize = 512;
 /// The maximum weight of the lines of all ignore files that apply in a folder: its own files and
 /// its parents' files. A folder with more is not entered.
 const MAX_WEIGHT: usize = 48 * 1024;
-/// The maximum memory of the entries of all open folders, in bytes: more than a folder takes. A
-/// folder with more is not entered.
+/// The maximum memory of the entries of all open folders, in bytes. A folder with more is not
+/// entered, unless it is the first, whose entries are in memory already.
 const MAX_OPEN_BYTES: usize = 64 * 1024 * 1024;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.
@@ -93,7 +93,8 @@ impl Walk {
 
         let open_bytes: usize = self.folders.iter().map(|folder| folder.bytes).sum();
         let bytes = entries.iter().map(entry_bytes).sum();
-        if open_bytes.saturating_add(bytes) > MAX_OPEN_BYTES {
+        let is_inner = !self.folders.is_empty();
+        if is_inner && open_bytes.saturating_add(bytes) > MAX_OPEN_BYTES {
             self.truncated = true;
             return;
         }

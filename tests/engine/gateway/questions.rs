@@ -215,8 +215,11 @@ async fn heartbeat_asks_nothing() {
 async fn question_in_a_full_channel_holds_up_no_other_turn() {
     let bus = InProcessBus::new(2);
     let args = json!({"to": "a"});
-    let model = ScriptedModel::new().call("deploy", args).say("Hello.");
-    let agent = AgentBuilder::new(model)
+    let model = ScriptedModel::new()
+        .call("deploy", args)
+        .say("I was not allowed to.")
+        .say("Hello.");
+    let agent = AgentBuilder::new(model.clone())
         .tool(deploy())
         .permissions(AskFor("deploy"));
     let builder = Gateway::builder(agent).bus(bus.clone());
