@@ -1,5 +1,6 @@
 //! The paths of an agent's skills and memory.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,6 +84,7 @@ impl AgentConfig {
         }
 
         let mut shared_memory = Vec::new();
+        let mut own_paths = HashSet::new();
         for path in &self.memory.paths {
             let own = match self.location(path) {
                 FileLocation::Workspace(path) => path,
@@ -94,7 +96,7 @@ impl AgentConfig {
                     name.unwrap_or_else(|| "AGENTS.md".to_owned())
                 }
             };
-            if !files.memory.contains(&own) {
+            if own_paths.insert(own.clone()) {
                 files.memory.push(own);
             }
         }

@@ -136,7 +136,7 @@ impl AttemptRecord<'_> {
         }
 
         if !sanitize::event(&mut event) {
-            self.attempt.cx.warn(
+            self.attempt.cx.warn_once(
                 "a block of the answer was dropped because it is nested too deeply to be stored",
             );
             return Ok(true);

@@ -15,11 +15,15 @@ use crate::run::{
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::session::AgentState;
 use crate::util::panic;
-use crate::util::secret::redacted;
+use crate::util::secret::{Cut, redact_cut, redacted};
 use crate::util::sync::lock;
+use crate::util::text::head;
 
 use super::active_run::{ActiveRun, RunOutcome};
 use super::run_input::STALE_COMPACTION;
+
+/// The maximum number of characters of a discarded message in the warning about it.
+const MAX_DISCARDED_TEXT: usize = 200;
 
 impl ActiveRun {
     /// Ends the run: stores late messages, runs the `after_agent` hooks, saves the session, emits
@@ -146,10 +150,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     let close_outcome = panic::catch(|| {
         cx.emit_init();
         for steered in take_late_messages(cx) {
-            cx.warn(format!(
-                "a message arrived too late and was discarded; send it again in the next run: {}",
-                steered.message.text()
-            ));
+            cx.warn(discarded_text(&steered.message));
         }
 
         end_tasks(cx);
@@ -168,6 +169,21 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
 
     outcome.send_result(cx, &output, reason);
     finish(cx, output, error)
+}
+
+/// Returns the warning about a message that no run has read.
+fn discarded_text(message: &Message) -> String {
+    let text = message.text();
+    let (start, omitted_chars) = head(&text, MAX_DISCARDED_TEXT);
+    let mut start = start.to_owned();
+    let mut end = String::new();
+    if omitted_chars > 0 {
+        redact_cut(&mut start, Cut::End);
+        end = format!("... ({} bytes)", text.len());
+    }
+    format!(
+        "a message arrived too late and was discarded; send it again in the next run: {start}{end}"
+    )
 }
 
 /// Stops accepting messages, and takes the messages that no turn has read.
@@ -347,4 +363,18 @@ pub(super) fn exit_for_error(error: Error, end_reasons: &mut Vec<String>) -> Res
     };
     end_reasons.push(error.to_string());
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warning_about_a_discarded_message_has_the_start_of_its_text() {
+        let short = discarded_text(&Message::human("hello"));
+        assert!(short.ends_with("next run: hello"), "{short}");
+        let long = discarded_text(&Message::human("x".repeat(1_000_000)));
+        assert!(long.len() < 400, "{} bytes", long.len());
+        assert!(long.ends_with("xxx... (1000000 bytes)"), "{long}");
+    }
 }

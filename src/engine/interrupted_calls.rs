@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::message::{Message, ToolCall, ToolResult};
+use crate::util::Pace;
 
 use super::active_run::ActiveRun;
 use super::call_starts::CallStart;
@@ -51,7 +52,9 @@ impl ActiveRun {
         }
 
         let positions = self.cx.state(|state| result_positions(&state.messages));
+        let mut pace = Pace::default();
         for unanswered in open_calls {
+            pace.step(0).await;
             let may_run = !results.was_interrupted;
             let rerun = self.rerun_call(&unanswered, may_run).await;
             self.replace_result(

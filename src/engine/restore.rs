@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult, message_size};
 use crate::session::{AgentState, PendingCall, StoredSession};
-use crate::util::blocking::blocking;
+use crate::util::blocking::{LARGE_TEXT, blocking};
 
 use super::result_context::ResultContext;
 
@@ -20,8 +20,8 @@ pub(super) const MAY_HAVE_RUN: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
 
-/// The number of parts of messages and input ids from which on a session is restored on a thread
-/// for blocking work.
+/// The number of parts of messages, of open calls and of input ids from which on a session is
+/// restored on a thread for blocking work.
 const LONG: usize = 1_000;
 
 /// The state a run begins with.
@@ -71,12 +71,21 @@ pub(super) async fn restore(
     blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
 }
 
-/// Returns `true` if the session has at least [`LONG`] parts of messages and input ids. A message
-/// without parts counts as one.
+/// Returns `true` if the session has at least [`LONG`] parts of messages, open calls and input ids,
+/// or [`LARGE_TEXT`] bytes of messages. A message without parts counts as one part.
 fn is_long(stored: &StoredSession) -> bool {
-    let messages = stored.state.messages.iter().take(LONG);
-    let parts = messages.map(|message| message.content().parts().len().max(1));
-    parts.sum::<usize>() + stored.input_ids.len() >= LONG
+    let state = &stored.state;
+    let mut count = stored.input_ids.len() + stored.started.len() + state.pending.len();
+    let mut bytes = 0;
+    let results = stored.ended.iter().map(|message| &**message);
+    let mut messages = state.messages.iter().chain(results);
+    let mut is_long = count >= LONG;
+    while !is_long && let Some(message) = messages.next() {
+        count += message.content().parts().len().max(1);
+        bytes += message_size(message);
+        is_long = count >= LONG || bytes >= LARGE_TEXT;
+    }
+    is_long
 }
 
 fn restore_now(
@@ -341,6 +350,37 @@ mod tests {
             session.state.messages = [Arc::new(Message::human(parts))].into_iter().collect();
             assert_eq!(is_long(&session), expected);
         }
+    }
+
+    #[test]
+    fn long_texts_and_open_calls_make_a_session_long() {
+        let stored = || StoredSession::new(AgentState::new("a"));
+        let mut long_text = stored();
+        let text = "x".repeat(LARGE_TEXT);
+        long_text.state.messages = [Arc::new(Message::ai(&*text))].into_iter().collect();
+        let mut long_args = stored();
+        let mut call = ToolCall::new("1", "t", serde_json::json!({}));
+        call.raw_args = Some(text.into());
+        let message = Message::ai(vec![Part::ToolCall(call.clone())]);
+        long_args.state.messages = [Arc::new(message)].into_iter().collect();
+        let mut many_starts = stored();
+        many_starts.started = vec!["1".into(); LONG];
+        let mut many_results = stored();
+        many_results.ended = vec![Arc::new(Message::Tool(ToolResult::failed(&call, ""))); LONG];
+        let mut long_details = stored();
+        let mut result = ToolResult::failed(&call, "");
+        result.details = Some("x".repeat(LARGE_TEXT).into());
+        long_details.ended = vec![Arc::new(Message::Tool(result))];
+        for session in [
+            long_text,
+            long_args,
+            many_starts,
+            many_results,
+            long_details,
+        ] {
+            assert!(is_long(&session));
+        }
+        assert!(!is_long(&stored()));
     }
 
     #[test]

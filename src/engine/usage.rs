@@ -1,9 +1,10 @@
 //! The recording of a model call's usage.
 
-use crate::message::{AssistantMessage, EstimateCounter, Message, TokenCounter};
+use crate::message::{AssistantMessage, EstimateCounter, Message, TokenCounter, ToolCall};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::{ModelStats, Reservation, RunContext};
 use crate::usage::Usage;
+use crate::util::json::json_len;
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -49,9 +50,10 @@ impl ModelAttempt<'_> {
     /// usage and there is a limit, the usage is estimated, so that the limit stays effective.
     pub(super) fn record_answer_usage(self, answer: &mut ModelResponse) {
         let usage = match self.reservation.input_tokens {
-            Some(input) if answer.usage.is_zero() => {
-                Usage::new(input, estimate_output_tokens(self.cx, answer, 0))
-            }
+            Some(input) if answer.usage.is_zero() => Usage::new(
+                input,
+                estimate_output_tokens(&**self.cx.token_counter(), answer, 0),
+            ),
             _ => answer.usage,
         };
         self.record_usage_as(answer, usage);
@@ -72,9 +74,11 @@ impl ModelAttempt<'_> {
                 usage.input_tokens = input;
             }
 
-            usage.output_tokens = usage
-                .output_tokens
-                .max(estimate_output_tokens(self.cx, answer, unfinished));
+            usage.output_tokens = usage.output_tokens.max(estimate_output_tokens(
+                &**self.cx.token_counter(),
+                answer,
+                unfinished,
+            ));
         }
 
         let is_used = !usage.is_zero();
@@ -93,21 +97,26 @@ impl ModelAttempt<'_> {
     }
 }
 
-/// The maximum text of an answer, in bytes, whose tokens are counted with the configured counter.
-/// Counting by a vocabulary takes a tenth of a second for as much, on the executor.
-const MAX_COUNTED_TEXT: usize = 1024 * 1024;
+/// The maximum length of an answer, with its thinking and its calls, in bytes, whose tokens are
+/// counted with the configured counter. Counting by a vocabulary takes a tenth of a second for as
+/// much, on the executor.
+const MAX_COUNTED: u64 = 1024 * 1024;
 
 /// Estimates the number of tokens of an answer and of `unfinished` bytes. If the token counter
 /// panics, each byte counts as a token, which is the maximum in any vocabulary.
-fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
+fn estimate_output_tokens(
+    configured_counter: &dyn TokenCounter,
+    answer: &mut ModelResponse,
+    unfinished: usize,
+) -> u64 {
     // The counter takes messages; the content is moved instead of copied, because an answer may be
     // large.
     let content = std::mem::take(&mut answer.content);
-    let counter: &dyn TokenCounter = match content.text_len() {
-        ..=MAX_COUNTED_TEXT => &**cx.token_counter(),
+    let message = Message::Assistant(AssistantMessage::new(content));
+    let counter: &dyn TokenCounter = match Bytes.count_message(&message) {
+        ..=MAX_COUNTED => configured_counter,
         _ => &EstimateCounter,
     };
-    let message = Message::Assistant(AssistantMessage::new(content));
     let tokens = panic::catch(|| counter.count_message(&message));
     let (tokens, unfinished) = match tokens {
         Ok(tokens) => (tokens, unfinished / 4),
@@ -130,5 +139,66 @@ struct Bytes;
 impl TokenCounter for Bytes {
     fn count_text(&self, text: &str) -> u64 {
         text.len() as u64
+    }
+
+    fn count_args(&self, call: &ToolCall) -> u64 {
+        match &call.raw_args {
+            Some(raw) => self.count_text(raw),
+            None => json_len(&call.args) as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Content, Part, ProviderBlock};
+
+    /// Records the bytes of the texts that it counts.
+    #[derive(Default)]
+    struct Recording(AtomicU64);
+
+    impl TokenCounter for Recording {
+        fn count_text(&self, text: &str) -> u64 {
+            let bytes = text.len() as u64;
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+            bytes
+        }
+    }
+
+    #[test]
+    fn configured_counter_counts_a_limited_length_of_any_part() {
+        let parts = |bytes: usize| {
+            let text = "x".repeat(bytes);
+            let block = serde_json::value::to_raw_value(&text).unwrap();
+            let call = ToolCall::new("1", "t", json!({"text": text}));
+            let mut raw_call = ToolCall::new("1", "t", json!({}));
+            raw_call.raw_args = Some(json!({"text": text}).to_string().into());
+            let named_call = ToolCall::new("1", &*text, json!({}));
+            [
+                Part::Text(text.clone()),
+                Part::Thinking(ProviderBlock::new("p", block.clone())),
+                Part::Opaque(ProviderBlock::new("p", block)),
+                Part::ToolCall(call),
+                Part::ToolCall(raw_call),
+                Part::ToolCall(named_call),
+            ]
+        };
+        let max_bytes = MAX_COUNTED as usize;
+        for (bytes, is_counted) in [(max_bytes / 128, true), (max_bytes / 32, false)] {
+            for part in parts(bytes) {
+                let mut answer = ModelResponse::default();
+                answer.content = Content::from(vec![part; 64]);
+                let counter = Recording::default();
+                let tokens = estimate_output_tokens(&counter, &mut answer, 0);
+                assert!(tokens >= (64 * bytes / 4) as u64);
+                assert_eq!(counter.0.into_inner() > 0, is_counted);
+                assert_eq!(answer.content.parts().len(), 64);
+            }
+        }
     }
 }

@@ -200,6 +200,9 @@ impl GatewayBuilder {
     /// Sets the time in which a question in a chat can be answered while its run waits. After that
     /// the run ends, the call is stored, and the next message of the sender answers the question.
     /// Defaults to five minutes.
+    ///
+    /// A turn also waits that long, and at least 30 seconds, while the queue of a channel that it
+    /// writes to is full.
     pub fn ask_timeout(mut self, limit: Duration) -> Self {
         self.ask_timeout = limit;
         self

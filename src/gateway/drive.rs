@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::message::Message;
 use crate::run::{Responder, RunOutput};
 use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
@@ -23,7 +23,7 @@ impl GatewayShared {
         &self,
         mut run: ServedRun,
         turn: &ChatTurn,
-        shows_results: bool,
+        mut shows_results: bool,
     ) -> Result<RunOutput> {
         let responder = run.responder();
         let asker = self.questions.asker();
@@ -47,7 +47,15 @@ impl GatewayShared {
                 SdkMessage::PermissionRequest(request) => {
                     self.ask(turn, &request, &responder, &asker).await;
                 }
-                SdkMessage::User(event) if shows_results => self.show_results(turn, &event).await?,
+                SdkMessage::User(event) if shows_results => {
+                    match self.show_results(turn, &event).await {
+                        Err(error) if error.kind() == ErrorKind::Timeout => {
+                            tracing::warn!("results of tools are not shown any more: {error}");
+                            shows_results = false;
+                        }
+                        outcome => outcome?,
+                    }
+                }
                 _ => {}
             }
         }
@@ -81,9 +89,13 @@ impl GatewayShared {
         let text = permission_text(request);
         let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
             .with_id(request.id.clone());
-        if let Err(error) = self.bus.publish_outbound(message).await {
+        let publish = self.bus.publish_outbound(message);
+        if let Err(error) = self.publish_in_turn(publish).await {
             tracing::warn!("a question could not be sent: {error}");
-            responder.respond(request, Answer::Unanswered);
+            // A call that waited would take the next message of the person as its answer.
+            asker.remove_permission(turn, request);
+            let reason = format!("the question could not be sent: {error}");
+            responder.respond(request, Answer::Deny(reason));
         }
     }
 
@@ -101,7 +113,8 @@ impl GatewayShared {
             let message =
                 OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text.as_str())
                     .with_id_of_input(&turn.input_id, &suffix);
-            self.bus.publish_outbound(message).await?;
+            let publish = self.bus.publish_outbound(message);
+            self.publish_in_turn(publish).await?;
         }
         Ok(())
     }

@@ -40,6 +40,7 @@ impl TurnOrigin {
 struct Ticket {
     /// Notified when the ticket has become the first, or was cleared.
     change: Notify,
+    /// True once the message of this place, or of an earlier one, is given back.
     is_cleared: AtomicBool,
     /// The origin of a message of the bus. `None` for a turn of a direct caller, who alone receives
     /// the reply.
@@ -92,9 +93,16 @@ impl Lanes {
     }
 
     fn add(&self, key: &Arc<str>, ticket: Ticket) -> LanePlace {
-        let ticket = Arc::new(ticket);
         let mut lanes = lock(&self.0);
         let lane = lanes.entry(key.clone()).or_default();
+        // A message that comes while the lane is being cleared must not overtake the others. A
+        // direct caller would enter again at once.
+        let is_cleared = ticket.origin.is_some()
+            && lane
+                .front()
+                .is_some_and(|first| first.is_cleared.load(Ordering::Acquire));
+        ticket.is_cleared.store(is_cleared, Ordering::Release);
+        let ticket = Arc::new(ticket);
         lane.push_back(ticket.clone());
         LanePlace {
             lanes: self.clone(),
@@ -130,9 +138,12 @@ impl LanePlace {
     }
 
     /// Ends the wait of all later places of the lane, so that their messages do not overtake this
-    /// one.
+    /// one. Does nothing if this place was cleared, because the later ones were cleared with it.
     pub(super) fn clear_later(&self) {
         let lanes = lock(&self.lanes.0);
+        if self.ticket.is_cleared.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let tickets = lanes.get(&self.key).into_iter().flatten();
         let places = tickets.skip_while(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
         for ticket in places.skip(1) {
@@ -159,5 +170,45 @@ impl Drop for LanePlace {
                 lanes.remove(&self.key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::gateway::InboundMessage;
+
+    #[test]
+    fn cleared_place_does_not_clear_the_later_places_again() {
+        let message = InboundMessage::new("cli", "1", "ann", "hello").completed();
+        let options = ProcessOptions::of_message(&message);
+        let lanes = Lanes::default();
+        let [first, second, third] = [(); 3].map(|()| lanes.enter_for(&options, None));
+        assert_eq!(first.turn().now_or_never(), Some(true));
+        first.clear_later();
+        assert_eq!(second.turn().now_or_never(), Some(false));
+        assert_eq!(third.turn().now_or_never(), Some(false));
+
+        third.ticket.is_cleared.store(false, Ordering::Release);
+        second.clear_later();
+        assert!(!third.ticket.is_cleared.load(Ordering::Acquire));
+    }
+
+    #[test]
+    fn message_that_comes_while_its_lane_is_cleared_is_cleared_too() {
+        let message = InboundMessage::new("cli", "1", "ann", "hello").completed();
+        let options = ProcessOptions::of_message(&message);
+        let lanes = Lanes::default();
+        let first = lanes.enter_for(&options, None);
+        first.clear_later();
+        let second = lanes.enter_for(&options, None);
+        assert_eq!(second.turn().now_or_never(), Some(false));
+
+        let direct = lanes.enter(&options.session_key);
+        drop(first);
+        drop(second);
+        assert_eq!(direct.turn().now_or_never(), Some(true));
     }
 }

@@ -74,7 +74,13 @@ impl Core {
             text,
         };
         if options.send_response {
-            self.send_reply(options, &processed).await?;
+            let publish = self.send_reply(options, &processed);
+            match self.shared.publish_in_turn(publish).await {
+                Err(error) if error.kind() == ErrorKind::Timeout => {
+                    tracing::warn!("a reply was not sent, and its caller has it: {error}");
+                }
+                outcome => outcome?,
+            }
         }
         Ok(processed)
     }

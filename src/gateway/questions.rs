@@ -169,6 +169,18 @@ impl Asker<'_> {
         self.add(turn, receiver);
     }
 
+    /// Removes a question that its person has not seen, so that no message is taken as its answer.
+    pub(super) fn remove_permission(&self, turn: &ChatTurn, request: &PermissionRequest) {
+        let is_of_request = |question: &Question| match &question.receiver {
+            AnswerReceiver::Permission { id, .. } => *id == request.id,
+            _ => false,
+        };
+        let mut open = lock(&self.questions.open);
+        if let Some(questions) = open.get_mut(&turn.session_key) {
+            questions.retain(|question| question.asker_id != self.id || !is_of_request(question));
+        }
+    }
+
     /// Adds a question of a turn.
     pub(super) fn add(&self, turn: &ChatTurn, receiver: AnswerReceiver) {
         let question = Question {

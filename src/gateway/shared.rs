@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::sdk::SdkMessage;
 use crate::tool::BackgroundTasks;
 use crate::util::Cancellation;
@@ -15,6 +17,9 @@ use super::bus::MessageBus;
 use super::channels::KnownChannels;
 use super::questions::Questions;
 use super::waiting_tasks::WaitingTasks;
+
+/// The maximum time for publishing a message in a turn.
+const MAX_PUBLISH_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// A function that is called with the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -37,7 +42,8 @@ pub(super) struct GatewayShared {
     pub(super) summaries: BackgroundTasks,
     pub(super) observer: Option<Observer>,
     pub(super) has_observer_panicked: AtomicBool,
-    /// The time in which a person answers a question of an interactor.
+    /// The time in which a person answers a question of an interactor, and in which a channel takes
+    /// a message of a turn.
     pub(super) ask_timeout: Duration,
     /// Cancelled when the gateway is to stop.
     pub(super) stop: Cancellation,
@@ -74,6 +80,24 @@ impl GatewayShared {
             spawned: AtomicU64::new(0),
             open_tasks: Mutex::default(),
         })
+    }
+
+    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn occupies
+    /// a place of all turns, which a channel whose queue stays full must not hold.
+    pub(super) async fn publish_in_turn(
+        &self,
+        publish: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        timeout(MAX_PUBLISH_TIME, publish)
+            .await
+            .unwrap_or_else(|_| {
+                let text = format!(
+                    "the bus took no message of the channel for {} s; check that the channel's \
+                     adapter and the server of the bus are running",
+                    MAX_PUBLISH_TIME.as_secs()
+                );
+                Err(Error::new(ErrorKind::Timeout, text))
+            })
     }
 
     /// Returns the id of the next task of `spawn`.

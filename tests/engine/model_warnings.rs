@@ -1,7 +1,9 @@
 //! Warnings that a model sends within its answer.
 
+use agentcore::message::ProviderBlock;
 use agentcore::testing::ScriptedModel;
-use agentcore::{ModelEvent, Result, SdkMessage, Secret, StopReason};
+use agentcore::{ModelEvent, Part, Result, SdkMessage, Secret, StopReason};
+use serde_json::value::RawValue;
 
 use crate::kit::{agent, kinds, warnings, watch};
 
@@ -73,4 +75,15 @@ async fn warnings_beyond_32_and_text_beyond_2000_characters_are_left_out() {
     let shown = warnings(&messages);
     assert_eq!(shown.len(), 32);
     assert!(shown.iter().all(|text| text.chars().count() == 2_000));
+}
+
+#[tokio::test]
+async fn many_blocks_that_are_nested_too_deeply_are_one_warning() {
+    let raw = RawValue::from_string("[".repeat(200) + &"]".repeat(200)).unwrap();
+    let part = Part::Opaque(ProviderBlock::new("p", raw));
+    let blocks = (0..100).map(|_| Ok(ModelEvent::Part(part.clone())));
+    let model = ScriptedModel::new().events(answer(blocks));
+    let (messages, output) = watch(agent(model).build().unwrap().run("Go")).await;
+    assert_eq!(warnings(&messages).len(), 1);
+    assert_eq!(&*output.unwrap().messages.last_content(), "Hi");
 }

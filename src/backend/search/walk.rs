@@ -18,6 +18,9 @@ const MAX_DEPTH: usize = 512;
 /// The maximum weight of the lines of all ignore files that apply in a folder: its own files and
 /// its parents' files. A folder with more is not entered.
 const MAX_WEIGHT: usize = 48 * 1024;
+/// The maximum memory of the entries of all open folders, in bytes. A folder with more is not
+/// entered, unless it is the first, whose entries are in memory already.
+const MAX_OPEN_BYTES: usize = 64 * 1024 * 1024;
 
 /// A walk through a tree of files, sorted by the bytes of their paths.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ struct Folder {
     rules: Rules,
     /// The entries in reverse, so that the next one is the last.
     entries: Vec<DirEntry>,
+    /// The memory of the entries when the folder was entered, in bytes.
+    bytes: usize,
 }
 
 pub(super) enum WalkStep {
@@ -86,12 +91,21 @@ impl Walk {
             return;
         }
 
+        let open_bytes: usize = self.folders.iter().map(|folder| folder.bytes).sum();
+        let bytes = entries.iter().map(entry_bytes).sum();
+        let is_inner = !self.folders.is_empty();
+        if is_inner && open_bytes.saturating_add(bytes) > MAX_OPEN_BYTES {
+            self.truncated = true;
+            return;
+        }
+
         // Paths of a folder's files start with its name and a slash; the order includes the slash.
         entries.sort_by_cached_key(|entry| Reverse(path_bytes(entry)));
         self.folders.push(Folder {
             path,
             rules,
             entries,
+            bytes,
         });
     }
 
@@ -157,6 +171,11 @@ impl Walk {
     }
 }
 
+/// Returns the memory of an entry, in bytes.
+fn entry_bytes(entry: &DirEntry) -> usize {
+    size_of::<DirEntry>() + entry.name.len()
+}
+
 fn path_bytes(entry: &DirEntry) -> Vec<u8> {
     let slash = (entry.kind == EntryKind::Dir).then_some(b'/');
     entry.name.bytes().chain(slash).collect()
@@ -166,5 +185,37 @@ pub(in super::super) fn join(dir: &str, name: &str) -> String {
     match dir {
         "" => name.to_owned(),
         dir => format!("{dir}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ignore::overrides::Override;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_open_folders_take_bounded_memory() {
+        let filter = Filter {
+            hidden: false,
+            overrides: Override::empty(),
+            types: Types::empty(),
+        };
+        let mut walk = Walk::new(filter, Cancellation::default());
+        let file = DirEntry::new("n".repeat(200), EntryKind::File, 0);
+        let count = MAX_OPEN_BYTES / 10 / entry_bytes(&file);
+        let mut entries = vec![file; count];
+        entries.push(DirEntry::new("a", EntryKind::Dir, 0));
+        walk.enter(String::new(), entries.clone(), Rules::default());
+        let mut entered = 1;
+        while let Some(WalkStep::Folder(path)) = walk.next() {
+            assert!(entered < 20, "{entered} folders are open");
+            walk.enter(path, entries.clone(), Rules::default());
+            entered += 1;
+        }
+        assert!(walk.is_truncated());
+        let open_bytes: usize = walk.folders.iter().map(|folder| folder.bytes).sum();
+        assert!(open_bytes <= MAX_OPEN_BYTES);
+        assert_eq!(walk.folders.len(), 9);
     }
 }

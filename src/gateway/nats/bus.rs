@@ -181,7 +181,7 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
-        self.0.inbound.next().await
+        self.0.inbound.next(InboundMessage::check).await
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
@@ -196,7 +196,7 @@ impl MessageBus for NatsBus {
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        self.source(channel).next().await
+        self.source(channel).next(OutboundMessage::check).await
     }
 
     fn keep_alive_interval(&self) -> Duration {

@@ -89,7 +89,7 @@ impl NatsOptions {
     }
 
     /// Sets the time for which a request is repeated when the server does not answer. Defaults to
-    /// 30 seconds. After that it fails.
+    /// 30 seconds. After that it fails. A message of a turn fails after 5 minutes at the latest.
     #[must_use]
     pub fn max_retry_time(mut self, time: Duration) -> Self {
         self.max_retry_time = time;

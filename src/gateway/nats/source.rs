@@ -129,8 +129,11 @@ impl Source {
         self.state.change.notify_one();
     }
 
-    /// Waits for the next message; `None` once the source is closed.
-    pub(super) async fn next<M: DeserializeOwned>(&self) -> Result<Option<Delivery<M>>> {
+    /// Waits for the next message that passes `check`; `None` once the source is closed.
+    pub(super) async fn next<M: DeserializeOwned>(
+        &self,
+        check: fn(&M) -> Result<()>,
+    ) -> Result<Option<Delivery<M>>> {
         let mut pull = self.pull.lock().await;
         loop {
             if self.state.is_closed.load(Ordering::Acquire) {
@@ -155,7 +158,7 @@ impl Source {
                 Disposition::Skip => {}
                 Disposition::Hold => self.hold(&message).await,
                 Disposition::Deliver => {
-                    if let Some(delivery) = self.delivery(message, position).await {
+                    if let Some(delivery) = self.delivery(message, position, check).await {
                         return Ok(Some(delivery));
                     }
                 }
@@ -290,14 +293,15 @@ impl Source {
         }
     }
 
-    /// Returns the delivery of a message. Returns `None` for a message that cannot be read, which
-    /// is not delivered again.
+    /// Returns the delivery of a message. Returns `None` for a message that cannot be read or has
+    /// names that are too long, which is not delivered again.
     async fn delivery<M: DeserializeOwned>(
         &self,
         message: Message,
         position: StreamPosition,
+        check: fn(&M) -> Result<()>,
     ) -> Option<Delivery<M>> {
-        match serde_json::from_slice(&message.payload) {
+        match parse(&message.payload, check) {
             Ok(content) => {
                 let (_, acker) = message.split();
                 let receipt = NatsReceipt::begin(&self.state, position, acker);
@@ -317,6 +321,14 @@ impl Source {
     }
 }
 
+/// Reads a message. Other publishers than this crate may have published it, so that it is checked
+/// as well.
+fn parse<M: DeserializeOwned>(payload: &[u8], check: fn(&M) -> Result<()>) -> Result<M> {
+    let content = serde_json::from_slice(payload)?;
+    check(&content)?;
+    Ok(content)
+}
+
 fn position_of(message: &Message) -> Result<StreamPosition> {
     let info = message
         .info()
@@ -325,4 +337,26 @@ fn position_of(message: &Message) -> Result<StreamPosition> {
         subject: message.subject.as_str().into(),
         number: info.stream_sequence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::{InboundMessage, OutboundMessage};
+
+    #[test]
+    fn message_of_another_publisher_with_a_long_id_is_refused() {
+        let inbound = |id: &str| {
+            let message = InboundMessage::new("cli", "1", "ann", "hello").with_id(id);
+            let payload = serde_json::to_vec(&message).unwrap();
+            parse(&payload, InboundMessage::check)
+        };
+        assert!(inbound("short").is_ok());
+        let error = inbound(&"x".repeat(100_000)).unwrap_err();
+        assert!(error.to_string().contains("100000 bytes"), "{error}");
+
+        let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
+        let payload = serde_json::to_vec(&message).unwrap();
+        assert!(parse(&payload, OutboundMessage::check).is_err());
+    }
 }

@@ -1,6 +1,5 @@
 //! The capture of the current content before it changes.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -14,10 +13,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::util::blocking::{blocking, blocking_if_large};
 use crate::util::hash::fnv1a;
-use crate::util::sync::lock;
 
 use super::active_runs::{ActiveRun, Position};
-use super::file_checkpoints::{CachedIndex, FileCheckpoints, Inner, SharedIndex};
+use super::file_checkpoints::{FileCheckpoints, Inner};
 use super::index::SessionIndex;
 use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
 use super::storage::RecordWrite;
@@ -28,11 +26,6 @@ const CHUNK: usize = 1024 * 1024;
 /// The number of bytes of a file that are always read to recognize its content, even if
 /// [`Limits::file`](super::limits::Limits::file) is lower.
 const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
-
-/// The maximum number of cached indexes. Beyond it, unused indexes are dropped.
-const MAX_INDEXES: usize = 256;
-/// The size of all cached indexes together, in bytes, beyond which unused indexes are dropped.
-const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The resolved path of a file.
 #[derive(Clone, Debug)]
@@ -413,83 +406,5 @@ impl FileCheckpoints {
             relative,
             is_link: false,
         })
-    }
-}
-
-impl Inner {
-    /// Returns this process's index of a session, which may not have been read yet.
-    pub(super) fn index(&self, session: &Arc<str>) -> SharedIndex {
-        let mut indexes = lock(&self.indexes);
-        if indexes.len() >= MAX_INDEXES && !indexes.contains_key(session) {
-            remove_unused(&mut indexes);
-        }
-        indexes.entry(session.clone()).or_default().index.clone()
-    }
-
-    /// Records the size of an index in memory, and drops indexes that are not in use if all
-    /// together are too large.
-    fn note_size(&self, session: &Arc<str>, bytes: usize) {
-        let mut indexes = lock(&self.indexes);
-        if let Some(cached) = indexes.get_mut(session) {
-            cached.bytes = bytes;
-        }
-        let all_bytes = indexes.values().map(|cached| cached.bytes).sum::<usize>();
-        if all_bytes > MAX_INDEX_BYTES {
-            remove_unused(&mut indexes);
-        }
-    }
-
-    /// Runs `work` on this process's index of a session, which may be behind the stored records.
-    fn with_cached_index<T>(
-        &self,
-        session: &Arc<str>,
-        work: impl FnOnce(&Self, &mut SessionIndex) -> Result<T>,
-    ) -> Result<T> {
-        let shared = self.index(session);
-        let mut slot = lock(&shared);
-        let index = match &mut *slot {
-            Some(index) => index,
-            slot => slot.insert(self.storage.open(session, self.root.clone())?),
-        };
-        let result = work(self, index);
-        self.note_size(session, index.memory());
-        result
-    }
-}
-
-/// Removes the indexes that are not in use; they are read again when they are needed.
-fn remove_unused(indexes: &mut HashMap<Arc<str>, CachedIndex>) {
-    indexes.retain(|_, cached| Arc::strong_count(&cached.index) > 1);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::MemoryBackend;
-
-    #[tokio::test]
-    async fn records_of_many_sessions_take_bounded_memory() {
-        let files = FileCheckpoints::new(MemoryBackend::new());
-        for n in 0..1_000 {
-            files.checkpoints(&n.to_string()).await.unwrap();
-            assert!(lock(&files.inner.indexes).len() <= MAX_INDEXES);
-        }
-    }
-
-    #[tokio::test]
-    async fn indexes_over_the_bytes_are_given_up_unless_they_are_in_use() {
-        let files = FileCheckpoints::new(MemoryBackend::new());
-        let inner = &files.inner;
-        let [used, unused] = ["used", "unused"].map(Arc::<str>::from);
-        let shared = inner.index(&used);
-        inner.note_size(&used, MAX_INDEX_BYTES / 2);
-        drop(inner.index(&unused));
-        inner.note_size(&unused, MAX_INDEX_BYTES / 2);
-        assert_eq!(lock(&inner.indexes).len(), 2);
-        inner.note_size(&used, MAX_INDEX_BYTES / 2 + 1);
-        assert_eq!(lock(&inner.indexes).keys().collect::<Vec<_>>(), [&used]);
-        drop(shared);
-        inner.note_size(&used, MAX_INDEX_BYTES + 1);
-        assert!(lock(&inner.indexes).is_empty());
     }
 }

@@ -15,12 +15,13 @@ use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
 use super::active_runs::ActiveRuns;
+use super::cached_index::CachedIndex;
 use super::capture::join_root;
 #[cfg(unix)]
 use super::folder::Folder;
 #[cfg(unix)]
 use super::folder_storage::FolderStorage;
-use super::index::{MessageChanges, SessionIndex};
+use super::index::MessageChanges;
 use super::limits::Limits;
 use super::memory_storage::MemoryStorage;
 use super::report::Checkpoint;
@@ -181,16 +182,6 @@ pub(super) struct Inner {
     pub(super) captures: Semaphore,
     /// The lock that serializes the rewinding of files, because each file is read twice.
     pub(super) rewinding: tokio::sync::Mutex<()>,
-}
-
-pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
-
-/// An index that is held in memory.
-#[derive(Default)]
-pub(super) struct CachedIndex {
-    pub(super) index: SharedIndex,
-    /// The memory that it took when it was last used, in bytes.
-    pub(super) bytes: usize,
 }
 
 impl FileCheckpoints {

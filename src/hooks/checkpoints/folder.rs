@@ -14,16 +14,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::regular_file::open_regular;
 
-use super::index::SessionIndex;
+use super::file_name::{COPY_EXTENSION, DAMAGED_EXTENSION, FILE_EXTENSION, encoded, id_of};
+use super::index::{SessionIndex, TornEnd};
 use super::record::{Fault, Torn, scan};
 use super::storage::{already_exists, unreadable};
 
-/// The extension of the file with the records of a session.
-const FILE_EXTENSION: &str = "files";
-/// The extension of a damaged file: `damaged`, `2.damaged` and so on.
-const DAMAGED_EXTENSION: &str = "damaged";
-/// The extension of a file that is being copied from another session.
-const COPY_EXTENSION: &str = "copy";
 /// The maximum length of a name without its extension, in bytes.
 const MAX_NAME: usize = 240;
 
@@ -52,8 +47,16 @@ impl Folder {
                 Ok(None)
             }
             Err(error) => Err(error),
-            Ok(file) if file.metadata()?.len() == index.end => Ok(None),
-            Ok(file) => read_again(&file, index),
+            Ok(file) => {
+                let metadata = file.metadata()?;
+                if metadata.len() == index.end {
+                    return Ok(None);
+                }
+                if let Some(torn) = known_torn_end(&metadata, index) {
+                    return Ok(Some(Fault::Torn(torn)));
+                }
+                read_again(&file, index)
+            }
         };
         read_file().map_err(|error| failed("read", &path, error))
     }
@@ -403,53 +406,22 @@ fn aside_path(path: &Path) -> PathBuf {
 /// Reads all records of a file into the index, which is cleared first.
 fn read_again(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
     index.clear();
-    scan(BufReader::new(file), |read_record| index.add(read_record))
+    let modified = file.metadata()?.modified().ok();
+    let fault = scan(BufReader::new(file), |read_record| index.add(read_record))?;
+    if let Some(Fault::Torn(torn)) = &fault {
+        let torn = torn.clone();
+        index.torn_end = Some(TornEnd { torn, modified });
+    }
+    Ok(fault)
 }
 
-/// Returns an id as a name: small letters, digits, `-` and `_`, everything else as `%XX`.
-fn encoded(id: &str) -> String {
-    let mut name = String::new();
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte.into()),
-            _ => name.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    name
-}
-
-fn id_of(name: &str) -> Option<String> {
-    let (name, ending) = name.split_once('.').filter(|(name, _)| !name.is_empty())?;
-    let is_own = match ending.split_once('.') {
-        None => [FILE_EXTENSION, DAMAGED_EXTENSION, COPY_EXTENSION].contains(&ending),
-        Some((number, ending)) => {
-            let parsed_number = number
-                .parse::<u64>()
-                .ok()
-                .filter(|parsed_number| *parsed_number > 1);
-            ending == DAMAGED_EXTENSION
-                && parsed_number.is_some_and(|parsed_number| parsed_number.to_string() == number)
-        }
-    };
-
-    if !is_own {
-        return None;
-    }
-
-    let mut remaining = name;
-    let mut bytes = Vec::new();
-    while let Some(first) = remaining.chars().next() {
-        let (byte, len) = match first {
-            '%' => (u8::from_str_radix(remaining.get(1..3)?, 16).ok()?, 3),
-            _ => (u8::try_from(first).ok()?, first.len_utf8()),
-        };
-
-        bytes.push(byte);
-        remaining = &remaining[len..];
-    }
-
-    let id = String::from_utf8(bytes).ok()?;
-    (encoded(&id) == name).then_some(id)
+/// Returns the incomplete end of a file that has not changed since the end was read.
+fn known_torn_end(metadata: &fs::Metadata, index: &SessionIndex) -> Option<Torn> {
+    let TornEnd { torn, modified } = index.torn_end.as_ref()?;
+    let is_same = metadata.len() == index.end + torn.len
+        && modified.is_some()
+        && metadata.modified().ok() == *modified;
+    is_same.then(|| torn.clone())
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {
@@ -464,6 +436,33 @@ fn failed(what: &str, path: &Path, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unchanged_file_with_a_torn_end_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.files");
+        fs::write(&path, "torn").unwrap();
+        let records = Folder::open(folder.path()).unwrap();
+        let mut index = SessionIndex::new("/w".into());
+        let torn = |fault: Option<Fault>| matches!(fault, Some(Fault::Torn(torn)) if torn.len == 4);
+        assert!(torn(records.read("s", &mut index).unwrap()));
+
+        // Would be damaged if it were read again.
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, "bad\n").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(modified).unwrap();
+        assert!(torn(records.read("s", &mut index).unwrap()));
+
+        file.set_modified(modified + Duration::from_secs(1))
+            .unwrap();
+        let fault = records.read("s", &mut index).unwrap();
+        assert!(matches!(fault, Some(Fault::Damaged(4))));
+        fs::write(&path, "torn").unwrap();
+        assert!(torn(records.read("s", &mut index).unwrap()));
+        fs::write(&path, "torn end").unwrap();
+        assert!(!torn(records.read("s", &mut index).unwrap()));
+    }
 
     #[test]
     fn file_that_is_locked_elsewhere_is_an_error_and_not_waited_for() {

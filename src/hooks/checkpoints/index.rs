@@ -5,10 +5,14 @@ use std::io;
 use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::time::SystemTime;
 
 use crate::message::Messages;
 
 use super::active_runs::Position;
+#[cfg(unix)]
+use super::record::Torn;
 use super::record::{ChangeRecord, FileContent, Origin, PriorState, ReadRecord};
 
 /// The maximum number of records of a session.
@@ -29,11 +33,21 @@ pub(super) struct SessionIndex {
     pub(super) end: u64,
     /// The text about a record after the last one, whose end is missing.
     pub(super) damage: Option<Arc<str>>,
+    /// The end of the file after the last record, if that is the beginning of a record.
+    #[cfg(unix)]
+    pub(super) torn_end: Option<TornEnd>,
     /// The files of this workspace whose state was captured since the last message.
     captured: HashSet<Arc<str>>,
     /// The replacements of the history: for each, how many messages stayed unchanged; positions
     /// after them referred to other messages before that.
     unchanged_prefixes: Vec<usize>,
+}
+
+/// The incomplete record at the end of a file, and the file's last change when it was read.
+#[cfg(unix)]
+pub(super) struct TornEnd {
+    pub(super) torn: Torn,
+    pub(super) modified: Option<SystemTime>,
 }
 
 struct IndexEntry {
@@ -99,6 +113,8 @@ impl SessionIndex {
             last_change: None,
             end: 0,
             damage: None,
+            #[cfg(unix)]
+            torn_end: None,
             captured: HashSet::new(),
             unchanged_prefixes: Vec::new(),
         }
@@ -411,6 +427,7 @@ impl<'a> TargetFold<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hooks::checkpoints::cached_index::MAX_INDEX_BYTES;
 
     fn read_record(start: u64, end: u64) -> ReadRecord {
         ReadRecord {
@@ -440,6 +457,7 @@ mod tests {
         let error = index.add(read_record(0, 1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(error.to_string().contains("at most 100000 records"));
+        assert!(index.memory() + MAX_RECORD_BYTES as usize <= MAX_INDEX_BYTES);
 
         let mut index = SessionIndex::new("/w".into());
         index.add(read_record(0, MAX_RECORD_BYTES)).unwrap();

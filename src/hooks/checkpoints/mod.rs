@@ -8,8 +8,11 @@
 
 mod active_runs;
 mod backend;
+mod cached_index;
 mod capture;
 mod file_checkpoints;
+#[cfg(unix)]
+mod file_name;
 #[cfg(unix)]
 mod folder;
 #[cfg(unix)]

@@ -304,10 +304,10 @@ impl MessagesWire {
 
     /// The ids of the server's calls in an answer that have no result and whose round a message of
     /// the user ends. Nothing but results may follow such a call, so it is omitted.
-    fn interrupted_calls(&self, group: &[Arc<Message>], after: &[Arc<Message>]) -> Vec<String> {
+    fn interrupted_calls(&self, group: &[Arc<Message>], after: &[Arc<Message>]) -> HashSet<String> {
         let mut next = after.iter().take_while(|message| !is_answer(message));
         if !self.has_hosted_tools || next.all(|message| message.role() == Role::Tool) {
-            return Vec::new();
+            return HashSet::new();
         }
         open_server_calls(group)
     }
@@ -382,7 +382,7 @@ pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<Stri
 }
 
 /// Returns `true` for a call of a server tool whose id is one of `ids`.
-fn is_server_call(part: &Part, ids: &[String]) -> bool {
+fn is_server_call(part: &Part, ids: &HashSet<String>) -> bool {
     let Part::Opaque(block) = part else {
         return false;
     };
@@ -392,15 +392,29 @@ fn is_server_call(part: &Part, ids: &[String]) -> bool {
     let block = serde_json::from_str::<HostedBlock<'_>>(block.raw.get());
     block.is_ok_and(|block| {
         let id = block.id.as_ref().map(Str::as_str);
-        block.kind.as_str() == "server_tool_use"
-            && id.is_some_and(|id| ids.iter().any(|own| own == id))
+        block.kind.as_str() == "server_tool_use" && id.is_some_and(|id| ids.contains(id))
     })
 }
 
-/// Returns `true` if the further fields of a local call contain one of `ids`.
-fn has_id_of(call: &ToolCall, ids: &[String]) -> bool {
-    let fields = call.extra.as_deref();
-    fields.is_some_and(|fields| ids.iter().any(|id| fields.raw.get().contains(&**id)))
+/// Returns `true` if the caller of a local call is a call of a server tool with one of `ids`.
+fn has_id_of(call: &ToolCall, ids: &HashSet<String>) -> bool {
+    #[derive(Deserialize)]
+    struct Fields<'a> {
+        #[serde(borrow)]
+        caller: Caller<'a>,
+    }
+
+    #[derive(Deserialize)]
+    struct Caller<'a> {
+        #[serde(borrow)]
+        tool_id: Str<'a>,
+    }
+
+    let fields = call.extra.as_deref().filter(|_| !ids.is_empty());
+    fields.is_some_and(|fields| {
+        let fields = serde_json::from_str::<Fields<'_>>(fields.raw.get());
+        fields.is_ok_and(|fields| ids.contains(fields.caller.tool_id.as_str()))
+    })
 }
 
 /// Returns `true` if the last answer has a call of a server tool without its result. Only results
@@ -410,7 +424,7 @@ fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
 }
 
 /// Returns the ids of the calls of server tools in the last answer that have no result.
-fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
+fn open_server_calls(messages: &[Arc<Message>]) -> HashSet<String> {
     let answers = messages
         .iter()
         .rev()
@@ -433,4 +447,31 @@ fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     }
     let open_calls = calls.difference(&results);
     open_calls.map(|id| id.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    #[test]
+    fn call_of_open_server_call_is_recognized_by_the_id_of_its_caller() {
+        let ids = HashSet::from(["srvtoolu_1".to_owned()]);
+        let call = |fields: serde_json::Value| {
+            let mut call = ToolCall::new("1", "t", serde_json::json!({}));
+            let block = ProviderBlock::new(PROVIDER, to_raw_value(&fields).unwrap());
+            call.extra = Some(Arc::new(block));
+            call
+        };
+        let own = serde_json::json!({"caller": {"type": "code", "tool_id": "srvtoolu_1"}});
+        assert!(has_id_of(&call(own.clone()), &ids));
+        assert!(!has_id_of(&call(own), &HashSet::new()));
+        let longer = serde_json::json!({"caller": {"tool_id": "srvtoolu_12"}, "a": "srvtoolu_1"});
+        assert!(!has_id_of(&call(longer), &ids));
+        assert!(!has_id_of(
+            &ToolCall::new("1", "t", serde_json::json!({})),
+            &ids
+        ));
+    }
 }

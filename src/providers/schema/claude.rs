@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
+use super::walk::{Keyword, Rules, is_known_format, is_object, required_names, rewrite};
 
 /// The maximum number of optional fields of objects that the API accepts in one schema.
 const MAX_OPTIONAL: usize = 24;
@@ -34,9 +34,9 @@ impl Counts {
     /// Adds the fields of all objects in a rewritten schema, whose depth is limited.
     fn add(&mut self, schema: &Value) {
         if let Some(fields) = schema.get("properties").and_then(Value::as_object) {
-            let required = schema.get("required").and_then(Value::as_array);
+            let required = required_names(schema.get("required"));
             for (name, field) in fields {
-                let is_required = required.is_some_and(|names| names.iter().any(|n| n == name));
+                let is_required = required.contains(&**name);
                 self.optional += usize::from(!is_required);
                 let is_union =
                     field.get("anyOf").is_some() || field.get("type").is_some_and(Value::is_array);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{ModelRequest, ResponseFormat};
 
-use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
+use super::walk::{Keyword, Rules, is_known_format, is_object, required_names, rewrite};
 
 /// Returns `true` if the API's strict mode takes the schema: in every object all properties are
 /// required and no others are allowed, every value has a type, a reference stands alone, and it has
@@ -93,9 +93,8 @@ fn has_lookaround(schema: &Map<String, Value>) -> bool {
 }
 
 fn is_closed(schema: &Map<String, Value>) -> bool {
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required =
-        |name: &String| required.is_some_and(|names| names.iter().any(|one| one == name));
+    let required = required_names(schema.get("required"));
+    let is_required = |name: &String| required.contains(&**name);
     let named = schema.get("properties").and_then(Value::as_object);
     schema.get("additionalProperties") == Some(&Value::Bool(false))
         && named.is_some_and(|named| named.keys().all(is_required))

@@ -1,5 +1,7 @@
 //! Schemas, rewritten keyword by keyword.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::message::MAX_JSON_DEPTH;
@@ -90,6 +92,16 @@ fn rewrite_at<R: Rules>(schema: &Value, rules: &R, depth: usize) -> Option<Value
 
     rules.complete(schema, &mut out)?;
     Some(Value::Object(out))
+}
+
+/// Returns the names in the keyword `required` of a schema.
+pub(super) fn required_names(required: Option<&Value>) -> HashSet<&str> {
+    let names = required.and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Returns `true` if values of the schema may be objects.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcore::gateway::{Gateway, InProcessBus};
+use agentcore::gateway::{Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
@@ -209,4 +209,31 @@ async fn heartbeat_asks_nothing() {
     })
     .await;
     model.verify().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_in_a_full_channel_holds_up_no_other_turn() {
+    let bus = InProcessBus::new(2);
+    let args = json!({"to": "a"});
+    let model = ScriptedModel::new()
+        .call("deploy", args)
+        .say("I was not allowed to.")
+        .say("Hello.");
+    let agent = AgentBuilder::new(model.clone())
+        .tool(deploy())
+        .permissions(AskFor("deploy"));
+    let builder = Gateway::builder(agent).bus(bus.clone());
+    let gateway = builder.parallel_sessions(1).build().unwrap();
+    for _ in 0..2 {
+        let message = OutboundMessage::new("stuck", "1", "It is full.");
+        bus.publish_outbound(message).await.unwrap();
+    }
+    run_with(&gateway, async {
+        let message = InboundMessage::new("stuck", "1", "u1", "Deploy");
+        bus.publish_inbound(message).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        write(&bus, "m1", "Hi").await;
+        assert_eq!(read_text(&bus).await, "Hello.");
+    })
+    .await;
 }
