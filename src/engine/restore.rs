@@ -365,12 +365,13 @@ mod tests {
         long_args.state.messages = [Arc::new(message)].into_iter().collect();
         let mut many_starts = stored();
         many_starts.started = vec!["1".into(); LONG];
+        let result = Arc::new(Message::Tool(ToolResult::failed(&call, "")));
         let mut many_results = stored();
-        many_results.ended = vec![Arc::new(Message::Tool(ToolResult::failed(&call, ""))); LONG];
+        many_results.ended = vec![result; LONG];
         let mut long_details = stored();
-        let mut result = ToolResult::failed(&call, "");
-        result.details = Some("x".repeat(LARGE_TEXT).into());
-        long_details.ended = vec![Arc::new(Message::Tool(result))];
+        let mut large_result = ToolResult::failed(&call, "");
+        large_result.details = Some("x".repeat(LARGE_TEXT).into());
+        long_details.ended = vec![Arc::new(Message::Tool(large_result))];
         for session in [
             long_text,
             long_args,

@@ -191,8 +191,10 @@ mod tests {
         let max_bytes = MAX_COUNTED as usize;
         for (bytes, is_counted) in [(max_bytes / 128, true), (max_bytes / 32, false)] {
             for part in parts(bytes) {
-                let mut answer = ModelResponse::default();
-                answer.content = Content::from(vec![part; 64]);
+                let mut answer = ModelResponse {
+                    content: Content::from(vec![part; 64]),
+                    ..ModelResponse::default()
+                };
                 let counter = Recording::default();
                 let tokens = estimate_output_tokens(&counter, &mut answer, 0);
                 assert!(tokens >= (64 * bytes / 4) as u64);

@@ -102,7 +102,7 @@ fn words(text: &str) -> Option<Vec<String>> {
         return None;
     }
 
-    let is_odd = |quote: char| text.matches(quote).count() % 2 != 0;
+    let is_odd = |quote: char| !text.matches(quote).count().is_multiple_of(2);
     if ['\'', '"', '`'].into_iter().any(is_odd) {
         return None;
     }

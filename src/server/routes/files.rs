@@ -20,7 +20,7 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::UploadBody;
-use super::super::large_reply::{MAX_BYTES, ReplySpace};
+use super::super::large_reply::{MAX_BYTES, ReplySpace, search_permit};
 use super::super::users::Caller;
 use super::path::Path;
 use super::query::QueryOf;

@@ -109,8 +109,8 @@ impl Statements {
                      select max(at) from {log} where session = $1 and at <= $2), 0))
                  where s.id = $1 and s.size > 0 order by l.at"
             ),
-            // `offset 0` keeps the inner query as it is: joined to the sessions, it would compute the
-            // first offset once for each row of all logs if the planner chooses a hash join.
+            // `offset 0` keeps the inner query as it is: joined to the sessions, it would compute
+            // the first offset once for each row of all logs if the planner chooses a hash join.
             tails: format!(
                 "select s.size, l.at + {prefix_len}, substring(l.bytes from 1 + {prefix_len}),
                      array_position($1, s.id)

@@ -9,12 +9,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::message::Messages;
-use crate::session::AgentState;
+use crate::session::{AgentState, ThreadStore};
 use crate::testing::ScriptedModel;
 
 use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
+use super::super::store_id::StoreId;
 use super::super::user_streams::MAX_INDEXES;
 use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
@@ -251,13 +252,19 @@ async fn loads_are_limited_for_a_user_and_for_the_server() {
 }
 
 #[tokio::test]
-async fn lists_are_limited_for_a_user_and_for_the_server() {
+async fn lists_are_limited_for_a_user_and_for_a_store() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
-    let permit = |user: &str| table.list_permit(&Arc::from(user)).now_or_never();
+    let [store, other_store] = [(); 2].map(|()| Arc::new(ThreadStore::new()) as _);
+    let permit_of = |user: &str, store| {
+        let store = StoreId::of(store);
+        table.list_permit(&Arc::from(user), &store).now_or_never()
+    };
+    let permit = |user: &str| permit_of(user, &store);
     let first = permit("a").unwrap();
     assert!(permit("a").is_none(), "a user lists once");
     let second = permit("b").unwrap();
-    assert!(permit("c").is_none(), "the server lists twice");
+    assert!(permit("c").is_none(), "a store is listed twice");
+    assert!(permit_of("c", &other_store).is_some());
     let load = table.load_permit(&Arc::from("a")).now_or_never();
     assert!(load.is_some(), "a list is no load");
     drop((first, second));
