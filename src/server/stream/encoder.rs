@@ -324,7 +324,7 @@ mod tests {
     use crate::message::ToolCall;
 
     /// A message of the run as JSON.
-    fn message(fields: Value) -> SdkMessage {
+    fn message(fields: &Value) -> SdkMessage {
         let mut message = json!({"session_id": "s", "seq": 0});
         for (key, value) in fields.as_object().unwrap() {
             message[key] = value.clone();
@@ -355,7 +355,7 @@ mod tests {
         for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
             let options = EncoderOptions::new("run").with_state(state.clone());
             let mut encoder = Encoder::new(format, options);
-            for message in messages.clone().map(message) {
+            for message in messages.each_ref().map(message) {
                 let pending_len = pending_len(&end.pending);
                 let len = json_len(&message) + encoder.state_len(&message, pending_len);
                 let mut events = Vec::new();
