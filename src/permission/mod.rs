@@ -95,6 +95,7 @@ mod disk;
 mod enforcement;
 mod expansions;
 mod explanation;
+mod form_words;
 mod glob;
 mod grants;
 mod hidden;

@@ -108,7 +108,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// Programs whose long options begin with one dash.
-const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac";
+const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac find gfind";
 
 /// Programs whose names may end in a version.
 const VERSIONED: &str = "python pypy perl ruby php lua node pip gcc g++ clang clang++";
@@ -147,27 +147,45 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
     };
 
     let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
-    let options: Options = options.split_ascii_whitespace().map(read_entry).collect();
-    let kinds: Arc<[&str]> = operands.split(['/', '=', ' ']).collect();
     let dash = match dash {
         "H" => Dash::Harmless,
         "W" => Dash::Writes,
         _ => Dash::Runs,
     };
+    let common = Program {
+        dash,
+        reads: table == Table::Readers,
+        builds: table == Table::Builders,
+        ..read_program("", operands, options)
+    };
     for name in names.split(' ') {
         for subcommand in subcommands.trim().split(' ') {
             let program = Program {
-                dash,
-                operands,
-                kinds: kinds.clone(),
-                options: options.clone(),
-                has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
-                reads: table == Table::Readers,
-                builds: table == Table::Builders,
+                kinds: common.kinds.clone(),
+                options: common.options.clone(),
+                has_one_dash: has_one_dash(name),
+                ..common
             };
             rows.entry(name).or_default().push((subcommand, program));
         }
     }
+}
+
+/// A program with these operands and options.
+pub(super) fn read_program(name: &str, operands: &'static str, options: &'static str) -> Program {
+    Program {
+        dash: Dash::Runs,
+        operands,
+        kinds: operands.split(['/', '=', ' ']).collect(),
+        options: options.split_ascii_whitespace().map(read_entry).collect(),
+        has_one_dash: has_one_dash(name),
+        reads: false,
+        builds: false,
+    }
+}
+
+fn has_one_dash(name: &str) -> bool {
+    ONE_DASH.split(' ').any(|known| known == name)
 }
 
 /// The place in the table of the command `argv` of the program `name`.
@@ -239,6 +257,17 @@ pub(super) fn has_row(name: &str) -> bool {
     ROWS.contains_key(name)
 }
 
+/// Returns `true` if the program has subcommands.
+pub(super) fn has_subcommands(name: &str) -> bool {
+    let rows = ROWS.get(name);
+    rows.is_some_and(|rows| rows.iter().any(|(subcommand, _)| !subcommand.is_empty()))
+}
+
+/// Returns `true` if the program runs the command in its words.
+pub(crate) fn wraps(name: &str) -> bool {
+    !has_subcommands(name) && takes_any(name, &["command"])
+}
+
 /// Returns `true` if the program checks, tests or runs files of the project.
 pub(crate) fn works_inside(name: &str) -> bool {
     takes_any(name, &["inside", "code", "make"])
@@ -270,7 +299,7 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
 
 impl Program {
     /// The option with this name: a letter, or `--long`.
-    pub(super) fn option(&self, name: &str) -> Option<Entry> {
+    pub(crate) fn option(&self, name: &str) -> Option<Entry> {
         let is_named = |option: &str| match option.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None if option.starts_with("--") => option == name,

@@ -1,7 +1,7 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
 use crate::permission::programs::{
-    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here,
+    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -70,6 +70,8 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         cx.note(Reason::Script(path));
     }
 
+    let words = subcommand_words(&name.to_lowercase(), &command.argv);
+    cx.found.commands[index].subcommand_words = words;
     dispatch(cx, index, &name, command);
 }
 
