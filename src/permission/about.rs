@@ -31,7 +31,13 @@ impl CommandPattern {
             own = &[1];
             name.truncate(3);
         }
-        let words = FormWords::new(&name, &argv, own, command, *place);
+        let words = FormWords {
+            name: &name,
+            argv: &argv,
+            own,
+            command,
+            place: *place,
+        };
         if same(program, &name) || same(program, unversioned_name(&name)) {
             return fixed.iter().any(|word| word != "*") && words.may_be_about(&texts);
         }
@@ -43,7 +49,7 @@ impl CommandPattern {
     /// package, may do what the pattern is about.
     pub(super) fn may_be_about_alike(&self, command: &SimpleCommand) -> bool {
         const RUNNERS: &str =
-            "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit";
+            "npm pnpm yarn bun npx turbo nx lerna run-s run-p npm-run-all rush wireit node deno";
         let is_runner = |name: &str| RUNNERS.split(' ').any(|runner| runner == name);
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let [program, fixed @ ..] = &texts[..] else {
@@ -82,7 +88,7 @@ pub(super) fn may_share_subcommand(
         }
         let word = plain(&argv[*at]);
         if !same(&text, &word) && !same(&text, last(&word)) && !starts_others(name, &word) {
-            return spells(name, rule, argv);
+            return false;
         }
     }
     let is_about = |word: &Word| {
@@ -92,20 +98,6 @@ pub(super) fn may_share_subcommand(
     rule_own.is_empty() || !own.is_empty() || !argv[1..].iter().any(is_about)
 }
 
-/// Returns `true` if an option of the command is named like the subcommand of a rule.
-fn spells(name: &str, rule: &[String], argv: &[Word]) -> bool {
-    let [_, subcommand] = rule else {
-        return false;
-    };
-    // `git remote get-url --push` pushes nothing, nor does `cargo build --release` release.
-    let is_other = subcommand.len() < 5 && name == "git" || subcommand == "release";
-    let is_option = |word: &Word| {
-        word.literal()
-            .is_some_and(|text| text.trim_start_matches('-') == subcommand && text.starts_with('-'))
-    };
-    !is_other && argv[1..].iter().any(is_option)
-}
-
 /// Returns `true` if the program behind the wrapper `name` may start others.
 fn starts_others(name: &str, program: &str) -> bool {
     let program = last(program);
@@ -113,24 +105,22 @@ fn starts_others(name: &str, program: &str) -> bool {
     wraps(name) && (is_open || wraps(program) || !is_program(program))
 }
 
-/// Returns `true` if a word may be the name that the word of a rule is, or have it as a part.
+/// Returns `true` if a word may be the name that the word of a rule is, or have it as a part; for a
+/// word of a rule that begins with a wildcard, if it may have its text.
 pub(super) fn may_name(rule_word: &str, word: &str) -> bool {
     let rule_word = rule_word.to_lowercase();
+    let is_open = rule_word.starts_with('*');
+    let is_known = |part: &&str| !is_open || part.contains(|c: char| !"*?".contains(c));
+    let mut parts = word.split(is_mark).filter(is_known);
     same(&rule_word, word)
-        || word.split(is_mark).any(|part| same(&rule_word, part))
+        || parts.any(|part| same(&rule_word, part))
+        || overlaps(&rule_word, word)
         || rule_word.contains(is_mark) && word.contains(&rule_word)
 }
 
 /// Returns `true` if the character stands between names in a word.
 fn is_mark(c: char) -> bool {
     !c.is_alphanumeric() && !"-_.*?".contains(c)
-}
-
-/// Returns `true` if a word may have the text of a rule's word that begins with a wildcard.
-pub(super) fn may_contain(rule_word: &str, word: &str) -> bool {
-    let is_known = |part: &&str| part.contains(|c: char| !"*?".contains(c));
-    let mut parts = word.split(is_mark).filter(is_known);
-    same(rule_word, word) || overlaps(rule_word, word) || parts.any(|part| same(rule_word, part))
 }
 
 /// Returns `true` if a word that is known in part has a part of the text of a rule's word that

@@ -1,13 +1,13 @@
 //! The words of a command, compared with those of a rule by the command's form.
 
-use super::about::{last, may_contain, may_name, may_share_subcommand, plain};
+use super::about::{last, may_name, may_share_subcommand, plain};
 use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern};
-use super::programs::{Arguments, Form, Operands, Program, subcommand_words, wraps};
-use super::shell::{SHELLS, SimpleCommand, Word};
+use super::programs::{Complete, Form, subcommand_words, wraps};
+use super::shell::{SHELLS, SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
 /// be any.
@@ -37,7 +37,7 @@ impl Place<'_> {
         };
         let context = self.context;
         let path = self.paths.path_of_word(word, context);
-        let workspace = self.paths.path_of_word(&Word::from_text("."), &context);
+        let workspace = self.paths.path_of_word(&Word::from_text("."), context);
         let is_wide = pattern.catches(&workspace, context) != Match::No;
         let is_literal = !rule_word.contains('*');
         let lies = if is_wide && (is_literal || path.is_within(context)) {
@@ -45,49 +45,26 @@ impl Place<'_> {
         } else {
             pattern.catches(&path, context)
         };
-        lies != Match::No || pattern.beneath(&path, context, false) == Beneath::Possible
+        // A link may lead there.
+        let makes_links = self.paths.used(&[Use::Linked]).next().is_some();
+        makes_links
+            || lies != Match::No
+            || pattern.beneath(&path, context, false) == Beneath::Possible
     }
 }
 
 /// The words of a command of the program `name`.
 pub(super) struct FormWords<'a> {
-    name: &'a str,
-    argv: &'a [Word],
+    pub(super) name: &'a str,
+    pub(super) argv: &'a [Word],
     /// The indices of the words of its subcommand.
-    own: &'a [usize],
-    command: &'a SimpleCommand,
-    place: Place<'a>,
+    pub(super) own: &'a [usize],
+    pub(super) command: &'a SimpleCommand,
+    pub(super) place: Place<'a>,
 }
 
-/// The words of a form that is known completely.
-struct Complete<'a> {
-    form: &'static Form,
-    program: &'static Program,
-    /// The row of the options before the subcommand.
-    globals: Option<&'static Program>,
-    arguments: Arguments<'a>,
-    /// The index of the word behind the subcommand.
-    start: usize,
-}
-
-impl<'a> FormWords<'a> {
-    pub(super) fn new(
-        name: &'a str,
-        argv: &'a [Word],
-        own: &'a [usize],
-        command: &'a SimpleCommand,
-        place: Place<'a>,
-    ) -> Self {
-        Self {
-            name,
-            argv,
-            own,
-            command,
-            place,
-        }
-    }
-
-    /// Returns `true` unless a word of the rule, of which these are the texts, is certainly missing.
+impl FormWords<'_> {
+    /// Returns `true` unless a word of the rule, which has these texts, is certainly missing.
     pub(super) fn may_be_about(&self, rule: &[String]) -> bool {
         let Self {
             name, argv, own, ..
@@ -138,13 +115,13 @@ impl<'a> FormWords<'a> {
         let start = own.last().map_or(1, |at| at + 1);
         let lacks_text = |text: &&str| {
             let mut words = argv[start..].iter();
-            is_open(text) && !words.any(|word| may_contain(&text.to_lowercase(), &plain(word)))
+            is_open(text) && !words.any(|word| may_name(text, &plain(word)))
         };
         if operands.iter().any(lacks_text) {
             return false;
         }
 
-        let Some(complete) = Complete::of(form, name, argv, start) else {
+        let Some(complete) = form.read(name, argv, own) else {
             return true;
         };
         let lacks_option = |option: &&str| self.lacks_option(&complete, option, rule);
@@ -155,7 +132,7 @@ impl<'a> FormWords<'a> {
             let flags = WordsAndFlags::of(argv).map(|words| words.flags);
             let is_given =
                 |pair: &[String]| flags.is_some_and(|flags| has_flag(name, &flags, &pair[0]));
-            let is_value = form.operands == Operands::Options;
+            let is_value = form.operands == "options";
             !is_open(operand)
                 && (!is_value || pair.is_none_or(is_given))
                 && self.lacks(&complete, operand, at, operands.len())
@@ -168,7 +145,12 @@ impl<'a> FormWords<'a> {
     fn may_wrap(&self, argv: &[Word], rule: &[String]) -> bool {
         let name = argv[0].basename().unwrap_or_default().to_lowercase();
         let own = subcommand_words(&name, argv);
-        let words = FormWords::new(&name, argv, &own, self.command, self.place);
+        let words = FormWords {
+            name: &name,
+            argv,
+            own: &own,
+            ..*self
+        };
         rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
     }
 
@@ -196,11 +178,11 @@ impl<'a> FormWords<'a> {
         let mut entries = programs.filter_map(|program| program.option(key));
         let has_value = entries.any(|e| e.value.is_some() && (!e.is_attached || has_operand));
         let is_single = is_long || name.chars().count() == 1;
-        if name.is_empty() || form.operands == Operands::Flags && is_single && has_value {
+        if name.is_empty() || form.operands == "flags" && is_single && has_value {
             return false;
         }
 
-        let mut others = form.including(&option).iter();
+        let mut others = form.including(&option);
         let Some(mut given) = WordsAndFlags::of(self.argv) else {
             return false;
         };
@@ -215,9 +197,9 @@ impl<'a> FormWords<'a> {
         let file = given.flags.iter().position(is_file);
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
-        let includes = |other: &&str| {
+        let includes = |other: &str| {
             let mut words = self.argv[1..].iter().map(Word::literal_prefix);
-            words.any(|word| word == **other || other.len() > 1 && word.starts_with(*other))
+            words.any(|word| word == other || other.len() > 1 && word.starts_with(other))
                 || other.starts_with('-') && has_flag(self.name, &flags, other)
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
@@ -230,53 +212,54 @@ impl<'a> FormWords<'a> {
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
         let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
-        let mut all = form.including("*").iter();
-        let is_all = |other: &&str| {
+        let mut all = form.including("*");
+        let is_all = |other: &str| {
             let mut words = self.argv.iter().map(Word::literal_prefix);
-            words.any(|word| word.split('=').next() == Some(*other))
+            words.any(|word| word.split('=').next() == Some(other))
         };
         if name.is_empty() || options.any(is_part) || all.any(is_all) {
             return false;
         }
 
         let operands = &complete.arguments.operands;
-        let words: Vec<&Word> = complete.words(self.argv).collect();
+        let words = complete.words(self.argv);
         let names = || words.iter().any(|word| may_name(rule_word, &plain(word)));
         let is_setting = |word: &&&Word| word.literal_prefix().contains('=');
         match form.operands {
-            Operands::Paths => !self.may_name_path(complete, &words, rule_word),
-            Operands::Modes if at == 0 => {
+            "paths" => !self.may_name_path(complete, &words, rule_word),
+            "modes" if at == 0 => {
                 let mode = operands.first().and_then(|word| word.literal());
                 !complete.arguments.has_mark("first")
                     && mode.is_some_and(|mode| is_other_mode(rule_word, &mode))
             }
-            Operands::Modes => !self.may_name_path(complete, &words, rule_word),
-            Operands::Refs => {
+            "modes" => !self.may_name_path(complete, &words, rule_word),
+            "refs" => {
                 let is_plain = |word: &&Word| {
                     let text = word.literal().unwrap_or_default();
                     let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
                     let is_hash = text.len() > 3 && text.bytes().all(|b| b.is_ascii_hexdigit());
-                    !text.is_empty() && text != "HEAD" && !has_mark && !is_hash
+                    let is_head = text.to_uppercase().contains("HEAD");
+                    !text.is_empty() && !is_head && !has_mark && !is_hash
                 };
                 // A branch that is made counts.
                 let made = complete.arguments.values_of("pattern").count();
                 operands.len() + made >= count && words.iter().all(is_plain) && !names()
             }
             // `/x/` may be a pattern of scripts.
-            Operands::Names if words.iter().any(|word| word.starts_with_text("/")) => false,
+            "names" if words.iter().any(|word| word.starts_with_text("/")) => false,
             // `npm run` lists the scripts.
-            Operands::Names if words.is_empty() && complete.start > 1 => true,
-            Operands::Names => {
+            "names" if words.is_empty() && complete.start > 1 => true,
+            "names" => {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
-            Operands::Kinds => {
+            "kinds" => {
                 let kind = operands.first().and_then(|word| word.literal());
                 let kinds = kind_of(rule_word).zip(kind.as_deref().and_then(kind_of));
                 at == 0 && kinds.is_some_and(|(rule_kind, kind)| rule_kind != kind)
             }
-            Operands::Script => at == 0 && !self.may_be_script(complete, rule_word),
-            Operands::Options => !names(),
-            Operands::Flags => false,
+            "script" => at == 0 && !self.may_be_script(complete, rule_word),
+            "options" => !names(),
+            _ => false,
         }
     }
 
@@ -323,8 +306,8 @@ impl<'a> FormWords<'a> {
             return false;
         }
         let form = Form::of(self.name, "");
-        let form = form.filter(|form| form.operands == Operands::Script);
-        let complete = form.map(|form| Complete::of(form, self.name, self.argv, 1));
+        let form = form.filter(|form| form.operands == "script");
+        let complete = form.map(|form| form.read(self.name, self.argv, &[]));
         match complete {
             Some(complete) => complete.is_none_or(|complete| self.may_be_script(&complete, file)),
             None => {
@@ -337,29 +320,6 @@ impl<'a> FormWords<'a> {
                 })
             }
         }
-    }
-}
-
-impl<'a> Complete<'a> {
-    fn of(form: &'static Form, name: &str, argv: &'a [Word], start: usize) -> Option<Self> {
-        let (program, globals, arguments) = form.read(name, argv, start)?;
-        Some(Self {
-            form,
-            program,
-            globals,
-            arguments,
-            start,
-        })
-    }
-
-    /// The words that are no options: operands, and values of options.
-    fn words<'b>(&self, argv: &'b [Word]) -> impl Iterator<Item = &'b Word> {
-        let mut options = self.arguments.options.iter().peekable();
-        let words = argv.iter().enumerate().skip(self.start);
-        let words = words.filter(move |(at, _)| options.next_if_eq(&at).is_none());
-        words
-            .map(|(_, word)| word)
-            .filter(|word| word.literal().as_deref() != Some("--"))
     }
 }
 
@@ -401,7 +361,7 @@ fn kind_of(text: &str) -> Option<&'static str> {
 fn is_other_mode(rule_mode: &str, mode: &str) -> bool {
     let octal = |mode: &str| u32::from_str_radix(mode, 8).ok();
     match (octal(rule_mode), octal(mode)) {
-        (Some(rule_mode), Some(mode)) => rule_mode != mode,
+        (Some(rule_mode), Some(mode)) => rule_mode & 0o777 != mode & 0o777,
         (Some(_), None) => !mode.contains(['w', '=']),
         (None, _) => false,
     }

@@ -91,11 +91,9 @@ impl<'a> Matcher<'a> {
                 let may_be = |command: &Command| {
                     let paths = &command.paths;
                     let place = Place { paths, context };
-                    let mut commands = command.analysis.commands.iter();
-                    commands.any(|command| {
-                        let mut patterns = patterns.iter();
-                        patterns.any(|pattern| pattern.may_be_about(command, &place))
-                    })
+                    let pairs = command.analysis.commands.iter();
+                    let mut pairs = pairs.flat_map(|c| patterns.iter().map(move |p| (p, c)));
+                    pairs.any(|(pattern, command)| pattern.may_be_about(command, &place))
                 };
                 let catches = |command: &Command| {
                     let mut commands = command.analysis.commands.iter();

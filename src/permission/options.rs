@@ -1,9 +1,7 @@
 //! The normalization of command options for deny and ask rules.
 
 use super::paths::lexical;
-use super::programs::{
-    first_operand, has_fixed_end, is_uncertain, is_versioned, without_version,
-};
+use super::programs::{first_operand, has_fixed_end, is_uncertain, is_versioned, without_version};
 use super::shell::Word;
 
 /// Short options and the long options with the same meaning, behind the programs that have them.

@@ -1,163 +1,141 @@
 //! Forms of commands that are known completely: their options, and what their operands are.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
-
 use super::super::shell::{Part, Word};
 use super::arguments::Arguments;
 use super::known::{has_known_subcommands, is_group};
-use super::model::{Dash, Model, Program, has_subcommands, model, read_program, wraps};
+use super::model::{Dash, Model, Program, has_subcommands, model, wraps};
 
-/// The forms: `names: subcommands | kind | options that include others | options`. Without a
-/// subcommand that is listed, `*` is any. The options are those of the program's row if there are
-/// none here, behind the kind of operands in a row. `*` in front of `=` is any operand. The first form that fits decides.
+/// The forms: `names: subcommands | kind of operands | options that others include`, the first one
+/// that fits. The options are those of the row `name.subcommand`, or of the program's row.
+///
+/// | kind | operands |
+/// |---|---|
+/// | `paths`, `modes` | paths, behind the mode of files |
+/// | `refs` | revisions without ranges and marks |
+/// | `names` | scripts, targets, hosts |
+/// | `kinds` | the kind of a resource, and names |
+/// | `script` | a script, and its own words |
+/// | `options` | anything; they are proof if they are values of an option that is given |
+/// | `flags` | anything; a missing option is proof only if it has no value |
+///
+/// In front of `=`, `*` is any operand.
 const FORMS: &str = "\
-rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file | paths | |
-chmod | modes | |
-git: push | refs | --tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches *=--all,--mirror,--branches |
-git: checkout switch merge rebase cherry-pick | refs | *=-,--all |
-git: * | flags | -A=.,:/,* --all=.,:/,* |
-npm pnpm yarn bun: run run-script | names | *=--workspaces,-r,--recursive |
-npm pnpm yarn bun: * | flags | |
-make gmake just task rake invoke | names | |
-docker podman nerdctl: run create | flags | -v=--mount,--volumes-from,--device,--tmpfs --volume=--mount,--volumes-from,--device,--tmpfs --privileged=--security-opt,--cap-add,--device,--pid,--userns | host -dtiPq -aelmuhwpvc:text --add-host:text --cpus:text --detach --entrypoint:text --env:text --env-file:text --expose:text --health-cmd:text --hostname:text --init --interactive --ip:text --label:text --link:text --log-driver:text --log-opt:text --memory:text --name:text --network:text --net:text --platform:text --publish:text --publish-all --pull:text --quiet --read-only --restart:text --rm --shm-size:text --stop-timeout:text --tty --ulimit:text --user:text --volume:text --workdir:text --mount:text --volumes-from:text --device:text --tmpfs:text --security-opt:text --cap-add:text --cap-drop:text --pid:text --userns:text --gpus:text --runtime:text
-docker podman nerdctl docker-compose: * | flags | |
-kubectl oc: exec run debug | kinds | -n=--namespace,--context --namespace=-n,--context | host -it -ncfl:text --namespace:text --container:text --stdin --tty --context:text --image:text --rm
-kubectl oc: * | kinds | -n=--namespace,--context,-A,--all-namespaces --namespace=-n,--context,-A,--all-namespaces |
-terraform tofu cargo pip pip3 uv poetry gh helm pnpx npx apt apt-get brew systemctl: * | flags | |
-curl | options | -X=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head --request=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head -d=--json,-F --data=--json,-F |
-python python3 pypy node nodejs ruby perl php | script | |
-ssh mosh | names | |
-sed gsed | flags | |
-tar gtar | paths | |
-grep egrep fgrep rg | flags | -r=-R,-d,--directories --recursive=-R,-d,--directories |
-find gfind | flags | --delete=--exec,--execdir,--ok,--okdir --exec=--execdir,--ok,--okdir | text --H --L --P --name:text --iname:text --path:text --ipath:text --wholename:text --type:text --maxdepth:text --mindepth:text --mtime:text --mmin:text --atime:text --ctime:text --cmin:text --newer:text --size:text --empty --print --print0 --printf:text --prune --not --o --or --a --and --user:text --group:text --perm:text --regex:text --iregex:text --regextype:text --ls --quit --true --false --readable --writable --executable --links:text --inum:text --xdev --mount --follow --depth --daystart --delete --exec --execdir --ok --okdir
+rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file|paths|
+chmod|modes|
+git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches *=--all,--mirror,--branches
+git: checkout switch merge rebase cherry-pick|refs|*=-,--all
+git: *|flags|-A=.,:/,* --all=.,:/,* -u=--include-untracked,--set-upstream --include-untracked=-u --set-upstream=-u -S=--gpg-sign --gpg-sign=-S
+npm pnpm yarn bun: run run-script|names|*=--workspaces,-r,--recursive
+npm pnpm yarn bun: *|flags|
+make gmake just task rake invoke|names|
+docker podman nerdctl: run create|flags|-v=--mount,--volumes-from,--device,--tmpfs --volume=--mount,--volumes-from,--device,--tmpfs --privileged=--security-opt,--cap-add,--device,--pid,--userns
+docker podman nerdctl docker-compose: *|flags|
+kubectl oc: exec run debug|kinds|-n=--namespace,--context --namespace=-n,--context
+kubectl oc: *|kinds|-n=--namespace,--context,-A,--all-namespaces --namespace=-n,--context,-A,--all-namespaces
+cargo: *|flags|--release=--profile,-r
+terraform tofu pip pip3 uv poetry gh helm pnpx npx apt apt-get brew systemctl: *|flags|
+curl|options|-X=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head --request=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head -d=--json,-F --data=--json,-F -A=--user-agent --user-agent=-A -b=--cookie --cookie=-b -I=--head --head=-I
+python python3 pypy node nodejs ruby perl php|script|
+ssh mosh|names|
+sed gsed|flags|
+tar gtar|paths|
+grep egrep fgrep rg|flags|-r=-R,-d,--directories --recursive=-R,-d,--directories
+find gfind|flags|--delete=--exec,--execdir,--ok,--okdir --exec=--execdir,--ok,--okdir
 ";
 
-/// What the operands of a form are, and which missing option is proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operands {
-    Paths,
-    /// The mode of files, and files.
-    Modes,
-    /// Revisions without ranges and marks.
-    Refs,
-    /// Scripts, targets, hosts.
-    Names,
-    /// The kind of a resource, and names.
-    Kinds,
-    /// A script, and its own words.
-    Script,
-    /// Anything; a missing option is proof.
-    Options,
-    /// Anything; a missing option without a value is proof.
-    Flags,
-}
-
 /// A form of commands.
-#[derive(Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Form {
-    pub(crate) operands: Operands,
-    /// Options, each with others that do the same and more.
-    includes: Vec<(&'static str, Vec<&'static str>)>,
-    /// Its options, if the program's row is not the form's.
-    program: Option<Program>,
+    pub(crate) operands: &'static str,
+    includes: &'static str,
 }
 
-/// The forms of each program, with their subcommands.
-static ROWS: LazyLock<HashMap<&str, Vec<(&str, Arc<Form>)>>> = LazyLock::new(|| {
-    let mut rows: HashMap<&str, Vec<(&str, Arc<Form>)>> = HashMap::new();
-    for row in FORMS.lines() {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [names, operands, includes, options] = cells[..] else {
-            unreachable!("a form has four cells: {row}");
-        };
-        let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
-        for name in names.split(' ') {
-            let form = Arc::new(Form {
-                operands: read_operands(operands),
-                includes: includes
-                    .split_ascii_whitespace()
-                    .map(read_include)
-                    .collect(),
-                program: options
-                    .split_once(' ')
-                    .map(|(operands, options)| read_program(name, operands, options)),
-            });
-            rows.entry(name)
-                .or_default()
-                .push((subcommands.trim(), form));
-        }
-    }
-    rows
-});
-
-fn read_operands(text: &str) -> Operands {
-    match text {
-        "paths" => Operands::Paths,
-        "modes" => Operands::Modes,
-        "refs" => Operands::Refs,
-        "names" => Operands::Names,
-        "kinds" => Operands::Kinds,
-        "script" => Operands::Script,
-        "options" => Operands::Options,
-        "flags" => Operands::Flags,
-        _ => unreachable!("no kind of operands: {text}"),
-    }
-}
-
-fn read_include(text: &'static str) -> (&'static str, Vec<&'static str>) {
-    let (option, others) = text.split_once('=').unwrap_or((text, ""));
-    (option, others.split(',').collect())
+/// The words of a command of a form that is known completely.
+pub(crate) struct Complete<'a> {
+    pub(crate) form: Form,
+    pub(crate) program: &'static Program,
+    /// The row of the options before the subcommand.
+    pub(crate) globals: Option<&'static Program>,
+    pub(crate) arguments: Arguments<'a>,
+    /// The index of the word behind the subcommand.
+    pub(crate) start: usize,
 }
 
 impl Form {
     /// The form of a command of the program `name` with this subcommand.
-    pub(crate) fn of(name: &str, subcommand: &str) -> Option<&'static Self> {
-        let rows = ROWS.get(name)?;
-        let is_own = |subcommands: &str| match subcommands {
-            "" | "*" => true,
-            subcommands => subcommands.split(' ').any(|known| known == subcommand),
+    pub(crate) fn of(name: &str, subcommand: &str) -> Option<Self> {
+        let has = |list: &str, word: &str| {
+            let mut words = list.split_ascii_whitespace();
+            words.any(|known| known == "*" || known == word)
         };
-        let mut rows = rows.iter();
-        rows.find(|(subcommands, _)| is_own(subcommands))
-            .map(|(_, form)| &**form)
+        FORMS.lines().find_map(|row| {
+            let (names, form) = row.split_once('|')?;
+            let (names, subcommands) = names.split_once(':').unwrap_or((names, "*"));
+            let (operands, includes) = form.split_once('|')?;
+            let is_own = has(names, name) && has(subcommands, subcommand);
+            is_own.then_some(Self { operands, includes })
+        })
     }
 
     /// The options, or other words, that do what `option` does and more.
-    pub(crate) fn including(&self, option: &str) -> &[&'static str] {
-        let mut includes = self.includes.iter();
-        includes
-            .find(|(known, _)| *known == option)
-            .map_or(&[], |(_, others)| others)
+    pub(crate) fn including(self, option: &str) -> impl Iterator<Item = &'static str> {
+        let mut includes = self.includes.split_ascii_whitespace();
+        let others = includes.find_map(|include| {
+            let (known, others) = include.split_once('=')?;
+            (known == option).then_some(others)
+        });
+        others.into_iter().flat_map(|others| others.split(','))
     }
 
-    /// The words of a command of this form, which begin at index `start`, with the row that they are
-    /// read by, and the row of the options before the subcommand; `None` if a word may be an option
-    /// that the row does not have.
+    /// Reads a command of this form, whose subcommand has these indices; `None` if a word may be an
+    /// option that the row does not have.
     pub(crate) fn read<'a>(
-        &'static self,
+        self,
         name: &str,
         argv: &'a [Word],
-        start: usize,
-    ) -> Option<(&'static Program, Option<&'static Program>, Arguments<'a>)> {
-        let model = model(name, argv);
+        own: &[usize],
+    ) -> Option<Complete<'a>> {
+        let Model {
+            globals,
+            program,
+            start: behind,
+        } = model(name, argv);
+        let own_name = own.first().and_then(|at| argv[*at].literal());
+        let own_row = model(&format!("{name}.{}", own_name.unwrap_or_default()), &[]);
+        let start = own.last().map_or(1, |at| at + 1);
+        let (program, from) = match own_row.program {
+            Some(program) => (program, start),
+            None => (program?, behind),
+        };
         let is_complete = |program: &Program, arguments: &Arguments<'_>| {
             let mut uncertain = arguments.uncertain.iter();
             (arguments.unknown.is_empty() || program.dash == Dash::Harmless)
                 && uncertain.all(|at| has_fixed_end(&argv[*at]))
         };
-        let program = self.program.as_ref().or(model.program)?;
-        let start = if self.program.is_some() {
-            start
-        } else {
-            model.start
-        };
-        let arguments = Arguments::read(program, argv, start);
-        let globals = model.globals.as_ref();
+        let arguments = Arguments::read(program, argv, from);
+        let globals = globals.as_ref();
         let is_known = globals.is_none_or(|(program, globals)| is_complete(program, globals));
-        let globals = globals.map(|(program, _)| *program);
-        (is_known && is_complete(program, &arguments)).then_some((program, globals, arguments))
+        (is_known && is_complete(program, &arguments)).then_some(Complete {
+            form: self,
+            program,
+            globals: globals.map(|(program, _)| *program),
+            arguments,
+            start,
+        })
+    }
+}
+
+impl Complete<'_> {
+    /// The words that are no options: operands, and values of options.
+    pub(crate) fn words<'a>(&self, argv: &'a [Word]) -> Vec<&'a Word> {
+        let options = self.arguments.options.iter();
+        let mut options = options.skip_while(|at| **at < self.start).peekable();
+        let words = argv.iter().enumerate().skip(self.start);
+        let words = words.filter(|(at, _)| options.next_if_eq(&at).is_none());
+        let words = words.map(|(_, word)| word);
+        words
+            .filter(|word| word.literal().as_deref() != Some("--"))
+            .collect()
     }
 }
 

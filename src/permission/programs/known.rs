@@ -184,7 +184,7 @@ fn class_of(class: &str, program: &str) -> Option<&'static str> {
 }
 
 /// Returns `true` if the program builds each target that its words name.
-pub(crate) fn has_targets(name: &str) -> bool {
+fn has_targets(name: &str) -> bool {
     is(TARGETS, name)
 }
 

@@ -15,8 +15,8 @@ mod wrappers;
 mod writers;
 
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use forms::{Form, Operands, has_fixed_end, subcommand_words};
-pub(crate) use known::{has_targets, is_group, known};
+pub(crate) use forms::{Complete, Form, has_fixed_end, subcommand_words};
+pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };

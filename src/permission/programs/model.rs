@@ -10,8 +10,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// A program, or subcommands of a program, and the meaning of its words.
 ///
 /// A row is `names | dash | operands | options`. Names are names of programs or, after a colon, of
-/// subcommands; `name:` alone has the options before a subcommand. Dash is `H`, `W` or `X` for
-/// [`Dash`]. Operands are kinds in their order, the last one for all that follow:
+/// subcommands; `name:` alone has the options before a subcommand, `name.subcommand` is a form. Dash
+/// is `H`, `W` or `X` for [`Dash`]. Operands are kinds in their order, the last one for all that
+/// follow:
 ///
 /// | operand | |
 /// |---|---|
@@ -54,7 +55,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
 /// changed), `diff` (contents are printed instead), `console` (commands in the input are run),
 /// `again` (the input is appended), `parents` (the folders of what is copied are made), `unpacked`
-/// (what is elsewhere is unpacked under its name), `word` (the letters are one option).
+/// (what is elsewhere is unpacked under its name), `backup` (what is replaced is kept under another
+/// name), `word` (the letters are one option).
 ///
 /// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
 /// code of the languages examine.
@@ -108,7 +110,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// Programs whose long options begin with one dash.
-const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac find gfind";
+const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac find. gfind.";
 
 /// Programs whose names may end in a version.
 const VERSIONED: &str = "python pypy perl ruby php lua node pip gcc g++ clang clang++";
@@ -147,45 +149,27 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
     };
 
     let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
+    let options: Options = options.split_ascii_whitespace().map(read_entry).collect();
+    let kinds: Arc<[&str]> = operands.split(['/', '=', ' ']).collect();
     let dash = match dash {
         "H" => Dash::Harmless,
         "W" => Dash::Writes,
         _ => Dash::Runs,
     };
-    let common = Program {
-        dash,
-        reads: table == Table::Readers,
-        builds: table == Table::Builders,
-        ..read_program("", operands, options)
-    };
     for name in names.split(' ') {
         for subcommand in subcommands.trim().split(' ') {
             let program = Program {
-                kinds: common.kinds.clone(),
-                options: common.options.clone(),
-                has_one_dash: has_one_dash(name),
-                ..common
+                dash,
+                operands,
+                kinds: kinds.clone(),
+                options: options.clone(),
+                has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
+                reads: table == Table::Readers,
+                builds: table == Table::Builders,
             };
             rows.entry(name).or_default().push((subcommand, program));
         }
     }
-}
-
-/// A program with these operands and options.
-pub(super) fn read_program(name: &str, operands: &'static str, options: &'static str) -> Program {
-    Program {
-        dash: Dash::Runs,
-        operands,
-        kinds: operands.split(['/', '=', ' ']).collect(),
-        options: options.split_ascii_whitespace().map(read_entry).collect(),
-        has_one_dash: has_one_dash(name),
-        reads: false,
-        builds: false,
-    }
-}
-
-fn has_one_dash(name: &str) -> bool {
-    ONE_DASH.split(' ').any(|known| known == name)
 }
 
 /// The place in the table of the command `argv` of the program `name`.
