@@ -163,6 +163,11 @@ impl CommandPaths {
             .map(|(_, path_word)| path_word)
     }
 
+    /// Returns `true` if the command changes its folder, or makes a link.
+    pub(super) fn changes_places(&self) -> bool {
+        !self.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
+    }
+
     /// The folders that a program works on as on its project.
     pub(super) fn projects(&self) -> impl Iterator<Item = &PathWord> {
         self.with_changes(Use::Project, self.has_project)

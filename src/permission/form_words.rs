@@ -32,6 +32,9 @@ impl Place<'_> {
     /// Returns `true` if the path of a word may be the path of a rule, lie in it or above it. What
     /// lies in a folder around the workspace does not count.
     fn may_meet(&self, rule_word: &str, word: &Word) -> bool {
+        if let Some(meets) = self.meets_plainly(rule_word, word) {
+            return meets;
+        }
         let Ok(pattern) = PathPattern::new(rule_word) else {
             return true;
         };
@@ -46,10 +49,30 @@ impl Place<'_> {
             pattern.catches(&path, context)
         };
         // A link may lead there.
-        let makes_links = self.paths.used(&[Use::Linked]).next().is_some();
-        makes_links
+        self.paths.used(&[Use::Linked]).next().is_some()
             || lies != Match::No
             || pattern.beneath(&path, context, false) == Beneath::Possible
+    }
+
+    /// Compares paths whose texts alone decide it: known paths below the workspace, in a command
+    /// that changes no folder and makes no link.
+    fn meets_plainly(&self, rule_word: &str, word: &Word) -> Option<bool> {
+        let text = word.literal()?;
+        let is_plain = |path: &str| {
+            let mut names = path.split('/');
+            !path.contains(['*', '?', '[', '{', '~'])
+                && !names.any(|n| matches!(n, "" | "." | ".."))
+        };
+        if !is_plain(rule_word) || !is_plain(&text) {
+            return None;
+        }
+        let mut names = text.split('/');
+        let meets = if rule_word.contains('/') {
+            rule_word.split('/').zip(names).all(|(a, b)| a == b)
+        } else {
+            names.any(|name| name == rule_word)
+        };
+        (!self.context.folds_case && !self.paths.changes_places()).then_some(meets)
     }
 }
 
@@ -242,8 +265,8 @@ impl FormWords<'_> {
                     !text.is_empty() && !is_head && !has_mark && !is_hash
                 };
                 // A branch that is made counts.
-                let made = complete.arguments.values_of("pattern").count();
-                operands.len() + made >= count && words.iter().all(is_plain) && !names()
+                let branches = complete.arguments.values_of("pattern").count();
+                operands.len() + branches >= count && words.iter().all(is_plain) && !names()
             }
             // `/x/` may be a pattern of scripts.
             "names" if words.iter().any(|word| word.starts_with_text("/")) => false,

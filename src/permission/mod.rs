@@ -39,7 +39,7 @@
 //!
 //! A rule to deny or to ask that has more words than a program, such as `git push origin main` or
 //! `rm -rf src`, may apply to each command of the program with the same subcommand: operands and
-//! options have many spellings, and a file, a setting or a default may stand for them. A missing
+//! options have many spellings, and a file, a setting or a default may replace them. A missing
 //! word is proof only in the forms of commands in one table, such as `rm`, `git push`, `npm run`
 //! and `make`, if each word and each option of the command is known: no option has the letter or
 //! the name of the rule's option or includes it, and no operand can mean the rule's, as a path, a

@@ -148,8 +148,8 @@ pub(crate) fn has_fixed_end(word: &Word) -> bool {
     }
 }
 
-/// The indices of the words of the subcommand, or of the program behind a wrapper: these tell
-/// commands apart. None for a program whose first operand is no subcommand.
+/// The indices of the words of the subcommand, or of the program behind a wrapper: these
+/// distinguish commands. None for a program whose first operand is no subcommand.
 pub(crate) fn subcommand_words(name: &str, argv: &[Word]) -> Vec<usize> {
     let is_wrapper = wraps(name);
     if !is_wrapper && !has_subcommands(name) && !has_known_subcommands(name) {

@@ -10,9 +10,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// A program, or subcommands of a program, and the meaning of its words.
 ///
 /// A row is `names | dash | operands | options`. Names are names of programs or, after a colon, of
-/// subcommands; `name:` alone has the options before a subcommand, `name.subcommand` is a form. Dash
-/// is `H`, `W` or `X` for [`Dash`]. Operands are kinds in their order, the last one for all that
-/// follow:
+/// subcommands; `name:` alone has the options before a subcommand, `name.subcommand` is a form.
+/// Dash is `H`, `W` or `X` for [`Dash`]. Operands are kinds in their order, the last one for all
+/// that follow:
 ///
 /// | operand | |
 /// |---|---|
