@@ -5,7 +5,7 @@ use super::about::{last, same};
 use super::glob::{self, GlobToken, character, matches};
 use super::options::may_have_flag;
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{first_operand, has_targets, is_console, is_group, is_program, known};
+use super::programs::{first_operand, is_console, is_group, is_program, known};
 use super::shell::{SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
@@ -15,7 +15,7 @@ impl CommandPattern {
         const PAIRS: &str = "\
             ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 \
             node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind \
-            xargs=gxargs tar=gtar";
+            xargs=gxargs tar=gtar make=gmake";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {
@@ -89,13 +89,12 @@ impl CommandPattern {
         if shared > 0 && !is_group(&own_words[0]) && !is_group(&name) {
             return None;
         }
-        // `:app:publish`, `deploy[prod]`
-        let has_word = |target: &String| words.iter().any(|word| target.contains(word.as_str()));
-        let has_target = has_targets(&name) && own_words.iter().any(has_word);
         let word = &words[shared];
         let spells = |option: &String| {
             let name = option.trim_start_matches('-');
-            (word.len() > 4 && name.contains(word.as_str()) || name.strip_suffix('s') == Some(word))
+            let is_named =
+                name == word && *program != "git" || name.strip_suffix('s') == Some(word);
+            (is_named || word.len() > 4 && name.contains(word.as_str()))
                 && !name.starts_with("no-")
                 && word != "release"
         };
@@ -106,7 +105,7 @@ impl CommandPattern {
             let is_other = known.is_alone() || !own.options.iter().any(spells);
             is_other && (!has_options || !known.may_do(words))
         });
-        (!is_known || has_target).then_some(shared + 2)
+        (!is_known).then_some(shared + 2)
     }
 
     /// The number of its first words that a rule to allow spells out.

@@ -144,13 +144,18 @@ impl CommandPaths {
 
     /// The paths that a word may be when its command runs.
     pub(super) fn path_at_run(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
-        let path = PathOf::of_word(&path_word.word, context, &self.directories);
-        let path = if self.begins_with_cd {
+        self.path_of_word(&path_word.word, context)
+            .with_link_targets(&path_word.link_targets)
+    }
+
+    /// The paths that a word may be when its command runs, without following links.
+    pub(super) fn path_of_word(&self, word: &Word, context: &PathContext) -> PathOf {
+        let path = PathOf::of_word(word, context, &self.directories);
+        if self.begins_with_cd {
             path.in_directory()
         } else {
             path
-        };
-        path.with_link_targets(&path_word.link_targets)
+        }
     }
 
     /// Returns the folders with this use, and the folders that the command changes to, or makes
@@ -161,6 +166,11 @@ impl CommandPaths {
             .iter()
             .filter(move |(path_use, _)| *path_use == wanted_use || is_other(*path_use))
             .map(|(_, path_word)| path_word)
+    }
+
+    /// Returns `true` if the command changes its folder, or makes a link.
+    pub(super) fn changes_places(&self) -> bool {
+        !self.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
     }
 
     /// The folders that a program works on as on its project.

@@ -1,9 +1,10 @@
 //! The comparison of a rule with a call.
 
 use super::beneath::Beneath;
-use super::call_accesses::{CallAccess, CallAccesses};
+use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
 use super::disk::Disk;
+use super::form_words::Place;
 use super::glob::Match;
 use super::parse::{Family, family};
 use super::path_words::WordUse;
@@ -87,20 +88,24 @@ impl<'a> Matcher<'a> {
                     return true;
                 }
                 let patterns = pattern.spellings();
-                let may_be = |command: &SimpleCommand| {
-                    let mut patterns = patterns.iter();
-                    patterns.any(|pattern| pattern.may_be_about(command))
+                let may_be = |command: &Command| {
+                    let paths = &command.paths;
+                    let place = Place { paths, context };
+                    let pairs = command.analysis.commands.iter();
+                    let mut pairs = pairs.flat_map(|c| patterns.iter().map(move |p| (p, c)));
+                    pairs.any(|(pattern, command)| pattern.may_be_about(command, &place))
                 };
-                let commands = self.call.commands();
-                let mut commands = commands.flat_map(|command| &command.analysis.commands);
-                let possible = accesses.filter_map(|access| match access {
-                    CallAccess::Command(command) => Some(&command.analysis.commands),
+                let catches = |command: &Command| {
+                    let mut commands = command.analysis.commands.iter();
+                    commands.any(|command| pattern.catches(command))
+                };
+                let mut possible = accesses.filter_map(|access| match access {
+                    CallAccess::Command(command) => Some(&**command),
                     _ => None,
                 });
-                let mut possible = possible.flatten();
                 is_about
-                    && (commands.any(may_be)
-                        || possible.any(|command| pattern.catches(command) || may_be(command)))
+                    && (self.call.commands().any(may_be)
+                        || possible.any(|command| catches(command) || may_be(command)))
             }
             RuleKind::Path(_) | RuleKind::Url(_) if self.call.has_more => true,
             RuleKind::Path(pattern) => accesses.any(|access| {

@@ -38,10 +38,13 @@
 //! allow that names the subcommand covers it.
 //!
 //! A rule to deny or to ask that has more words than a program, such as `git push origin main` or
-//! `rm -rf src`, may apply to each command of the program in which none of these words is certainly
-//! missing. Neither their order counts, nor the name, path, list or address that a word is part of,
-//! nor whether an option is written as a letter, and a word that is not known may be any of them.
-//! If only a part of a word is not known, it may be `*prune*` if it may be `prune` alone.
+//! `rm -rf src`, may apply to each command of the program with the same subcommand: operands and
+//! options have many spellings, and a file, a setting or a default may replace them. A missing
+//! word is proof only in the forms of commands in one table, such as `rm`, `git push`, `npm run`
+//! and `make`, if each word and each option of the command is known: no option has the letter or
+//! the name of the rule's option or includes it, and no operand can mean the rule's, as a path, a
+//! name, a revision or a kind of resources. If only a part of a word is not known, it may be
+//! `*prune*` if it may be `prune` alone.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.
 //! Only the variable of a loop over known words is known, in the body of the loop. Writing a file
@@ -95,6 +98,7 @@ mod disk;
 mod enforcement;
 mod expansions;
 mod explanation;
+mod form_words;
 mod glob;
 mod grants;
 mod hidden;

@@ -1,11 +1,8 @@
 //! The normalization of command options for deny and ask rules.
 
 use super::paths::lexical;
-use super::programs::{
-    first_operand, has_targets, is_uncertain, is_versioned, runs_files, without_version,
-    works_inside,
-};
-use super::shell::{Part, Word};
+use super::programs::{first_operand, has_fixed_end, is_uncertain, is_versioned, without_version};
+use super::shell::Word;
 
 /// Short options and the long options with the same meaning, behind the programs that have them.
 /// These are the options that rules are written about, and those that are given every day.
@@ -220,28 +217,6 @@ impl WordsAndFlags {
         self.flags.extend(flags);
     }
 
-    /// Returns `true` if the program may do what the word behind its name in `pattern` names, even
-    /// without that word: an option has the name, or the program does it by default.
-    pub(super) fn may_mean(&self, pattern: &Self) -> bool {
-        let Some(last) = pattern.words.get(1..).and_then(<[_]>::last) else {
-            return false;
-        };
-        // `git remote get-url --push` pushes nothing, nor does `cargo build --release` release.
-        let is_other = last.len() < 5 && pattern.words[0] == "git" || last == "release";
-        let is_option = |flag: &String| !is_other && bare(flag) == last;
-        let name = self.words[0].as_str();
-        let shows_more = works_inside(name) && !runs_files(name) || has_targets(name);
-        let is_about = |flag: &String| match bare(flag) {
-            "v" => !shows_more,
-            name => matches!(name, "version" | "help" | "V" | "h"),
-        };
-        let is_default = pattern.begins_with(&self.words) && !self.flags.iter().any(is_about);
-        is_default && pattern.flags.is_empty()
-            || pattern.words.len() == 2
-                && self.begins_with(&pattern.words[..1])
-                && self.flags.iter().any(is_option)
-    }
-
     pub(super) fn begins_with(&self, wanted: &[String]) -> bool {
         let mut pairs = self.words.iter().zip(wanted).enumerate();
         self.words.len() >= wanted.len()
@@ -250,14 +225,5 @@ impl WordsAndFlags {
                     || lexical(word) == *wanted
                     || (at == 0 && word.eq_ignore_ascii_case(wanted))
             })
-    }
-}
-
-/// Returns `true` if a glob ends in text that is in no short option, such as `*.o`.
-fn has_fixed_end(word: &Word) -> bool {
-    let is_letter = |c: char| c.is_ascii_alphabetic();
-    match word.parts.last() {
-        Some(Part::Text { text, .. }) => word.is_glob() && !text.chars().all(is_letter),
-        _ => false,
     }
 }

@@ -9,6 +9,8 @@ use super::model::{Dash, Entry, Program};
 #[derive(Debug, Default)]
 pub(crate) struct Arguments<'a> {
     pub(crate) operands: Vec<&'a Word>,
+    /// The indices of words that are options.
+    pub(crate) options: Vec<usize>,
     /// The index of the first operand, if the words from there on are a command.
     pub(crate) command: Option<usize>,
     /// The values of options, with their kinds.
@@ -56,6 +58,7 @@ impl<'a> Arguments<'a> {
                     continue;
                 }
 
+                arguments.options.push(index - 1);
                 index += arguments.option(program, argv, index - 1, &prefix);
                 only_operands |= arguments.has_program();
                 continue;

@@ -184,8 +184,15 @@ fn class_of(class: &str, program: &str) -> Option<&'static str> {
 }
 
 /// Returns `true` if the program builds each target that its words name.
-pub(crate) fn has_targets(name: &str) -> bool {
+fn has_targets(name: &str) -> bool {
     is(TARGETS, name)
+}
+
+/// Returns `true` if the list has subcommands of the program, and no program with any words.
+pub(super) fn has_known_subcommands(name: &str) -> bool {
+    let is_open = |entry: &Entry| entry.subcommands.iter().any(|word| word.starts_with('*'));
+    let entries = ROWS.get(name).filter(|_| !has_targets(name));
+    entries.is_some_and(|entries| !entries.iter().any(is_open))
 }
 
 /// Returns `true` if the word behind this one is the subcommand.

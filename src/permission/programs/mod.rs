@@ -5,6 +5,7 @@
 
 mod arguments;
 mod builders;
+mod forms;
 mod git;
 mod known;
 mod launchers;
@@ -14,11 +15,12 @@ mod wrappers;
 mod writers;
 
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use known::{has_targets, is_group, known};
+pub(crate) use forms::{Complete, Form, has_fixed_end, subcommand_words};
+pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{
     is_console, is_launcher, is_program, runs_any, runs_elsewhere, runs_here,
 };
 pub(crate) use model::{
     Dash, Model, Program, first_operand, is_versioned, model, runs_files, without_version,
-    works_inside,
+    works_inside, wraps,
 };

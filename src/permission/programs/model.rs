@@ -10,8 +10,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// A program, or subcommands of a program, and the meaning of its words.
 ///
 /// A row is `names | dash | operands | options`. Names are names of programs or, after a colon, of
-/// subcommands; `name:` alone has the options before a subcommand. Dash is `H`, `W` or `X` for
-/// [`Dash`]. Operands are kinds in their order, the last one for all that follow:
+/// subcommands; `name:` alone has the options before a subcommand, `name.subcommand` is a form.
+/// Dash is `H`, `W` or `X` for [`Dash`]. Operands are kinds in their order, the last one for all
+/// that follow:
 ///
 /// | operand | |
 /// |---|---|
@@ -54,7 +55,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
 /// changed), `diff` (contents are printed instead), `console` (commands in the input are run),
 /// `again` (the input is appended), `parents` (the folders of what is copied are made), `unpacked`
-/// (what is elsewhere is unpacked under its name), `word` (the letters are one option).
+/// (what is elsewhere is unpacked under its name), `backup` (what is replaced is kept under another
+/// name), `word` (the letters are one option).
 ///
 /// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
 /// code of the languages examine.
@@ -108,7 +110,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// Programs whose long options begin with one dash.
-const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac";
+const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac find. gfind.";
 
 /// Programs whose names may end in a version.
 const VERSIONED: &str = "python pypy perl ruby php lua node pip gcc g++ clang clang++";
@@ -239,6 +241,17 @@ pub(super) fn has_row(name: &str) -> bool {
     ROWS.contains_key(name)
 }
 
+/// Returns `true` if the program has subcommands.
+pub(super) fn has_subcommands(name: &str) -> bool {
+    let rows = ROWS.get(name);
+    rows.is_some_and(|rows| rows.iter().any(|(subcommand, _)| !subcommand.is_empty()))
+}
+
+/// Returns `true` if the program runs the command in its words.
+pub(crate) fn wraps(name: &str) -> bool {
+    !has_subcommands(name) && takes_any(name, &["command"])
+}
+
 /// Returns `true` if the program checks, tests or runs files of the project.
 pub(crate) fn works_inside(name: &str) -> bool {
     takes_any(name, &["inside", "code", "make"])
@@ -270,7 +283,7 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
 
 impl Program {
     /// The option with this name: a letter, or `--long`.
-    pub(super) fn option(&self, name: &str) -> Option<Entry> {
+    pub(crate) fn option(&self, name: &str) -> Option<Entry> {
         let is_named = |option: &str| match option.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None if option.starts_with("--") => option == name,

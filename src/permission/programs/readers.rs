@@ -32,10 +32,12 @@ jq gojq | X | filter read | -rcnseSMCajR --raw-output --raw-input --compact-outp
 yq | X | filter read | -rcneSMCjPN -poI:text -i!edit --inplace!edit --in-place!edit -y --raw-output --output-format:text --input-format:text --prettyPrint --null-input --exit-status --no-doc --indent:text --unwrapScalar
 man tldr whatis apropos | X | read | -kfaw -Sse:text
 pkg-config pkgconf | X | read | --cflags --libs --modversion --exists --list-all --static --print-errors --variable:text --atleast-version:text
-ss netstat vmstat iostat dmesg last w who finger dig nslookup host | W | read | -tulnpaheorisTWxkHw46cdNvVqS
+dmesg | W | none | -HTtwWxkrLeuP -lfs:text --human --ctime --follow --decode --kernel --level:text --facility:text --since:text --color?text
+ss netstat vmstat iostat last w who finger dig nslookup host | W | read | -tulnpaheorisTWxkHw46cdvVqS
 sed gsed | X | sed | -nErsuzb -e:sed -i?suffix!edit --expression:sed --in-place?suffix!edit --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --posix --debug --sandbox --follow-symlinks
 awk gawk mawk nawk | X | awk | -Fv:text --field-separator:text --assign:text --csv --posix --re-interval --traditional
 find gfind | X | find |
+find. gfind. | X | text | --H --L --P --name:text --iname:text --path:text --ipath:text --wholename:text --type:text --maxdepth:text --mindepth:text --mtime:text --mmin:text --atime:text --ctime:text --cmin:text --newer:text --size:text --empty --print --print0 --printf:text --prune --not --o --or --a --and --user:text --group:text --perm:text --regex:text --iregex:text --regextype:text --ls --quit --true --false --readable --writable --executable --links:text --inum:text --xdev --mount --follow --depth --daystart --delete --exec --execdir --ok --okdir
 shellcheck hadolint | W | read | -sefSWo:text -xaC --shell:text --exclude:pattern --format:text --severity:text --color?text
 exa eza bat batcat tokei cloc scc loc | X | read/tree=. | -lahnptTLRrsFGDA1 --long --all --tree --git --level:text --style:text --language:text --plain --color:text --paging:text --icons --exclude-dir:pattern --line-range:text --sort:text
 ";

@@ -1,10 +1,10 @@
 //! Programs that make, change and remove files.
 
 pub(super) const ROWS: &str = "\
-cp gcp | W | read into | -pfinuvPdxTHbZ -ls!link --link!link --symbolic-link!link -rRa!tree -L!follow --dereference!follow -t:into!first --recursive!tree --archive!tree --parents!parents --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --preserve?text --no-preserve:text --no-dereference --one-file-system --no-target-directory --backup?text --sparse?text --reflink?text --strip-trailing-slashes --remove-destination --attributes-only -S:suffix --suffix:suffix
-mv | W | move | -finuvTbZ -t:into!first --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --no-target-directory --backup?text --strip-trailing-slashes -S:suffix --suffix:suffix
-ln | W | move link | -sfinvrbLPT -t:into!first --target-directory:into!first --symbolic --force --interactive --no-dereference --verbose --relative --logical --physical --backup?text --no-target-directory -S:suffix --suffix:suffix
-install | X | read into | -d!written --directory!written -DvpcbCT -mog:text -t:into!first --mode:text --owner:text --group:text --target-directory:into!first
+cp gcp | W | read into | -pfinuvPdxTHZ -ls!link --link!link --symbolic-link!link -rRa!tree -L!follow --dereference!follow -t:into!first --recursive!tree --archive!tree --parents!parents --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --preserve?text --no-preserve:text --no-dereference --one-file-system --no-target-directory -b!backup --backup?text!backup --sparse?text --reflink?text --strip-trailing-slashes --remove-destination --attributes-only -S:suffix --suffix:suffix
+mv | W | move | -finuvTZ -t:into!first --target-directory:into!first --force --interactive --no-clobber --update?text --verbose --no-target-directory -b!backup --backup?text!backup --strip-trailing-slashes -S:suffix --suffix:suffix
+ln | W | move link | -sfinvrLPT -t:into!first --target-directory:into!first --symbolic --force --interactive --no-dereference --verbose --relative --logical --physical -b!backup --backup?text!backup --no-target-directory -S:suffix --suffix:suffix
+install | X | read into | -d!written --directory!written -DvpcCT -b!backup -mog:text -t:into!first --mode:text --owner:text --group:text --target-directory:into!first
 link touch mkdir rmdir truncate tee unlink shred | H | write | -dtsmn:text -r:read --date:text --reference:read --size:text --mode:text
 rm | H | write | -rR!cut --recursive!cut
 chmod chown chgrp | H | text write | -rwxXstugoa!first -L!follow -R!cut --recursive!cut --reference:read!first

@@ -211,6 +211,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) package: Option<usize>,
     pub(crate) files: Files,
     pub(crate) subcommand: Option<Subcommand>,
+    /// The indices of the words that distinguish it from other commands of its program.
+    pub(crate) subcommand_words: Vec<usize>,
     /// Values of options that stand in a word with others.
     pub(crate) values: Vec<Word>,
     /// The indices of words that name no files.

@@ -129,7 +129,10 @@ fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arg
     };
     let has_folder = addresses.iter().any(|word| {
         let prefix = word.literal_prefix();
-        word.literal().is_none() || is_path(&prefix) && prefix.contains(['/', '.', ':'])
+        // An address is none that a remote names.
+        let is_address = subcommand == "push" && prefix.contains(':');
+        let is_folder = is_path(&prefix) && prefix.contains(['/', '.', ':']);
+        word.literal().is_none() || is_address || is_folder
     });
 
     // `git-remote-x` is run for the addresses `x::y` and `x://y`.

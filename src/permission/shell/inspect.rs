@@ -1,7 +1,7 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
 use crate::permission::programs::{
-    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here,
+    Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -70,6 +70,8 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
         cx.note(Reason::Script(path));
     }
 
+    let words = subcommand_words(&name.to_lowercase(), &command.argv);
+    cx.found.commands[index].subcommand_words = words;
     dispatch(cx, index, &name, command);
 }
 
@@ -208,10 +210,13 @@ fn runs_known(name: &str, command: &SimpleCommand) -> bool {
 
 /// Folders that a container is given may hold any file.
 fn mounts(cx: &mut Context, name: &str, command: &SimpleCommand) {
-    let is_container = matches!(name, "docker" | "podman" | "nerdctl");
+    const OPTIONS: [&str; 4] = ["--vol", "--mount", "--device", "--rootfs"];
+    let is_container = matches!(name, "docker" | "docker-compose" | "podman" | "nerdctl");
     let is_mount = |word: &Word| {
         let prefix = word.literal_prefix();
-        prefix.starts_with("-v") || prefix.starts_with("--vol") || prefix.starts_with("--mount")
+        let letters = prefix.strip_prefix('-').unwrap_or_default();
+        !letters.starts_with('-') && letters.contains('v')
+            || OPTIONS.iter().any(|option| prefix.starts_with(option))
     };
     if is_container && command.argv.iter().any(is_mount) {
         cx.add_path(Use::Read, Word::unknown());

@@ -199,6 +199,15 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     ]);
     let follows_links = is_test(&["-L", "-follow"]);
     let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
+    // Protected files are among those that no name selects.
+    let is_named = is_test(&["-name", "-iname", "-path", "-ipath", "-empty"]);
+    let is_here = |word: &Word| word.literal().as_deref() == Some(".");
+    if cuts && !is_named && starts.iter().any(is_here) {
+        let mut file = Word::default();
+        file.push_value(None, true);
+        cx.add_path(Use::Target, file);
+    }
+
     if cuts || runs || !selects {
         let tree = Tree {
             cuts,

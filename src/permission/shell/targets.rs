@@ -149,6 +149,13 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
         }
     }
 
+    if arguments.has_mark("backup") {
+        for word in words {
+            cx.add_path(Use::Target, joined(word, "~"));
+            cx.add_path(Use::Target, joined(word, ".~").followed_by("*"));
+        }
+    }
+
     for suffix in arguments.values_of("suffix") {
         for word in words {
             if !cx.has_room_for_path() {

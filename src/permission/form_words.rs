@@ -1,0 +1,391 @@
+//! The words of a command, compared with those of a rule by the command's form.
+
+use super::about::{last, may_name, may_share_subcommand, plain};
+use super::beneath::Beneath;
+use super::command_paths::CommandPaths;
+use super::glob::Match;
+use super::options::{WordsAndFlags, has_flag, may_have_flag};
+use super::paths::{PathContext, PathPattern};
+use super::programs::{Complete, Form, subcommand_words, wraps};
+use super::shell::{SHELLS, SimpleCommand, Use, Word};
+
+/// The maximum number of words that are compared as paths with each word of a rule; one of more may
+/// be any.
+const MAX_PATHS: usize = 256;
+
+/// Kinds of resources, each with its other names.
+const KINDS: &str = "\
+    pods=pod=po deployments=deployment=deploy services=service=svc namespaces=namespace=ns \
+    nodes=node=no secrets=secret configmaps=configmap=cm ingresses=ingress=ing jobs=job \
+    cronjobs=cronjob=cj statefulsets=statefulset=sts daemonsets=daemonset=ds \
+    replicasets=replicaset=rs events=event=ev persistentvolumeclaims=persistentvolumeclaim=pvc \
+    persistentvolumes=persistentvolume=pv serviceaccounts=serviceaccount=sa endpoints=ep";
+
+/// The folders that the paths of a command count from.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) paths: &'a CommandPaths,
+    pub(super) context: &'a PathContext,
+}
+
+impl Place<'_> {
+    /// Returns `true` if the path of a word may be the path of a rule, lie in it or above it. What
+    /// lies in a folder around the workspace does not count.
+    fn may_meet(&self, rule_word: &str, word: &Word) -> bool {
+        if let Some(meets) = self.meets_plainly(rule_word, word) {
+            return meets;
+        }
+        let Ok(pattern) = PathPattern::new(rule_word) else {
+            return true;
+        };
+        let context = self.context;
+        let path = self.paths.path_of_word(word, context);
+        let workspace = self.paths.path_of_word(&Word::from_text("."), context);
+        let is_wide = pattern.catches(&workspace, context) != Match::No;
+        let is_literal = !rule_word.contains('*');
+        let lies = if is_wide && (is_literal || path.is_within(context)) {
+            pattern.is(&path, context)
+        } else {
+            pattern.catches(&path, context)
+        };
+        // A link may lead there.
+        self.paths.used(&[Use::Linked]).next().is_some()
+            || lies != Match::No
+            || pattern.beneath(&path, context, false) == Beneath::Possible
+    }
+
+    /// Compares paths whose texts alone decide it: known paths below the workspace, in a command
+    /// that changes no folder and makes no link.
+    fn meets_plainly(&self, rule_word: &str, word: &Word) -> Option<bool> {
+        let text = word.literal()?;
+        let is_plain = |path: &str| {
+            let mut names = path.split('/');
+            !path.contains(['*', '?', '[', '{', '~'])
+                && !names.any(|n| matches!(n, "" | "." | ".."))
+        };
+        if !is_plain(rule_word) || !is_plain(&text) {
+            return None;
+        }
+        let mut names = text.split('/');
+        let meets = if rule_word.contains('/') {
+            rule_word.split('/').zip(names).all(|(a, b)| a == b)
+        } else {
+            names.any(|name| name == rule_word)
+        };
+        (!self.context.folds_case && !self.paths.changes_places()).then_some(meets)
+    }
+}
+
+/// The words of a command of the program `name`.
+pub(super) struct FormWords<'a> {
+    pub(super) name: &'a str,
+    pub(super) argv: &'a [Word],
+    /// The indices of the words of its subcommand.
+    pub(super) own: &'a [usize],
+    pub(super) command: &'a SimpleCommand,
+    pub(super) place: Place<'a>,
+}
+
+impl FormWords<'_> {
+    /// Returns `true` unless a word of the rule, which has these texts, is certainly missing.
+    pub(super) fn may_be_about(&self, rule: &[String]) -> bool {
+        let Self {
+            name, argv, own, ..
+        } = *self;
+        let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
+        let mut rule_own = subcommand_words(name, &rule_words);
+        if is_about_itself(argv) || !may_share_subcommand(name, (rule, &rule_own), (argv, own)) {
+            return false;
+        }
+        if self.command.is_unmodeled() {
+            return self.may_have_first(rule);
+        }
+        if let Some(open) = rule_own.iter().position(|at| is_open(&rule[*at])) {
+            let text = &*rule[rule_own[open]];
+            if text != "*" && !is_option(&text) {
+                return true;
+            }
+            rule_own.truncate(open);
+        }
+        match (own, &rule_own[..]) {
+            ([own, ..], [rule_own, ..]) if wraps(name) => {
+                self.may_wrap(&argv[*own..], &rule[*rule_own..])
+            }
+            _ => rule_own.len() > own.len() || self.may_have_all(rule, &rule_own),
+        }
+    }
+
+    /// Returns `true` if a program that is not modeled may be given the first word of a rule behind
+    /// the program.
+    fn may_have_first(&self, rule: &[String]) -> bool {
+        let first = rule[1].to_lowercase();
+        let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
+        first.contains('*') || self.argv[1..].iter().any(has)
+    }
+
+    /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
+    fn may_have_all(&self, rule: &[String], rule_own: &[usize]) -> bool {
+        let Self {
+            name, argv, own, ..
+        } = *self;
+        let subcommand = own.first().and_then(|at| argv[*at].literal());
+        let Some(form) = Form::of(name, &subcommand.unwrap_or_default()) else {
+            return true;
+        };
+        let is_behind = |at: &usize| !rule_own.contains(at) && rule[*at] != "*";
+        let fixed = (1..rule.len()).filter(is_behind).map(|at| &*rule[at]);
+        let (options, operands): (Vec<&str>, Vec<&str>) = fixed.partition(is_option);
+        let start = own.last().map_or(1, |at| at + 1);
+        let lacks_text = |text: &&str| {
+            let mut words = argv[start..].iter();
+            is_open(text) && !words.any(|word| may_name(text, &plain(word)))
+        };
+        if operands.iter().any(lacks_text) {
+            return false;
+        }
+
+        let Some(complete) = form.read(name, argv, own) else {
+            return true;
+        };
+        let lacks_option = |option: &&str| self.lacks_option(&complete, option, rule);
+        let lacks_operand = |(at, operand): (usize, &&str)| {
+            // The value of an option may be given in another way.
+            let mut pairs = rule.windows(2);
+            let pair = pairs.find(|pair| pair[1] == **operand && is_option(&&*pair[0]));
+            let flags = WordsAndFlags::of(argv).map(|words| words.flags);
+            let is_given =
+                |pair: &[String]| flags.is_some_and(|flags| has_flag(name, &flags, &pair[0]));
+            let is_value = form.operands == "options";
+            !is_open(operand)
+                && (!is_value || pair.is_none_or(is_given))
+                && self.lacks(&complete, operand, at, operands.len())
+        };
+        !options.iter().any(lacks_option) && !operands.iter().enumerate().any(lacks_operand)
+    }
+
+    /// Returns `true` if a rule, from its word of the program behind a wrapper on, may be about the
+    /// command behind the wrapper.
+    fn may_wrap(&self, argv: &[Word], rule: &[String]) -> bool {
+        let name = argv[0].basename().unwrap_or_default().to_lowercase();
+        let own = subcommand_words(&name, argv);
+        let words = FormWords {
+            name: &name,
+            argv,
+            own: &own,
+            ..*self
+        };
+        rule.len() < 2 || name != last(&rule[0]) || words.may_be_about(rule)
+    }
+
+    /// Returns `true` if no option of the command may mean the option of a rule.
+    fn lacks_option(&self, complete: &Complete<'_>, rule_word: &str, rule: &[String]) -> bool {
+        let Complete { form, program, .. } = complete;
+        let option = rule_word.replace('*', "");
+        let option = option.split('=').next().unwrap_or_default();
+        let name = option.trim_start_matches('-');
+        let dashed = |option: &str| {
+            let name = option.trim_start_matches('-');
+            if program.has_one_dash {
+                format!("--{name}")
+            } else {
+                option.to_owned()
+            }
+        };
+        let option = dashed(option);
+        let is_long = option.starts_with("--");
+        let key = if is_long { &option } else { name };
+        // The value may be given in another way, or be the default.
+        let mut pairs = rule.windows(2);
+        let has_operand = pairs.any(|pair| pair[0] == rule_word && !pair[1].starts_with('-'));
+        let programs = [Some(*program), complete.globals].into_iter().flatten();
+        let mut entries = programs.filter_map(|program| program.option(key));
+        let has_value = entries.any(|e| e.value.is_some() && (!e.is_attached || has_operand));
+        let is_single = is_long || name.chars().count() == 1;
+        if name.is_empty() || form.operands == "flags" && is_single && has_value {
+            return false;
+        }
+
+        let mut others = form.including(&option);
+        let Some(mut given) = WordsAndFlags::of(self.argv) else {
+            return false;
+        };
+        // `-f compose.yml` is not `--force`.
+        let is_file = |flag: &String| {
+            let letter = flag
+                .get(1..2)
+                .filter(|_| is_long && !flag.starts_with("--"));
+            let entry = letter.and_then(|letter| program.option(letter));
+            entry.is_some_and(|entry| matches!(entry.value, Some("file" | "read")))
+        };
+        let file = given.flags.iter().position(is_file);
+        file.map(|at| given.flags.remove(at));
+        let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
+        let includes = |other: &str| {
+            let mut words = self.argv[1..].iter().map(Word::literal_prefix);
+            words.any(|word| word == other || other.len() > 1 && word.starts_with(other))
+                || other.starts_with('-') && has_flag(self.name, &flags, other)
+        };
+        !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
+    /// index `at` of `count`.
+    fn lacks(&self, complete: &Complete<'_>, rule_word: &str, at: usize, count: usize) -> bool {
+        let form = complete.form;
+        let name = rule_word.replace('*', "").to_lowercase();
+        let mut options = complete.arguments.options.iter();
+        let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
+        let mut all = form.including("*");
+        let is_all = |other: &str| {
+            let mut words = self.argv.iter().map(Word::literal_prefix);
+            words.any(|word| word.split('=').next() == Some(other))
+        };
+        if name.is_empty() || options.any(is_part) || all.any(is_all) {
+            return false;
+        }
+
+        let operands = &complete.arguments.operands;
+        let words = complete.words(self.argv);
+        let names = || words.iter().any(|word| may_name(rule_word, &plain(word)));
+        let is_setting = |word: &&&Word| word.literal_prefix().contains('=');
+        match form.operands {
+            "paths" => !self.may_name_path(complete, &words, rule_word),
+            "modes" if at == 0 => {
+                let mode = operands.first().and_then(|word| word.literal());
+                !complete.arguments.has_mark("first")
+                    && mode.is_some_and(|mode| is_other_mode(rule_word, &mode))
+            }
+            "modes" => !self.may_name_path(complete, &words, rule_word),
+            "refs" => {
+                let is_plain = |word: &&Word| {
+                    let text = word.literal().unwrap_or_default();
+                    let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
+                    let is_hash = text.len() > 3 && text.bytes().all(|b| b.is_ascii_hexdigit());
+                    let is_head = text.to_uppercase().contains("HEAD");
+                    !text.is_empty() && !is_head && !has_mark && !is_hash
+                };
+                // A branch that is made counts.
+                let branches = complete.arguments.values_of("pattern").count();
+                operands.len() + branches >= count && words.iter().all(is_plain) && !names()
+            }
+            // `/x/` may be a pattern of scripts.
+            "names" if words.iter().any(|word| word.starts_with_text("/")) => false,
+            // `npm run` lists the scripts.
+            "names" if words.is_empty() && complete.start > 1 => true,
+            "names" => {
+                operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
+            }
+            "kinds" => {
+                let kind = operands.first().and_then(|word| word.literal());
+                let kinds = kind_of(rule_word).zip(kind.as_deref().and_then(kind_of));
+                at == 0 && kinds.is_some_and(|(rule_kind, kind)| rule_kind != kind)
+            }
+            "script" => at == 0 && !self.may_be_script(complete, rule_word),
+            "options" => !names(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if the command may name, or be given, the path of a rule.
+    fn may_name_path(&self, complete: &Complete<'_>, words: &[&Word], rule_word: &str) -> bool {
+        let here = Word::from_text(".");
+        let is_input = |word: &&&Word| word.literal().as_deref() == Some("-");
+        let is_piped = self.command.piped.is_some() && words.iter().any(|word| is_input(&word));
+        let is_default = complete.arguments.operands.is_empty();
+        let is_default = is_default && complete.program.operands.ends_with("=.");
+        let paths = words.iter().copied().chain(&self.command.input_file);
+        let mut paths = paths.chain(is_default.then_some(&here));
+        is_piped
+            || words.len() > MAX_PATHS
+            || paths.any(|word| self.place.may_meet(rule_word, word))
+    }
+
+    /// Returns `true` if an interpreter may run the script of a rule.
+    fn may_be_script(&self, complete: &Complete<'_>, rule_word: &str) -> bool {
+        let arguments = &complete.arguments;
+        let module = arguments.values_of("module").next();
+        let module = module.map(|module| {
+            let name = module.literal().unwrap_or_else(|| "*".to_owned());
+            Word::from_text(name.replace('.', "/"))
+        });
+        let script = module.as_ref().or(arguments.operands.first().copied());
+        let is_input = |word: &Word| word.literal().as_deref() == Some("-");
+        // A module may run a file.
+        let mut files = arguments.operands.iter().filter(|_| module.is_some());
+        script.is_none_or(|script| is_input(script) || self.may_meet_script(rule_word, script))
+            || files.any(|file| self.place.may_meet(rule_word, file))
+    }
+
+    /// Returns `true` if a file that is run may be the one of a rule, with or without its ending.
+    fn may_meet_script(&self, rule_word: &str, script: &Word) -> bool {
+        let file = script.literal().map(|text| Word::from_text(stem(&text)));
+        self.place
+            .may_meet(stem(rule_word), file.as_ref().unwrap_or(script))
+    }
+
+    /// Returns `true` if a shell or an interpreter may run the file of a rule.
+    pub(super) fn may_run(&self, file: &str) -> bool {
+        if is_about_itself(self.argv) {
+            return false;
+        }
+        let form = Form::of(self.name, "");
+        let form = form.filter(|form| form.operands == "script");
+        let complete = form.map(|form| form.read(self.name, self.argv, &[]));
+        match complete {
+            Some(complete) => complete.is_none_or(|complete| self.may_be_script(&complete, file)),
+            None => {
+                let is_shell = SHELLS.contains(&self.name);
+                let mut words = self.argv[1..].iter().chain(&self.command.input_file);
+                words.any(|word| {
+                    let is_name = || may_name(last(file), &plain(&word.last_name()));
+                    let is_file = || self.may_meet_script(file, word);
+                    !word.starts_with_dash() && if is_shell { is_file() } else { is_name() }
+                })
+            }
+        }
+    }
+}
+
+/// Returns `true` if the word of a rule begins with a wildcard.
+fn is_open(text: &str) -> bool {
+    text.starts_with('*')
+}
+
+/// Returns `true` if the word of a rule is an option, perhaps behind a wildcard.
+fn is_option(word: &&str) -> bool {
+    word.trim_start_matches('*').starts_with('-')
+}
+
+/// Characters of words that mean other revisions than the one they name.
+const REVISION_MARKS: [char; 9] = [':', '*', '?', '^', '~', '@', '[', '{', '+'];
+
+/// Returns `true` if the program only prints its help or version.
+fn is_about_itself(argv: &[Word]) -> bool {
+    let option = argv.get(1).and_then(Word::literal);
+    argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help" | "-V"))
+}
+
+/// The text without the ending of its name.
+fn stem(text: &str) -> &str {
+    match text.rsplit_once('.') {
+        Some((stem, ending)) if !ending.contains('/') && !stem.is_empty() => stem,
+        _ => text,
+    }
+}
+
+/// The name of a kind of resources that has several.
+fn kind_of(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let mut kinds = KINDS.split_ascii_whitespace();
+    kinds.find(|names| names.split('=').any(|name| name == text))
+}
+
+/// Returns `true` if a mode of files certainly does not give what the mode of a rule does.
+fn is_other_mode(rule_mode: &str, mode: &str) -> bool {
+    let octal = |mode: &str| u32::from_str_radix(mode, 8).ok();
+    match (octal(rule_mode), octal(mode)) {
+        (Some(rule_mode), Some(mode)) => rule_mode & 0o777 != mode & 0o777,
+        (Some(_), None) => !mode.contains(['w', '=']),
+        (None, _) => false,
+    }
+}
