@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::backend::{Backend, EntryKind, is_not_found, workspace_path};
 use crate::util::front_matter;
@@ -21,7 +21,7 @@ const MAX_FOLDERS: usize = 2_000;
 const MAX_ENTRIES: usize = 200_000;
 /// The maximum number of listed skills.
 const MAX_SKILLS: usize = 500;
-/// The maximum time of a search. In a container, each folder takes a process.
+/// The time after which a search visits no more folders. In a container, each takes a process.
 const MAX_TIME: Duration = Duration::from_secs(120);
 /// The maximum size of the front matter of a file, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
@@ -72,14 +72,14 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
             }
 
             let folder_path = folder.path.clone();
-            let visit = search.visit(backend, folder, path, &mut stack);
-            if timeout_at(deadline, visit).await.is_err() {
+            if Instant::now() >= deadline {
                 search.warn(format_args!(
-                    "the search ended at {folder_path}: it took more than {} s",
+                    "the search ended before {folder_path}: it took more than {} s",
                     MAX_TIME.as_secs()
                 ));
                 return search.with_warning_count();
             }
+            search.visit(backend, folder, path, &mut stack).await;
             if search.entries > MAX_ENTRIES {
                 search.warn(format_args!(
                     "the search ended at {folder_path}: more than {MAX_ENTRIES} entries"
@@ -279,8 +279,8 @@ mod tests {
         }
         let start = Instant::now();
         let search = find(&SlowLists(files), &["skills".to_owned()]).await;
-        assert_eq!(start.elapsed(), MAX_TIME);
-        assert!((118..=119).contains(&search.skills.len()));
+        assert!(start.elapsed() <= MAX_TIME + Duration::from_secs(1));
+        assert!((118..=121).contains(&search.skills.len()));
         assert!(search.warnings[0].contains("more than 120 s"));
     }
 
