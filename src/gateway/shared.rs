@@ -82,8 +82,8 @@ impl GatewayShared {
         })
     }
 
-    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn occupies
-    /// a place of all turns, which a channel whose queue stays full must not hold.
+    /// Waits for the publishing of a message in a turn, at most [`MAX_PUBLISH_TIME`]. A turn
+    /// occupies a place of all turns, which a channel whose queue stays full must not hold.
     pub(super) async fn publish_in_turn(
         &self,
         publish: impl Future<Output = Result<()>>,

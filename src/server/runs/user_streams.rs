@@ -43,8 +43,8 @@ pub(super) const MAX_LOADS: usize = 16;
 /// The maximum number of lists of a store's threads in progress, since each may read all of it.
 pub(super) const MAX_LISTS: usize = 2;
 
-/// The maximum number of lists of files and skills in progress of one user. In a container, each may
-/// take a process for each folder.
+/// The maximum number of lists of files and skills in progress of one user. In a container, each
+/// may take a process for each folder.
 const MAX_USER_SEARCHES: usize = 2;
 
 /// The reason a reader cannot be added.

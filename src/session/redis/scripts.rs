@@ -84,8 +84,9 @@ end
 /// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the
 /// damaged parts to set aside.
 ///
-/// The digests identify the parts in the list, so that a script does not read the list. They are made
-/// anew if they are not those of the list: an earlier version of the program changes the list alone.
+/// The digests identify the parts in the list, so that a script does not read the list. They are
+/// computed again if they are not those of the list: an earlier version of the program changes the
+/// list alone.
 pub(super) const REPAIR: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
