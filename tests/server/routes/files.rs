@@ -212,14 +212,20 @@ async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
 #[tokio::test]
 async fn long_list_waits_for_the_space_of_other_replies_of_the_user() {
     let folder = tempfile::tempdir().unwrap();
-    for number in 0..1_500 {
-        std::fs::write(folder.path().join(format!("{number:060}")), "").unwrap();
-    }
     let runs = RunLimits::default().with_reader_bytes_per_user(1024 * 1024);
     let server = server_with(folder.path(), ServerLimits::default().with_runs(runs)).await;
     let body = json!({"path": "large", "content": "x".repeat(24 * 1024 * 1024)});
     let upload = server.post("/agents/files/upload", body);
     upload.send().await.ok(200);
+    // The workspace of the user.
+    let mut workspace = folder.path().to_owned();
+    while !workspace.join("large").exists() {
+        let mut folders = std::fs::read_dir(&workspace).unwrap();
+        workspace = folders.next().unwrap().unwrap().path();
+    }
+    for number in 0..1_500 {
+        std::fs::write(workspace.join(format!("{number:060}")), "").unwrap();
+    }
     // The socket has no place for all of it, so this reply holds the whole space.
     let unread = server.get("/agents/files/download?path=large").open().await;
     assert_eq!(unread.status, 200);
