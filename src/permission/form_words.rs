@@ -1,6 +1,6 @@
 //! The words of a command, compared with those of a rule by the command's form.
 
-use super::about::{last, may_name, may_share_subcommand, plain};
+use super::about::{last, may_name, may_share_subcommand, plain, same};
 use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
@@ -19,7 +19,12 @@ const KINDS: &str = "\
     nodes=node=no secrets=secret configmaps=configmap=cm ingresses=ingress=ing jobs=job \
     cronjobs=cronjob=cj statefulsets=statefulset=sts daemonsets=daemonset=ds \
     replicasets=replicaset=rs events=event=ev persistentvolumeclaims=persistentvolumeclaim=pvc \
-    persistentvolumes=persistentvolume=pv serviceaccounts=serviceaccount=sa endpoints=ep";
+    persistentvolumes=persistentvolume=pv serviceaccounts=serviceaccount=sa endpoints=ep \
+    horizontalpodautoscalers=horizontalpodautoscaler=hpa roles=role rolebindings=rolebinding \
+    poddisruptionbudgets=poddisruptionbudget=pdb clusterroles=clusterrole \
+    clusterrolebindings=clusterrolebinding networkpolicies=networkpolicy=netpol \
+    storageclasses=storageclass=sc customresourcedefinitions=customresourcedefinition=crd=crds \
+    resourcequotas=resourcequota=quota limitranges=limitrange=limits";
 
 /// The folders that the paths of a command count from.
 #[derive(Clone, Copy)]
@@ -111,8 +116,25 @@ impl FormWords<'_> {
             ([own, ..], [rule_own, ..]) if wraps(name) => {
                 self.may_wrap(&argv[*own..], &rule[*rule_own..])
             }
-            _ => rule_own.len() > own.len() || self.may_have_all(rule, &rule_own),
+            _ if rule_own.len() > own.len() => !self.has_other_default(rule, &rule_own),
+            _ => self.may_have_all(rule, &rule_own),
         }
+    }
+
+    /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
+    fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
+        let group = self.own.first().and_then(|at| self.argv[*at].literal());
+        let group = group.unwrap_or_default();
+        let defaults = match &*group {
+            "remote" | "reflog" => ["show", "list"],
+            "stash" => ["push", "save"],
+            _ => return false,
+        };
+        let is_default = |at: &usize| defaults.iter().any(|default| same(&rule[*at], default));
+        let form = Form::of(self.name, &group).filter(|_| self.name == "git");
+        let complete = form.and_then(|form| form.read(self.name, self.argv, self.own));
+        complete.is_some_and(|complete| complete.arguments.operands.is_empty())
+            && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if a program that is not modeled may be given the first word of a rule behind
@@ -275,11 +297,7 @@ impl FormWords<'_> {
             "names" => {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
-            "kinds" => {
-                let kind = operands.first().and_then(|word| word.literal());
-                let kinds = kind_of(rule_word).zip(kind.as_deref().and_then(kind_of));
-                at == 0 && kinds.is_some_and(|(rule_kind, kind)| rule_kind != kind)
-            }
+            "kinds" => at == 0 && has_other_kinds(rule_word, operands),
             "script" => at == 0 && !self.may_be_script(complete, rule_word),
             "options" => !names(),
             _ => false,
@@ -373,11 +391,30 @@ fn stem(text: &str) -> &str {
     }
 }
 
-/// The name of a kind of resources that has several.
-fn kind_of(text: &str) -> Option<&'static str> {
+/// Returns `true` if all kinds of resources are known, and a command has none of a rule's.
+fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
+    let operands = operands.iter().map(|word| plain(word)).enumerate();
+    let kinds = operands.filter(|(at, word)| *at == 0 || word.contains('/'));
+    let kinds: Vec<String> = kinds.map(|(_, word)| word).collect();
+    let kinds = kinds_of(&kinds.join(","));
+    let rule_kinds = kinds_of(rule_word.trim_end_matches('*'));
+    let is_other = |(rule_kinds, kinds): (Vec<&str>, Vec<&str>)| {
+        let mut kinds = kinds.iter();
+        kinds.all(|kind| !rule_kinds.contains(kind))
+    };
+    rule_kinds.zip(kinds).is_some_and(is_other)
+}
+
+/// The kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`; `None`
+/// if one is not known.
+fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
     let text = text.to_lowercase();
-    let mut kinds = KINDS.split_ascii_whitespace();
-    kinds.find(|names| names.split('=').any(|name| name == text))
+    let kinds = text.split(',').map(|kind| {
+        let kind = kind.split(['/', '.']).next();
+        let mut kinds = KINDS.split_ascii_whitespace();
+        kinds.find(|names| names.split('=').any(|name| Some(name) == kind))
+    });
+    kinds.collect()
 }
 
 /// Returns `true` if a mode of files certainly does not give what the mode of a rule does.
