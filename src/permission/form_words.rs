@@ -5,8 +5,8 @@ use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
-use super::paths::{PathContext, PathPattern};
-use super::programs::{Complete, Form, subcommand_words, wraps};
+use super::paths::{PathContext, PathPattern, lexical};
+use super::programs::{Complete, Dash, Form, is_console, model, subcommand_words, wraps};
 use super::shell::{SHELLS, SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
@@ -242,12 +242,34 @@ impl FormWords<'_> {
         let file = given.flags.iter().position(is_file);
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
+        if program.has_one_dash {
+            // These have no abbreviations.
+            let is_open = rule_word.ends_with('*');
+            let has = |option: &str| {
+                let mut names = flags.iter().filter_map(|flag| flag.split('=').next());
+                names.any(|name| name == option || is_open && name.starts_with(option))
+            };
+            let only_reads = option == "--delete" && runs_readers(self.argv);
+            return !has(&option) && (only_reads || !others.any(has));
+        }
         let includes = |other: &str| {
-            let mut words = self.argv[1..].iter().map(Word::literal_prefix);
-            words.any(|word| word == other || other.len() > 1 && word.starts_with(other))
-                || other.starts_with('-') && has_flag(self.name, &flags, other)
+            let mut operands = complete.arguments.operands.iter();
+            match other {
+                "." => operands.any(|word| self.is_root(word)),
+                _ => {
+                    self.argv[1..].iter().any(|w| w.starts_with_text(other))
+                        || other.starts_with('-') && has_flag(self.name, &flags, other)
+                }
+            }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if a path for git may be this folder or one around it, or a pattern of paths.
+    fn is_root(&self, word: &Word) -> bool {
+        let path = lexical(&word.literal_prefix());
+        let is_open = word.literal().is_none() || path.starts_with(['.', '/']);
+        path.starts_with([':', '*']) || is_open && self.place.may_meet(".", word)
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -257,7 +279,7 @@ impl FormWords<'_> {
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
         let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
-        let mut all = form.including("*");
+        let mut all = form.including("*").chain(form.including(&name));
         let is_all = |other: &str| {
             let mut words = self.argv.iter().map(Word::literal_prefix);
             words.any(|word| word.split('=').next() == Some(other))
@@ -298,7 +320,8 @@ impl FormWords<'_> {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
             "kinds" => at == 0 && has_other_kinds(rule_word, operands),
-            "script" => at == 0 && !self.may_be_script(complete, rule_word),
+            "script" if at == 0 => !self.may_be_script(complete, rule_word),
+            "script" => at == 1 && runs_other_command(operands, rule_word),
             "options" => !names(),
             _ => false,
         }
@@ -309,11 +332,19 @@ impl FormWords<'_> {
         let here = Word::from_text(".");
         let is_input = |word: &&&Word| word.literal().as_deref() == Some("-");
         let is_piped = self.command.piped.is_some() && words.iter().any(|word| is_input(&word));
+        let is_git = self.name == "git";
+        let is_pattern = |word: &&Word| {
+            let text = word.literal().unwrap_or_default();
+            text.starts_with(':') || text.contains(['*', '?', '['])
+        };
+        let is_open = is_git && (self.own != [1] || words.iter().any(is_pattern));
         let is_default = complete.arguments.operands.is_empty();
-        let is_default = is_default && complete.program.operands.ends_with("=.");
+        let is_default = is_default && (is_git || complete.program.operands.ends_with("=."));
         let paths = words.iter().copied().chain(&self.command.input_file);
         let mut paths = paths.chain(is_default.then_some(&here));
         is_piped
+            || is_open
+            || rule_word.contains(':')
             || words.len() > MAX_PATHS
             || paths.any(|word| self.place.may_meet(rule_word, word))
     }
@@ -381,6 +412,31 @@ const REVISION_MARKS: [char; 9] = [':', '*', '?', '^', '~', '@', '[', '{', '+'];
 fn is_about_itself(argv: &[Word]) -> bool {
     let option = argv.get(1).and_then(Word::literal);
     argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help" | "-V"))
+}
+
+/// Returns `true` if each program that find runs only reads what its words name.
+fn runs_readers(argv: &[Word]) -> bool {
+    let runs = |word: &Word| word.starts_with_text("-exec") || word.starts_with_text("-ok");
+    let is_reader = |word: &Word| {
+        let name = word.literal().unwrap_or_default();
+        let program = model(&name, &[]).program;
+        program.is_some_and(|program| program.reads && program.dash == Dash::Harmless)
+    };
+    let mut pairs = argv.windows(2);
+    pairs.all(|pair| !runs(&pair[0]) || is_reader(&pair[1]))
+}
+
+/// Returns `true` if these are a script that projects have for their own subcommands, and another
+/// subcommand than the rule's, which runs no code.
+fn runs_other_command(operands: &[&Word], rule_word: &str) -> bool {
+    let text = |at: usize| operands.get(at).and_then(|word| word.literal());
+    let (script, command) = (text(0).unwrap_or_default(), text(1).unwrap_or_default());
+    let runs_code = is_console(&command) || command.contains("shell") || command.contains("script");
+    matches!(stem(last(&script)), "manage" | "artisan")
+        && !command.is_empty()
+        && !command.starts_with('-')
+        && !runs_code
+        && !may_name(rule_word, &command)
 }
 
 /// The text without the ending of its name.
