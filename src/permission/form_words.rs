@@ -6,25 +6,20 @@ use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern, lexical};
-use super::programs::{Complete, Dash, Form, is_console, model, subcommand_words, wraps};
+use super::programs::{Complete, Form, subcommand_words, wraps};
 use super::shell::{SHELLS, SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
 /// be any.
 const MAX_PATHS: usize = 256;
 
-/// Kinds of resources, each with its other names.
+/// Kinds of resources, each with its other names but for plurals.
 const KINDS: &str = "\
-    pods=pod=po deployments=deployment=deploy services=service=svc namespaces=namespace=ns \
-    nodes=node=no secrets=secret configmaps=configmap=cm ingresses=ingress=ing jobs=job \
-    cronjobs=cronjob=cj statefulsets=statefulset=sts daemonsets=daemonset=ds \
-    replicasets=replicaset=rs events=event=ev persistentvolumeclaims=persistentvolumeclaim=pvc \
-    persistentvolumes=persistentvolume=pv serviceaccounts=serviceaccount=sa endpoints=ep \
-    horizontalpodautoscalers=horizontalpodautoscaler=hpa roles=role rolebindings=rolebinding \
-    poddisruptionbudgets=poddisruptionbudget=pdb clusterroles=clusterrole \
-    clusterrolebindings=clusterrolebinding networkpolicies=networkpolicy=netpol \
-    storageclasses=storageclass=sc customresourcedefinitions=customresourcedefinition=crd=crds \
-    resourcequotas=resourcequota=quota limitranges=limitrange=limits";
+    pod=po deployment=deploy service=svc namespace=ns node=no secret configmap=cm ingress=ing job \
+    cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc \
+    persistentvolume=pv serviceaccount=sa endpoints=ep horizontalpodautoscaler=hpa role \
+    poddisruptionbudget=pdb clusterrole rolebinding clusterrolebinding storageclass=sc \
+    networkpolicy=networkpolicies=netpol customresourcedefinition=crd resourcequota=quota";
 
 /// The folders that the paths of a command count from.
 #[derive(Clone, Copy)]
@@ -103,7 +98,9 @@ impl FormWords<'_> {
             return false;
         }
         if self.command.is_unmodeled() {
-            return self.may_have_first(rule);
+            let first = rule[1].to_lowercase();
+            let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
+            return first.contains('*') || argv[1..].iter().any(has);
         }
         if let Some(open) = rule_own.iter().position(|at| is_open(&rule[*at])) {
             let text = &*rule[rule_own[open]];
@@ -124,25 +121,15 @@ impl FormWords<'_> {
     /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
     fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
         let group = self.own.first().and_then(|at| self.argv[*at].literal());
-        let group = group.unwrap_or_default();
-        let defaults = match &*group {
-            "remote" | "reflog" => ["show", "list"],
-            "stash" => ["push", "save"],
+        let defaults = match (self.name, group.as_deref()) {
+            ("git", Some("remote" | "reflog")) => "show list",
+            ("git", Some("stash")) => "push save",
             _ => return false,
         };
-        let is_default = |at: &usize| defaults.iter().any(|default| same(&rule[*at], default));
-        let form = Form::of(self.name, &group).filter(|_| self.name == "git");
-        let complete = form.and_then(|form| form.read(self.name, self.argv, self.own));
+        let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
+        let complete = Form::of("git", "").and_then(|form| form.read("git", self.argv, self.own));
         complete.is_some_and(|complete| complete.arguments.operands.is_empty())
             && !rule_own.iter().any(is_default)
-    }
-
-    /// Returns `true` if a program that is not modeled may be given the first word of a rule behind
-    /// the program.
-    fn may_have_first(&self, rule: &[String]) -> bool {
-        let first = rule[1].to_lowercase();
-        let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
-        first.contains('*') || self.argv[1..].iter().any(has)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
@@ -205,13 +192,9 @@ impl FormWords<'_> {
         let option = rule_word.replace('*', "");
         let option = option.split('=').next().unwrap_or_default();
         let name = option.trim_start_matches('-');
-        let dashed = |option: &str| {
-            let name = option.trim_start_matches('-');
-            if program.has_one_dash {
-                format!("--{name}")
-            } else {
-                option.to_owned()
-            }
+        let dashed = |option: &str| match option.trim_start_matches('-') {
+            name if program.has_one_dash && name.len() > 1 => format!("--{name}"),
+            _ => option.to_owned(),
         };
         let option = dashed(option);
         let is_long = option.starts_with("--");
@@ -233,29 +216,22 @@ impl FormWords<'_> {
         };
         // `-f compose.yml` is not `--force`.
         let is_file = |flag: &String| {
-            let letter = flag
-                .get(1..2)
-                .filter(|_| is_long && !flag.starts_with("--"));
-            let entry = letter.and_then(|letter| program.option(letter));
-            entry.is_some_and(|entry| matches!(entry.value, Some("file" | "read")))
+            let is_short = is_long && !flag.starts_with("--");
+            let entry = flag.get(1..2).and_then(|letter| program.option(letter));
+            is_short && entry.is_some_and(|entry| matches!(entry.value, Some("file" | "read")))
         };
         let file = given.flags.iter().position(is_file);
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
-        if program.has_one_dash {
-            // These have no abbreviations.
-            let is_open = rule_word.ends_with('*');
-            let has = |option: &str| {
-                let mut names = flags.iter().filter_map(|flag| flag.split('=').next());
-                names.any(|name| name == option || is_open && name.starts_with(option))
-            };
-            let only_reads = option == "--delete" && runs_readers(self.argv);
-            return !has(&option) && (only_reads || !others.any(has));
-        }
         let includes = |other: &str| {
             let mut operands = complete.arguments.operands.iter();
             match other {
-                "." => operands.any(|word| self.is_root(word)),
+                // This folder, one around it, or a pattern of paths.
+                "." => operands.any(|word| {
+                    let path = lexical(&word.literal_prefix());
+                    let is_open = word.literal().is_none() || path.starts_with(['.', '/']);
+                    path.starts_with([':', '*']) || is_open && self.place.may_meet(".", word)
+                }),
                 _ => {
                     self.argv[1..].iter().any(|w| w.starts_with_text(other))
                         || other.starts_with('-') && has_flag(self.name, &flags, other)
@@ -263,13 +239,6 @@ impl FormWords<'_> {
             }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
-    }
-
-    /// Returns `true` if a path for git may be this folder or one around it, or a pattern of paths.
-    fn is_root(&self, word: &Word) -> bool {
-        let path = lexical(&word.literal_prefix());
-        let is_open = word.literal().is_none() || path.starts_with(['.', '/']);
-        path.starts_with([':', '*']) || is_open && self.place.may_meet(".", word)
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -304,8 +273,11 @@ impl FormWords<'_> {
                 let is_plain = |word: &&Word| {
                     let text = word.literal().unwrap_or_default();
                     let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
-                    let is_hash = text.len() > 3 && text.bytes().all(|b| b.is_ascii_hexdigit());
-                    let is_head = text.to_uppercase().contains("HEAD");
+                    // `v1.0-3-gabcdef0`
+                    let hash = text.rsplit("-g").next().unwrap_or_default();
+                    let is_hash = hash.len() > 3 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+                    let is_head = text.to_uppercase().contains("HEAD")
+                        || text == "origin" && operands.len() < 2;
                     !text.is_empty() && !is_head && !has_mark && !is_hash
                 };
                 // A branch that is made counts.
@@ -330,21 +302,24 @@ impl FormWords<'_> {
     /// Returns `true` if the command may name, or be given, the path of a rule.
     fn may_name_path(&self, complete: &Complete<'_>, words: &[&Word], rule_word: &str) -> bool {
         let here = Word::from_text(".");
-        let is_input = |word: &&&Word| word.literal().as_deref() == Some("-");
-        let is_piped = self.command.piped.is_some() && words.iter().any(|word| is_input(&word));
+        let is_input = |word: &&Word| word.literal().as_deref() == Some("-");
+        let has_none = complete.arguments.operands.is_empty();
+        let has_input = words.iter().any(is_input);
+        let command = self.command;
+        // `exec` may have opened the input.
+        let is_unknown = command.input == Some(Word::unknown()) && command.input_file.is_none();
+        let is_fed = has_input && command.piped.is_some() || is_unknown && (has_input || has_none);
         let is_git = self.name == "git";
         let is_pattern = |word: &&Word| {
             let text = word.literal().unwrap_or_default();
             text.starts_with(':') || text.contains(['*', '?', '['])
         };
         let is_open = is_git && (self.own != [1] || words.iter().any(is_pattern));
-        let is_default = complete.arguments.operands.is_empty();
-        let is_default = is_default && (is_git || complete.program.operands.ends_with("=."));
-        let paths = words.iter().copied().chain(&self.command.input_file);
+        let is_default = has_none && (is_git || complete.program.operands.ends_with("=."));
+        let paths = words.iter().copied().chain(&command.input_file);
         let mut paths = paths.chain(is_default.then_some(&here));
-        is_piped
+        is_fed
             || is_open
-            || rule_word.contains(':')
             || words.len() > MAX_PATHS
             || paths.any(|word| self.place.may_meet(rule_word, word))
     }
@@ -414,29 +389,17 @@ fn is_about_itself(argv: &[Word]) -> bool {
     argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help" | "-V"))
 }
 
-/// Returns `true` if each program that find runs only reads what its words name.
-fn runs_readers(argv: &[Word]) -> bool {
-    let runs = |word: &Word| word.starts_with_text("-exec") || word.starts_with_text("-ok");
-    let is_reader = |word: &Word| {
-        let name = word.literal().unwrap_or_default();
-        let program = model(&name, &[]).program;
-        program.is_some_and(|program| program.reads && program.dash == Dash::Harmless)
-    };
-    let mut pairs = argv.windows(2);
-    pairs.all(|pair| !runs(&pair[0]) || is_reader(&pair[1]))
-}
-
-/// Returns `true` if these are a script that projects have for their own subcommands, and another
-/// subcommand than the rule's, which runs no code.
+/// Returns `true` if these are `manage.py` and another subcommand than the rule's, which runs no
+/// code.
 fn runs_other_command(operands: &[&Word], rule_word: &str) -> bool {
-    let text = |at: usize| operands.get(at).and_then(|word| word.literal());
-    let (script, command) = (text(0).unwrap_or_default(), text(1).unwrap_or_default());
-    let runs_code = is_console(&command) || command.contains("shell") || command.contains("script");
-    matches!(stem(last(&script)), "manage" | "artisan")
-        && !command.is_empty()
-        && !command.starts_with('-')
-        && !runs_code
-        && !may_name(rule_word, &command)
+    let texts: Vec<String> = operands.iter().take(2).map(|word| plain(word)).collect();
+    let runs_code = |text: &str| {
+        ["-", "shell", "script"]
+            .iter()
+            .any(|part| text.contains(part))
+    };
+    matches!(&texts[..], [script, command]
+        if last(script) == "manage.py" && !runs_code(command) && !may_name(rule_word, command))
 }
 
 /// The text without the ending of its name.
@@ -454,11 +417,8 @@ fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
     let kinds: Vec<String> = kinds.map(|(_, word)| word).collect();
     let kinds = kinds_of(&kinds.join(","));
     let rule_kinds = kinds_of(rule_word.trim_end_matches('*'));
-    let is_other = |(rule_kinds, kinds): (Vec<&str>, Vec<&str>)| {
-        let mut kinds = kinds.iter();
-        kinds.all(|kind| !rule_kinds.contains(kind))
-    };
-    rule_kinds.zip(kinds).is_some_and(is_other)
+    let pair = kinds.zip(rule_kinds);
+    pair.is_some_and(|(kinds, rule_kinds)| !kinds.iter().any(|kind| rule_kinds.contains(kind)))
 }
 
 /// The kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`; `None`
@@ -466,9 +426,10 @@ fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
 fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
     let text = text.to_lowercase();
     let kinds = text.split(',').map(|kind| {
-        let kind = kind.split(['/', '.']).next();
+        let kind = kind.split(['/', '.']).next()?;
+        let is_kind = |name: &str| matches!(kind.strip_prefix(name), Some("" | "s" | "es"));
         let mut kinds = KINDS.split_ascii_whitespace();
-        kinds.find(|names| names.split('=').any(|name| Some(name) == kind))
+        kinds.find(|names| names.split('=').any(is_kind))
     });
     kinds.collect()
 }
@@ -478,7 +439,12 @@ fn is_other_mode(rule_mode: &str, mode: &str) -> bool {
     let octal = |mode: &str| u32::from_str_radix(mode, 8).ok();
     match (octal(rule_mode), octal(mode)) {
         (Some(rule_mode), Some(mode)) => rule_mode & 0o777 != mode & 0o777,
-        (Some(_), None) => !mode.contains(['w', '=']),
+        (Some(_), None) => {
+            let mut modes = mode
+                .split(',')
+                .flat_map(|mode| mode.split(['+', '-']).skip(1));
+            !mode.contains('=') && modes.all(|mode| mode.chars().all(|c| "rxXst".contains(c)))
+        }
         (None, _) => false,
     }
 }
