@@ -224,14 +224,24 @@ impl FormWords<'_> {
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
         let includes = |other: &str| {
-            let mut operands = complete.arguments.operands.iter();
             match other {
                 // This folder, one around it, or a pattern of paths.
-                "." => operands.any(|word| {
-                    let path = lexical(&word.literal_prefix());
-                    let is_open = word.literal().is_none() || path.starts_with(['.', '/']);
-                    path.starts_with([':', '*']) || is_open && self.place.may_meet(".", word)
-                }),
+                "." => {
+                    let is_root = |word: &&&Word| {
+                        let path = lexical(&word.literal_prefix());
+                        word.is_dynamic()
+                            || path == "."
+                            || [":", "*", "/", ".."]
+                                .iter()
+                                .any(|root| path.starts_with(root))
+                    };
+                    let roots = || complete.arguments.operands.iter().filter(is_root);
+                    let may_be = |word: &&Word| self.place.may_meet(".", word);
+                    roots().count() > 16
+                        || roots().any(|w| {
+                            w.starts_with_text(":") || w.starts_with_text("*") || may_be(w)
+                        })
+                }
                 _ => {
                     self.argv[1..].iter().any(|w| w.starts_with_text(other))
                         || other.starts_with('-') && has_flag(self.name, &flags, other)

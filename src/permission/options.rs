@@ -40,21 +40,23 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     }
 
     if wanted.starts_with("--") {
-        return given.iter().any(|flag| means(flag, wanted, groups));
+        let names = group_of(groups, wanted);
+        return given.iter().any(|flag| means(flag, wanted, &names));
     }
     given.iter().any(|flag| flag == wanted)
         || wanted[1..].chars().all(|letter| {
             let letter = letter.to_string();
-            given.iter().any(|flag| means(flag, &letter, groups))
+            let names = group_of(groups, &letter);
+            given.iter().any(|flag| means(flag, &letter, &names))
         })
 }
 
 /// Returns `true` if one of the letters of `flag`, or its long name, means the option.
-fn means(flag: &str, option: &str, groups: &str) -> bool {
+fn means(flag: &str, option: &str, names: &[&str]) -> bool {
     let name = flag.split('=').next().unwrap_or_default();
     let abbreviates =
         |known: &str| name.len() > 2 && !known.contains('=') && known.starts_with(name);
-    let mut names = group_of(groups, option).into_iter().chain([option]);
+    let mut names = names.iter().copied().chain([option]);
     names.any(|known| match (known.len(), flag.starts_with("--")) {
         (1, false) => flag[1..].contains(known),
         (1, true) | (_, false) => false,
@@ -63,11 +65,12 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
 }
 
 /// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning
-/// of the other, a letter and a long name are not known, or both force. An option of more than three
-/// letters behind one dash may be a long one.
+/// of the other, a letter and a long name are not known, or both force. An option of more than
+/// three letters behind one dash may be a long one.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = groups_of(program);
-    let is_known = |option: &str| !group_of(groups, option).is_empty();
+    let names: Vec<&str> = groups.split([' ', '=']).collect();
+    let is_known = |option: &str| names.contains(&option);
     let forces = |flag: &str| match flag {
         "-f" => !is_known("f") || group_of(groups, "f").contains(&"--force"),
         _ => matches!(flag, "--force" | "--hard" | "--discard-changes"),
@@ -75,14 +78,17 @@ pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bo
     let is_double = |flag: &str| flag.starts_with("--");
     let is_long = |flag: &str| is_double(flag) || flag.len() > 4;
     let is_open = |flag: &str| match flag.strip_prefix("--") {
-        Some(_) => !is_known(&format!("--{}", bare(flag))),
-        None => bare(flag).chars().any(|c| !is_known(&c.to_string())),
+        Some(_) => !is_known(flag.split('=').next().unwrap_or_default()),
+        None => bare(flag)
+            .chars()
+            .any(|c| !is_known(c.encode_utf8(&mut [0; 4]))),
     };
+    let wanted_is_open = is_open(wanted);
     let name = bare(wanted).to_lowercase();
     let is_like = |flag: &String| {
         let flag_name = bare(flag).to_lowercase();
         let is_part = name.starts_with(&flag_name) || flag_name.starts_with(&name);
-        let are_open = is_double(flag) != is_double(wanted) && is_open(flag) && is_open(wanted);
+        let are_open = wanted_is_open && is_double(flag) != is_double(wanted) && is_open(flag);
         is_long(flag) && is_long(wanted) && is_part || are_open
     };
     has_flag(program, given, wanted)
