@@ -223,32 +223,26 @@ impl FormWords<'_> {
         let file = given.flags.iter().position(is_file);
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
-        let includes = |other: &str| {
-            match other {
-                // This folder, one around it, or a pattern of paths.
-                "." => {
-                    let is_root = |word: &&&Word| {
-                        let path = lexical(&word.literal_prefix());
-                        word.is_dynamic()
-                            || path == "."
-                            || [":", "*", "/", ".."]
-                                .iter()
-                                .any(|root| path.starts_with(root))
-                    };
-                    let roots = || complete.arguments.operands.iter().filter(is_root);
-                    let may_be = |word: &&Word| self.place.may_meet(".", word);
-                    roots().count() > 16
-                        || roots().any(|w| {
-                            w.starts_with_text(":") || w.starts_with_text("*") || may_be(w)
-                        })
-                }
-                _ => {
-                    self.argv[1..].iter().any(|w| w.starts_with_text(other))
-                        || other.starts_with('-') && has_flag(self.name, &flags, other)
-                }
+        let includes = |other: &str| match other {
+            "." => self.names_root(&complete.arguments.operands),
+            _ => {
+                self.argv[1..].iter().any(|w| w.starts_with_text(other))
+                    || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if an operand may be this folder, one around it, or a pattern of paths.
+    fn names_root(&self, operands: &[&Word]) -> bool {
+        let is_root = |word: &&&Word| {
+            let path = lexical(&word.literal_prefix());
+            let is_around = path == "." || path.starts_with("..");
+            word.is_dynamic() || is_around || path.starts_with(['/', ':', '*'])
+        };
+        let is_open = |word: &Word| word.literal_prefix().starts_with([':', '*']);
+        let roots = || operands.iter().filter(is_root);
+        roots().count() > 16 || roots().any(|w| is_open(w) || self.place.may_meet(".", w))
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -283,7 +277,6 @@ impl FormWords<'_> {
                 let is_plain = |word: &&Word| {
                     let text = word.literal().unwrap_or_default();
                     let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
-                    // `v1.0-3-gabcdef0`
                     let hash = text.rsplit("-g").next().unwrap_or_default();
                     let is_hash = hash.len() > 3 && hash.bytes().all(|b| b.is_ascii_hexdigit());
                     let is_head = text.to_uppercase().contains("HEAD")
@@ -403,11 +396,7 @@ fn is_about_itself(argv: &[Word]) -> bool {
 /// code.
 fn runs_other_command(operands: &[&Word], rule_word: &str) -> bool {
     let texts: Vec<String> = operands.iter().take(2).map(|word| plain(word)).collect();
-    let runs_code = |text: &str| {
-        ["-", "shell", "script"]
-            .iter()
-            .any(|part| text.contains(part))
-    };
+    let runs_code = |t: &str| t.contains('-') || t.contains("shell") || t.contains("script");
     matches!(&texts[..], [script, command]
         if last(script) == "manage.py" && !runs_code(command) && !may_name(rule_word, command))
 }
