@@ -126,19 +126,12 @@ fn is_mark(c: char) -> bool {
 /// Returns `true` if a word that is known in part has a part of the text of a rule's word that
 /// begins with a wildcard: it stands in the word, ends before what is not known, or begins behind.
 fn overlaps(rule_word: &str, word: &str) -> bool {
-    let mut texts = rule_word.split('*').filter(|text| !text.is_empty());
-    let Some(first) = texts.next().filter(|_| rule_word.starts_with('*')) else {
-        return false;
-    };
-    let last = texts.next_back().unwrap_or(first);
+    let text = rule_word.trim_matches('*');
     let parts = word.split_once('*').zip(word.rsplit_once('*'));
+    let parts = parts.filter(|_| rule_word.starts_with('*') && !word.contains("://"));
     parts.is_some_and(|((before, _), (_, after))| {
-        let mut ends = first.char_indices().map(|(at, c)| at + c.len_utf8());
-        let mut starts = last.char_indices();
-        !word.contains("://")
-            && (word.contains(first)
-                || ends.any(|end| before.ends_with(&first[..end]))
-                || starts.any(|(start, _)| after.starts_with(&last[start..])))
+        let mut splits = text.char_indices().skip(1).map(|(at, _)| text.split_at(at));
+        word.contains(text) || splits.any(|(a, b)| before.ends_with(a) || after.starts_with(b))
     })
 }
 

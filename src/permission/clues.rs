@@ -15,7 +15,7 @@ impl CommandPattern {
         const PAIRS: &str = "\
             ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 \
             node=nodejs docker-compose=docker+compose rm=grm cp=gcp sed=gsed awk=gawk find=gfind \
-            xargs=gxargs tar=gtar make=gmake";
+            xargs=gxargs tar=gtar make=gmake node=tsx node=ts-node";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {

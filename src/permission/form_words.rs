@@ -1,11 +1,11 @@
 //! The words of a command, compared with those of a rule by the command's form.
 
-use super::about::{last, may_name, may_share_subcommand, plain};
+use super::about::{last, may_name, may_share_subcommand, plain, same};
 use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
-use super::paths::{PathContext, PathPattern};
+use super::paths::{PathContext, PathPattern, lexical};
 use super::programs::{Complete, Form, subcommand_words, wraps};
 use super::shell::{SHELLS, SimpleCommand, Use, Word};
 
@@ -13,13 +13,13 @@ use super::shell::{SHELLS, SimpleCommand, Use, Word};
 /// be any.
 const MAX_PATHS: usize = 256;
 
-/// Kinds of resources, each with its other names.
+/// Kinds of resources, each with its other names but for plurals.
 const KINDS: &str = "\
-    pods=pod=po deployments=deployment=deploy services=service=svc namespaces=namespace=ns \
-    nodes=node=no secrets=secret configmaps=configmap=cm ingresses=ingress=ing jobs=job \
-    cronjobs=cronjob=cj statefulsets=statefulset=sts daemonsets=daemonset=ds \
-    replicasets=replicaset=rs events=event=ev persistentvolumeclaims=persistentvolumeclaim=pvc \
-    persistentvolumes=persistentvolume=pv serviceaccounts=serviceaccount=sa endpoints=ep";
+    pod=po deployment=deploy service=svc namespace=ns node=no secret configmap=cm ingress=ing job \
+    cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc \
+    persistentvolume=pv serviceaccount=sa endpoints=ep horizontalpodautoscaler=hpa role \
+    poddisruptionbudget=pdb clusterrole rolebinding clusterrolebinding storageclass=sc \
+    networkpolicy=networkpolicies=netpol customresourcedefinition=crd resourcequota=quota";
 
 /// The folders that the paths of a command count from.
 #[derive(Clone, Copy)]
@@ -98,7 +98,9 @@ impl FormWords<'_> {
             return false;
         }
         if self.command.is_unmodeled() {
-            return self.may_have_first(rule);
+            let first = rule[1].to_lowercase();
+            let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
+            return first.contains('*') || argv[1..].iter().any(has);
         }
         if let Some(open) = rule_own.iter().position(|at| is_open(&rule[*at])) {
             let text = &*rule[rule_own[open]];
@@ -111,16 +113,23 @@ impl FormWords<'_> {
             ([own, ..], [rule_own, ..]) if wraps(name) => {
                 self.may_wrap(&argv[*own..], &rule[*rule_own..])
             }
-            _ => rule_own.len() > own.len() || self.may_have_all(rule, &rule_own),
+            _ if rule_own.len() > own.len() => !self.has_other_default(rule, &rule_own),
+            _ => self.may_have_all(rule, &rule_own),
         }
     }
 
-    /// Returns `true` if a program that is not modeled may be given the first word of a rule behind
-    /// the program.
-    fn may_have_first(&self, rule: &[String]) -> bool {
-        let first = rule[1].to_lowercase();
-        let has = |word: &Word| word.literal().is_none() || plain(word).contains(&first);
-        first.contains('*') || self.argv[1..].iter().any(has)
+    /// Returns `true` if a group of git without a subcommand runs another one than the rule's.
+    fn has_other_default(&self, rule: &[String], rule_own: &[usize]) -> bool {
+        let group = self.own.first().and_then(|at| self.argv[*at].literal());
+        let defaults = match (self.name, group.as_deref()) {
+            ("git", Some("remote" | "reflog")) => "show list",
+            ("git", Some("stash")) => "push save",
+            _ => return false,
+        };
+        let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
+        let complete = Form::of("git", "").and_then(|form| form.read("git", self.argv, self.own));
+        complete.is_some_and(|complete| complete.arguments.operands.is_empty())
+            && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
@@ -183,13 +192,9 @@ impl FormWords<'_> {
         let option = rule_word.replace('*', "");
         let option = option.split('=').next().unwrap_or_default();
         let name = option.trim_start_matches('-');
-        let dashed = |option: &str| {
-            let name = option.trim_start_matches('-');
-            if program.has_one_dash {
-                format!("--{name}")
-            } else {
-                option.to_owned()
-            }
+        let dashed = |option: &str| match option.trim_start_matches('-') {
+            name if program.has_one_dash && name.len() > 1 => format!("--{name}"),
+            _ => option.to_owned(),
         };
         let option = dashed(option);
         let is_long = option.starts_with("--");
@@ -211,21 +216,33 @@ impl FormWords<'_> {
         };
         // `-f compose.yml` is not `--force`.
         let is_file = |flag: &String| {
-            let letter = flag
-                .get(1..2)
-                .filter(|_| is_long && !flag.starts_with("--"));
-            let entry = letter.and_then(|letter| program.option(letter));
-            entry.is_some_and(|entry| matches!(entry.value, Some("file" | "read")))
+            let is_short = is_long && !flag.starts_with("--");
+            let entry = flag.get(1..2).and_then(|letter| program.option(letter));
+            is_short && entry.is_some_and(|entry| matches!(entry.value, Some("file" | "read")))
         };
         let file = given.flags.iter().position(is_file);
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
-        let includes = |other: &str| {
-            let mut words = self.argv[1..].iter().map(Word::literal_prefix);
-            words.any(|word| word == other || other.len() > 1 && word.starts_with(other))
-                || other.starts_with('-') && has_flag(self.name, &flags, other)
+        let includes = |other: &str| match other {
+            "." => self.names_root(&complete.arguments.operands),
+            _ => {
+                self.argv[1..].iter().any(|w| w.starts_with_text(other))
+                    || other.starts_with('-') && has_flag(self.name, &flags, other)
+            }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if an operand may be this folder, one around it, or a pattern of paths.
+    fn names_root(&self, operands: &[&Word]) -> bool {
+        let is_root = |word: &&&Word| {
+            let path = lexical(&word.literal_prefix());
+            let is_around = path == "." || path.starts_with("..");
+            word.is_dynamic() || is_around || path.starts_with(['/', ':', '*'])
+        };
+        let is_open = |word: &Word| word.literal_prefix().starts_with([':', '*']);
+        let roots = || operands.iter().filter(is_root);
+        roots().count() > 16 || roots().any(|w| is_open(w) || self.place.may_meet(".", w))
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -235,7 +252,7 @@ impl FormWords<'_> {
         let name = rule_word.replace('*', "").to_lowercase();
         let mut options = complete.arguments.options.iter();
         let is_part = |at: &usize| plain(&self.argv[*at]).contains(&name);
-        let mut all = form.including("*");
+        let mut all = form.including("*").chain(form.including(&name));
         let is_all = |other: &str| {
             let mut words = self.argv.iter().map(Word::literal_prefix);
             words.any(|word| word.split('=').next() == Some(other))
@@ -260,8 +277,10 @@ impl FormWords<'_> {
                 let is_plain = |word: &&Word| {
                     let text = word.literal().unwrap_or_default();
                     let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
-                    let is_hash = text.len() > 3 && text.bytes().all(|b| b.is_ascii_hexdigit());
-                    let is_head = text.to_uppercase().contains("HEAD");
+                    let hash = text.rsplit("-g").next().unwrap_or_default();
+                    let is_hash = hash.len() > 3 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+                    let is_head = text.to_uppercase().contains("HEAD")
+                        || text == "origin" && operands.len() < 2;
                     !text.is_empty() && !is_head && !has_mark && !is_hash
                 };
                 // A branch that is made counts.
@@ -275,12 +294,9 @@ impl FormWords<'_> {
             "names" => {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
-            "kinds" => {
-                let kind = operands.first().and_then(|word| word.literal());
-                let kinds = kind_of(rule_word).zip(kind.as_deref().and_then(kind_of));
-                at == 0 && kinds.is_some_and(|(rule_kind, kind)| rule_kind != kind)
-            }
-            "script" => at == 0 && !self.may_be_script(complete, rule_word),
+            "kinds" => at == 0 && has_other_kinds(rule_word, operands),
+            "script" if at == 0 => !self.may_be_script(complete, rule_word),
+            "script" => at == 1 && runs_other_command(operands, rule_word),
             "options" => !names(),
             _ => false,
         }
@@ -289,13 +305,24 @@ impl FormWords<'_> {
     /// Returns `true` if the command may name, or be given, the path of a rule.
     fn may_name_path(&self, complete: &Complete<'_>, words: &[&Word], rule_word: &str) -> bool {
         let here = Word::from_text(".");
-        let is_input = |word: &&&Word| word.literal().as_deref() == Some("-");
-        let is_piped = self.command.piped.is_some() && words.iter().any(|word| is_input(&word));
-        let is_default = complete.arguments.operands.is_empty();
-        let is_default = is_default && complete.program.operands.ends_with("=.");
-        let paths = words.iter().copied().chain(&self.command.input_file);
+        let is_input = |word: &&Word| word.literal().as_deref() == Some("-");
+        let has_none = complete.arguments.operands.is_empty();
+        let has_input = words.iter().any(is_input);
+        let command = self.command;
+        // `exec` may have opened the input.
+        let is_unknown = command.input == Some(Word::unknown()) && command.input_file.is_none();
+        let is_fed = has_input && command.piped.is_some() || is_unknown && (has_input || has_none);
+        let is_git = self.name == "git";
+        let is_pattern = |word: &&Word| {
+            let text = word.literal().unwrap_or_default();
+            text.starts_with(':') || text.contains(['*', '?', '['])
+        };
+        let is_open = is_git && (self.own != [1] || words.iter().any(is_pattern));
+        let is_default = has_none && (is_git || complete.program.operands.ends_with("=."));
+        let paths = words.iter().copied().chain(&command.input_file);
         let mut paths = paths.chain(is_default.then_some(&here));
-        is_piped
+        is_fed
+            || is_open
             || words.len() > MAX_PATHS
             || paths.any(|word| self.place.may_meet(rule_word, word))
     }
@@ -365,6 +392,15 @@ fn is_about_itself(argv: &[Word]) -> bool {
     argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help" | "-V"))
 }
 
+/// Returns `true` if these are `manage.py` and another subcommand than the rule's, which runs no
+/// code.
+fn runs_other_command(operands: &[&Word], rule_word: &str) -> bool {
+    let texts: Vec<String> = operands.iter().take(2).map(|word| plain(word)).collect();
+    let runs_code = |t: &str| t.contains('-') || t.contains("shell") || t.contains("script");
+    matches!(&texts[..], [script, command]
+        if last(script) == "manage.py" && !runs_code(command) && !may_name(rule_word, command))
+}
+
 /// The text without the ending of its name.
 fn stem(text: &str) -> &str {
     match text.rsplit_once('.') {
@@ -373,11 +409,28 @@ fn stem(text: &str) -> &str {
     }
 }
 
-/// The name of a kind of resources that has several.
-fn kind_of(text: &str) -> Option<&'static str> {
+/// Returns `true` if all kinds of resources are known, and a command has none of a rule's.
+fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
+    let operands = operands.iter().map(|word| plain(word)).enumerate();
+    let kinds = operands.filter(|(at, word)| *at == 0 || word.contains('/'));
+    let kinds: Vec<String> = kinds.map(|(_, word)| word).collect();
+    let kinds = kinds_of(&kinds.join(","));
+    let rule_kinds = kinds_of(rule_word.trim_end_matches('*'));
+    let pair = kinds.zip(rule_kinds);
+    pair.is_some_and(|(kinds, rule_kinds)| !kinds.iter().any(|kind| rule_kinds.contains(kind)))
+}
+
+/// The kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`; `None`
+/// if one is not known.
+fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
     let text = text.to_lowercase();
-    let mut kinds = KINDS.split_ascii_whitespace();
-    kinds.find(|names| names.split('=').any(|name| name == text))
+    let kinds = text.split(',').map(|kind| {
+        let kind = kind.split(['/', '.']).next()?;
+        let is_kind = |name: &str| matches!(kind.strip_prefix(name), Some("" | "s" | "es"));
+        let mut kinds = KINDS.split_ascii_whitespace();
+        kinds.find(|names| names.split('=').any(is_kind))
+    });
+    kinds.collect()
 }
 
 /// Returns `true` if a mode of files certainly does not give what the mode of a rule does.
@@ -385,7 +438,12 @@ fn is_other_mode(rule_mode: &str, mode: &str) -> bool {
     let octal = |mode: &str| u32::from_str_radix(mode, 8).ok();
     match (octal(rule_mode), octal(mode)) {
         (Some(rule_mode), Some(mode)) => rule_mode & 0o777 != mode & 0o777,
-        (Some(_), None) => !mode.contains(['w', '=']),
+        (Some(_), None) => {
+            let mut modes = mode
+                .split(',')
+                .flat_map(|mode| mode.split(['+', '-']).skip(1));
+            !mode.contains('=') && modes.all(|mode| mode.chars().all(|c| "rxXst".contains(c)))
+        }
         (None, _) => false,
     }
 }

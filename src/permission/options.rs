@@ -6,19 +6,28 @@ use super::shell::Word;
 
 /// Short options and the long options with the same meaning, behind the programs that have them.
 /// These are the options that rules are written about, and those that are given every day.
+/// One that stands alone has no other name.
 const SAME: &str = "\
-rm|r=R=--recursive f=--force i=--interactive d=--dir
-cp|r=R=--recursive f=--force a=--archive
-chmod chown|R=--recursive
-git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify q=--quiet a=A=--all m=--message p=--patch
-curl|o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form f=--fail i=--include u=--user
-grep|r=R=--recursive
-docker|f=--force v=--volume=--volumes p=--publish d=--detach i=--interactive t=--tty=--tag e=--env
-kubectl|f=--filename=--follow
-make|C=--directory
-wget|O=--output-document
-npm|g=--global f=--force D=--save-dev
-tar|x=--extract=--get c=--create t=--list f=--file
+rm|r=R=--recursive f=--force i=--interactive d=--dir v=--verbose --no-preserve-root --one-file-system
+cp gcp mv ln mkdir|r=R=--recursive f=--force a=--archive v=--verbose s=--symbolic p=--preserve=--parents
+find gfind|--delete --exec --execdir --ok --okdir
+chmod chown|R=--recursive v=--verbose
+git|f=--force=--force-with-lease d=--delete D=--delete n=--no-verify=--dry-run q=--quiet a=A=--all m=--message p=--patch u=--set-upstream=--include-untracked=--update b c C B w=--ignore-all-space X=--strategy-option S=--gpg-sign s=--signoff i=--interactive v=--verbose --amend --hard --soft --mixed --cached --staged --tags --mirror --no-edit --no-ff --ff-only --oneline --stat --prune --abort --continue
+curl|o=--output O=--remote-name k=--insecure d=--data X=--request T=--upload-file F=--form f=--fail i=--include u=--user s=--silent S=--show-error L=--location I=--head H=--header v=--verbose
+grep egrep fgrep rg|r=R=--recursive=--dereference-recursive n=--line-number i=--ignore-case l=--files-with-matches
+docker|f=--force=--follow=--file v=--volume=--volumes p=--publish=--project-name d=--detach i=--interactive t=--tty=--tag e=--env a=--all q=--quiet --privileged --rm --no-cache --name
+kubectl|f=--filename=--follow n=--namespace A=--all-namespaces o=--output l=--selector p=--previous=--patch w=--watch i=--stdin t=--tty --force --all
+make gmake|C=--directory B=--always-make n=--dry-run=--just-print=--recon k=--keep-going j=--jobs s=--silent=--quiet
+wget rsync|O=--output-document r=--recursive m=--mirror a=--archive q=--quiet v=--verbose z=--compress n=--dry-run c=--continue=--checksum --delete --no-check-certificate
+npm pnpm yarn bun|g=--global f=--force D=--save-dev=--dev E=--save-exact=--exact s=--silent w=--workspace y=--yes
+tar gtar|x=--extract=--get c=--create t=--list f=--file z=--gzip v=--verbose C=--directory
+sed gsed|n=--quiet=--silent i=--in-place e=--expression E=r=--regexp-extended
+apt apt-get|y=--yes=--assume-yes q=--quiet f=--fix-broken
+cargo|r=--release p=--package q=--quiet v=--verbose j=--jobs F=--features --all-targets --workspace --no-verify
+gh|w=--web f=--fill d=--draft=--delete-branch s=--squash m=--merge r=--rebase=--reviewer b=--body t=--title R=--repo --admin
+pip pip3|r=--requirement e=--editable U=--upgrade q=--quiet --break-system-packages
+helm|n=--namespace f=--values i=--install A=--all-namespaces --force
+ls|a=--all l t h=--human-readable r=--reverse R=--recursive d=--directory --color
 ";
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
@@ -31,21 +40,23 @@ pub(super) fn has_flag(program: &str, given: &[String], wanted: &str) -> bool {
     }
 
     if wanted.starts_with("--") {
-        return given.iter().any(|flag| means(flag, wanted, groups));
+        let names = group_of(groups, wanted);
+        return given.iter().any(|flag| means(flag, wanted, &names));
     }
     given.iter().any(|flag| flag == wanted)
         || wanted[1..].chars().all(|letter| {
             let letter = letter.to_string();
-            given.iter().any(|flag| means(flag, &letter, groups))
+            let names = group_of(groups, &letter);
+            given.iter().any(|flag| means(flag, &letter, &names))
         })
 }
 
 /// Returns `true` if one of the letters of `flag`, or its long name, means the option.
-fn means(flag: &str, option: &str, groups: &str) -> bool {
+fn means(flag: &str, option: &str, names: &[&str]) -> bool {
     let name = flag.split('=').next().unwrap_or_default();
     let abbreviates =
         |known: &str| name.len() > 2 && !known.contains('=') && known.starts_with(name);
-    let mut names = group_of(groups, option).into_iter().chain([option]);
+    let mut names = names.iter().copied().chain([option]);
     names.any(|known| match (known.len(), flag.starts_with("--")) {
         (1, false) => flag[1..].contains(known),
         (1, true) | (_, false) => false,
@@ -54,38 +65,35 @@ fn means(flag: &str, option: &str, groups: &str) -> bool {
 }
 
 /// Returns `true` if options in `given` may mean `wanted`: one of two long names is the beginning
-/// of the other, a letter that is not known begins a long name that is not known either, or both
-/// force. An option of more than three letters behind one dash may be a long one.
+/// of the other, a letter and a long name are not known, or both force. An option of more than
+/// three letters behind one dash may be a long one.
 pub(super) fn may_have_flag(program: &str, given: &[String], wanted: &str) -> bool {
     let groups = groups_of(program);
-    let is_known = |option: &str| !group_of(groups, option).is_empty();
+    let names: Vec<&str> = groups.split([' ', '=']).collect();
+    let is_known = |option: &str| names.contains(&option);
     let forces = |flag: &str| match flag {
         "-f" => !is_known("f") || group_of(groups, "f").contains(&"--force"),
         _ => matches!(flag, "--force" | "--hard" | "--discard-changes"),
     };
     let is_double = |flag: &str| flag.starts_with("--");
     let is_long = |flag: &str| is_double(flag) || flag.len() > 4;
-    let begins = |letter: char, long: &str| {
-        let is_open = !is_known(&letter.to_string()) && !is_known(&format!("--{}", bare(long)));
-        is_open && bare(long).starts_with(letter)
+    let is_open = |flag: &str| match flag.strip_prefix("--") {
+        Some(_) => !is_known(flag.split('=').next().unwrap_or_default()),
+        None => bare(flag)
+            .chars()
+            .any(|c| !is_known(c.encode_utf8(&mut [0; 4]))),
     };
+    let wanted_is_open = is_open(wanted);
     let name = bare(wanted).to_lowercase();
     let is_like = |flag: &String| {
         let flag_name = bare(flag).to_lowercase();
         let is_part = name.starts_with(&flag_name) || flag_name.starts_with(&name);
-        let has_letters = !is_double(flag) && (is_double(wanted) || flag.len() == 2);
-        is_long(flag) && is_part || has_letters && bare(flag).chars().any(|c| begins(c, wanted))
-    };
-    let has = |letter: char| {
-        let option = letter.to_string();
-        let begins = |flag| !is_known(&option) && begins(letter.to_ascii_lowercase(), flag);
-        let mut flags = given.iter();
-        flags.any(|flag| means(flag, &option, groups) || is_double(flag) && begins(flag))
+        let are_open = wanted_is_open && is_double(flag) != is_double(wanted) && is_open(flag);
+        is_long(flag) && is_long(wanted) && is_part || are_open
     };
     has_flag(program, given, wanted)
         || forces(wanted) && given.iter().any(|flag| forces(flag))
-        || is_long(wanted) && given.iter().any(is_like)
-        || !is_long(wanted) && !name.is_empty() && bare(wanted).chars().all(has)
+        || given.iter().any(is_like)
 }
 
 fn groups_of(program: &str) -> &'static str {

@@ -18,24 +18,28 @@ use super::model::{Dash, Model, Program, has_subcommands, model, wraps};
 /// | `options` | anything; they are proof if they are values of an option that is given |
 /// | `flags` | anything; a missing option is proof only if it has no value |
 ///
-/// In front of `=`, `*` is any operand.
+/// In front of `=`, `*` is any operand; behind it, `.` is this folder or one around it.
 const FORMS: &str = "\
-rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file|paths|
+rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file mv ln mkdir touch|paths|
+cp gcp|paths|-r=-a,--archive -R=-a,--archive --recursive=-a,--archive
+wget rsync chown chgrp|flags|-r=-a,-m,--mirror --recursive=-a,-m,--mirror
+mvn mvnw|names|deploy=release:perform install=deploy verify=install,deploy package=verify,install,deploy test=package,verify,install,deploy compile=test,package,verify,install,deploy
 chmod|modes|
 git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches *=--all,--mirror,--branches
 git: checkout switch merge rebase cherry-pick|refs|*=-,--all
-git: *|flags|-A=.,:/,* --all=.,:/,* -u=--include-untracked,--set-upstream --include-untracked=-u --set-upstream=-u -S=--gpg-sign --gpg-sign=-S
+git: add stage|paths|-A=.,--no-ignore-removal --all=.,--no-ignore-removal -u=. --update=.
+git: *|flags|-a=. --all=. -u=--include-untracked,--set-upstream --include-untracked=-u --set-upstream=-u -S=--gpg-sign --gpg-sign=-S
 npm pnpm yarn bun: run run-script|names|*=--workspaces,-r,--recursive
 npm pnpm yarn bun: *|flags|
-make gmake just task rake invoke|names|
+make gmake ninja just task rake invoke|names|
 docker podman nerdctl: run create|flags|-v=--mount,--volumes-from,--device,--tmpfs --volume=--mount,--volumes-from,--device,--tmpfs --privileged=--security-opt,--cap-add,--device,--pid,--userns
 docker podman nerdctl docker-compose: *|flags|
 kubectl oc: exec run debug|kinds|-n=--namespace,--context --namespace=-n,--context
 kubectl oc: *|kinds|-n=--namespace,--context,-A,--all-namespaces --namespace=-n,--context,-A,--all-namespaces
 cargo: *|flags|--release=--profile,-r
-terraform tofu pip pip3 uv poetry gh helm pnpx npx apt apt-get brew systemctl: *|flags|
-curl|options|-X=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head --request=-d,--data,-F,--form,-T,--upload-file,--json,-I,--head -d=--json,-F --data=--json,-F -A=--user-agent --user-agent=-A -b=--cookie --cookie=-b -I=--head --head=-I
-python python3 pypy node nodejs ruby perl php|script|
+terraform tofu pip pip3 uv poetry gh helm pnpx npx apt apt-get brew systemctl: *|flags|-y=-qq --yes=-qq --assume-yes=-qq
+curl|options|-X=-d,--data,-F,--form,-T,--upload-file,--json --request=-d,--data,-F,--form,-T,--upload-file,--json -d=--data,--json,-F --data=-d,--json,-F --form=-F -F=--form -o=-O,--remote-name,--output --output=-O,--remote-name,-o -A=--user-agent --user-agent=-A -b=--cookie --cookie=-b -I=--head --head=-I
+python python3 pypy node nodejs tsx ts-node ruby perl php|script|
 ssh mosh|names|
 sed gsed|flags|
 tar gtar|paths|

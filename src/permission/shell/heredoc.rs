@@ -34,6 +34,7 @@ impl Parser<'_> {
         for command in &mut self.cx.found.commands[first..] {
             if command.input.is_none() {
                 command.input.clone_from(&group.input);
+                command.input_file.clone_from(&group.input_file);
             }
         }
         Ok(())

@@ -119,6 +119,7 @@ pub(super) fn started(
         via,
         piped: command.piped,
         input: command.input.clone(),
+        input_file: command.input_file.clone(),
         guessed: command.guessed,
         transparent: runner.is_some(),
         runner,
