@@ -231,6 +231,11 @@ impl Policy<'_> {
         let mut made_paths = paths.used(&[Use::Made]);
         let made_path = made_paths.find(|word| protects(paths.made_path_of(word, self.context)));
         let trees = paths.trees(true).map(|(_, word)| word);
+        let has_own_path = |word: &&PathWord| {
+            let path = paths.path_of(word, self.context);
+            self.protected_paths.has_own_path_in(&path)
+        };
+        let tree = paths.trees(true).map(|(_, word)| word).find(has_own_path);
         let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
             let path = paths.path_of(word, self.context).known();
@@ -265,6 +270,7 @@ impl Policy<'_> {
         let path_word = written_path
             .or(made_path)
             .or(target)
+            .or(tree)
             .or(link)
             .or(changed_path)
             .or(folder);

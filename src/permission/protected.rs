@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
+use super::beneath::Beneath;
 use super::disk::Disk;
 use super::expansions::expansions;
 use super::glob::{GlobToken, Match};
@@ -84,6 +85,12 @@ impl ProtectedPaths<'_> {
         path.alternatives().iter().any(has_beginning)
             && self.is_listed(path, &context)
             && !self.is_memory(path)
+    }
+
+    /// Returns `true` if a path that the program protects lies in a folder.
+    pub(super) fn has_own_path_in(&self, folder: &PathOf) -> bool {
+        let mut patterns = self.own.iter();
+        patterns.any(|own| own.beneath(folder, self.context, false) == Beneath::Possible)
     }
 
     fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {

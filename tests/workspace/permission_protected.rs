@@ -73,6 +73,21 @@ fn generous() -> PermissionRules {
     permissions.protect("/workspace/own")
 }
 
+#[test]
+fn what_is_cut_out_of_a_folder_above_a_path_of_the_program_is_asked_about() {
+    let decision = |command: &str| generous().explain_command(command).decision;
+    for command in [
+        "find . -name k.txt -delete",
+        "find . -name '*.txt' -exec rm {} +",
+        "chmod -R 600 .",
+    ] {
+        assert_eq!(decision(command), Behavior::Ask, "{command}");
+    }
+    for command in ["find src -name '*.txt' -delete", "find . -name k.txt"] {
+        assert_eq!(decision(command), Behavior::Allow, "{command}");
+    }
+}
+
 /// How each tool that writes is made to write `path`.
 fn writers(path: &str) -> Vec<(&'static str, Value)> {
     let content = |content: &str| json!({"path": path, "file_path": path, "content": content});

@@ -61,10 +61,10 @@ impl SseEvent {
         }
 
         if !self.id.is_empty() {
-            field(out, "id", &self.id);
+            field(out, "id", &one_line(&self.id));
         }
         if let Some(event) = &self.event {
-            field(out, "event", event);
+            field(out, "event", &one_line(event));
         }
         let mut data = self.data.as_str();
         while let Some(end) = memchr::memchr2(b'\n', b'\r', data.as_bytes()) {
@@ -92,9 +92,33 @@ pub(crate) fn write_events(events: Vec<SseEvent>) -> Vec<u8> {
     bytes
 }
 
+/// A line break would begin another field, or end the event.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(['\n', '\r']) {
+        text.replace(['\n', '\r'], " ").into()
+    } else {
+        text.into()
+    }
+}
+
 fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value.as_bytes());
     out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_in_an_id_or_a_name_begin_no_field() {
+        let event = SseEvent::new("{}")
+            .with_id("1\n\ndata: x")
+            .with_event("a\r\nid: 2");
+        let mut bytes = Vec::new();
+        event.write(&mut bytes);
+        assert_eq!(bytes, b"id: 1  data: x\nevent: a  id: 2\ndata: {}\n\n");
+    }
 }
