@@ -337,7 +337,7 @@ mod tests {
         // The bytes of events without the state, far less than those of the state.
         const EVENTS: usize = 4 * 1024;
         let mut state = AgentState::new("s");
-        let paths = (0..1_000).map(|number| format!("/work/\u{1}\u{2}\u{3}{number:04}"));
+        let paths = (0..1_000).map(|number| format!("/files/\u{1}\u{2}\u{3}{number:04}"));
         state.files = Arc::new(paths.map(|path| (path.into(), "".into())).collect());
         let mut end = state.clone();
         for number in 0..100 {
@@ -349,7 +349,7 @@ mod tests {
         }
         let messages = [
             json!({"type": "system", "subtype": "init"}),
-            json!({"type": "system", "subtype": "state_changed", "files": ["/work/b"]}),
+            json!({"type": "system", "subtype": "state_changed", "files": ["/files/b"]}),
             json!({"type": "result", "subtype": "success", "terminal_reason": "tool_deferred"}),
         ];
         for format in [StreamFormat::AgUi, StreamFormat::AiSdk] {
