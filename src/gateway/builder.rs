@@ -201,8 +201,8 @@ impl GatewayBuilder {
     /// the run ends, the call is stored, and the next message of the sender answers the question.
     /// Defaults to five minutes.
     ///
-    /// A turn also waits that long, and at least 30 seconds, while the queue of a channel that it
-    /// writes to is full.
+    /// A question that cannot be sent, because the queue of its channel stays full for five
+    /// minutes, denies its call.
     pub fn ask_timeout(mut self, limit: Duration) -> Self {
         self.ask_timeout = limit;
         self

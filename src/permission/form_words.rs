@@ -43,14 +43,14 @@ impl Place<'_> {
         let workspace = self.paths.path_of_word(&Word::from_text("."), context);
         let is_wide = pattern.catches(&workspace, context) != Match::No;
         let is_literal = !rule_word.contains('*');
-        let lies = if is_wide && (is_literal || path.is_within(context)) {
+        let path_match = if is_wide && (is_literal || path.is_within(context)) {
             pattern.is(&path, context)
         } else {
             pattern.catches(&path, context)
         };
         // A link may lead there.
         self.paths.used(&[Use::Linked]).next().is_some()
-            || lies != Match::No
+            || path_match != Match::No
             || pattern.beneath(&path, context, false) == Beneath::Possible
     }
 

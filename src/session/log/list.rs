@@ -146,7 +146,7 @@ impl<L: Log> LogShared<L> {
                 if bytes.trim_ascii().is_empty() {
                     return Ok(true);
                 }
-                // Whether the last line has an end decides what the next lease does with it.
+                // The line feed of the last line decides what the next lease does with it.
                 Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
             };
             match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {

@@ -236,4 +236,5 @@ async fn question_in_a_full_channel_holds_up_no_other_turn() {
         assert_eq!(read_text(&bus).await, "Hello.");
     })
     .await;
+    model.verify().unwrap();
 }

@@ -204,7 +204,9 @@ async fn uploads_over_the_bytes_of_a_day_are_a_429_and_write_nothing() {
     assert!(reply.error(429).contains("4105 bytes"));
     let wait = reply.header("retry-after").unwrap().parse::<u64>().unwrap();
     assert!((1..=24 * 60 * 60).contains(&wait), "{wait}");
-    assert!(!folder.path().join("b.txt").exists());
+    let list = server.get("/agents/default/files/list").send().await;
+    let a_file = json!([{"name": "a.txt", "type": "file", "size": 4}]);
+    assert_eq!(list.ok(200)["entries"], a_file);
     upload("a.txt", "5").await.ok(200);
     upload("a", "").await.error(429);
 }
