@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::super::process::{Group, environment};
+use super::super::process::{DRAIN, Group, environment};
 
 /// The variables with which the program finds the engine and its credentials.
 const PASSED_ON: [&str; 9] = [
@@ -50,6 +52,16 @@ pub(super) struct Called {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: String,
+}
+
+impl Called {
+    pub(super) fn new(status: ExitStatus, stdout: Vec<u8>, stderr: &[u8]) -> Self {
+        Self {
+            status,
+            stdout,
+            stderr: String::from_utf8_lossy(stderr).trim().to_owned(),
+        }
+    }
 }
 
 impl Cli {
@@ -114,7 +126,8 @@ impl Cli {
         let (mut child, group) = self.spawn(arguments)?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let work = async {
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let pipes = async {
             let write = async {
                 if let Some(mut stdin) = stdin {
                     // If the client does not read its input, its exit status gives the reason.
@@ -122,28 +135,14 @@ impl Cli {
                 }
                 Ok(())
             };
-
-            let (status, (), stdout, stderr) = tokio::try_join!(
-                child.wait(),
-                write,
-                read(stdout, max),
-                read(stderr, MAX_ERROR)
-            )?;
-            Ok::<_, io::Error>(Called {
-                status,
-                stdout,
-                stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
-            })
+            let stdout = read(stdout, max, &mut output);
+            let stderr = read(stderr, MAX_ERROR, &mut errors);
+            tokio::try_join!(write, stdout, stderr).map(drop)
         };
-
-        let result = timeout(limit, work).await;
-        if matches!(result, Ok(Ok(_))) {
-            group.record_reaped_leader();
-        }
-
+        let result = timeout(limit, wait_for_exit(&mut child, &group, pipes)).await;
         drop(group);
         match result {
-            Ok(Ok(called)) => Ok(called),
+            Ok(Ok(status)) => Ok(Called::new(status, output, &errors)),
             Ok(Err(error)) => Err(Error::from(error).context(format!("{:?}", self.program))),
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
@@ -157,16 +156,44 @@ impl Cli {
     }
 }
 
-/// Reads to the end, and keeps at most `max` bytes.
+/// Waits for the exit of the program while `pipes` completes. After the exit, the pipes are awaited
+/// only for a short time: a process that the program started may hold them open.
+pub(super) async fn wait_for_exit(
+    child: &mut Child,
+    group: &Group,
+    pipes: impl Future<Output = io::Result<()>>,
+) -> io::Result<ExitStatus> {
+    let mut pipes = pin!(pipes);
+    let mut are_closed = false;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status?,
+            result = &mut pipes, if !are_closed => {
+                result?;
+                are_closed = true;
+            }
+        }
+    };
+    group.record_reaped_leader();
+    if !are_closed && let Ok(result) = timeout(DRAIN, pipes).await {
+        result?;
+    }
+    Ok(status)
+}
+
+/// Reads to the end, and keeps at most `max` bytes in `content`.
 ///
 /// # Errors
 ///
 /// Returns an error if more than [`MAX_IGNORED`] bytes follow those, or if the stream cannot be
 /// read.
-pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
+pub(super) async fn read(
+    stream: Option<impl AsyncRead + Unpin>,
+    max: u64,
+    content: &mut Vec<u8>,
+) -> io::Result<()> {
     if let Some(mut stream) = stream {
-        (&mut stream).take(max).read_to_end(&mut content).await?;
+        (&mut stream).take(max).read_to_end(content).await?;
         let mut ignored = stream.take(MAX_IGNORED + 1);
         let count = tokio::io::copy(&mut ignored, &mut tokio::io::sink()).await?;
         if count > MAX_IGNORED {
@@ -177,7 +204,7 @@ pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
     }
-    Ok(content)
+    Ok(())
 }
 
 fn not_started(program: &Path, error: io::Error) -> Error {

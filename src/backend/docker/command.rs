@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::Command;
-use super::super::process::{Ending, MAX_OUTPUT, Running};
+use super::super::process::{Ending, Group, MAX_OUTPUT, Running};
 use super::super::shell::Shell;
 use super::builder::{DockerBuilder, check_variable};
-use super::cli::{Called, MAX_ERROR, read, refused};
+use super::cli::{Called, MAX_ERROR, read, refused, wait_for_exit};
 use super::container::Container;
 use super::reply;
 
@@ -61,7 +61,7 @@ pub(super) async fn start(
     match reply::first_line(&line, cwd, root) {
         Some(outcome) => outcome?,
         None => {
-            let output = output_of_failure(&mut child).await?;
+            let output = output_of_failure(&mut child, &group).await?;
             return Err(refused("the container", &output));
         }
     }
@@ -92,16 +92,13 @@ async fn first_line(child: &mut Child, script: &str) -> String {
 }
 
 /// Waits for the end of a client that did not start the script.
-async fn output_of_failure(child: &mut Child) -> Result<Called> {
+async fn output_of_failure(child: &mut Child, group: &Group) -> Result<Called> {
     drop((child.stdin.take(), child.stdout.take()));
-    let stderr = read(child.stderr.take(), MAX_ERROR);
-    let outcome = timeout(LIMIT, async { tokio::try_join!(child.wait(), stderr) }).await;
-    let (status, stderr) = outcome.map_err(|_| too_long())??;
-    Ok(Called {
-        status,
-        stdout: Vec::new(),
-        stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
-    })
+    let mut errors = Vec::new();
+    let stderr = read(child.stderr.take(), MAX_ERROR, &mut errors);
+    let outcome = timeout(LIMIT, wait_for_exit(child, group, stderr)).await;
+    let status = outcome.map_err(|_| too_long())??;
+    Ok(Called::new(status, Vec::new(), &errors))
 }
 
 fn too_long() -> Error {

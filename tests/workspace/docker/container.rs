@@ -169,6 +169,27 @@ async fn program_that_answers_without_end_is_ended() {
 }
 
 #[tokio::test]
+async fn call_ends_with_its_program_while_a_process_that_it_left_holds_the_pipes() {
+    let engine = Engine::new();
+    engine.set("leave-child");
+    let work = async {
+        let backend = engine.start().await;
+        backend.write("x", b"1").await.unwrap();
+        assert_eq!(&backend.read("x").await.unwrap()[..], b"1");
+        let output = backend.execute(Command::new("echo hi")).await.unwrap();
+        assert_eq!(output.stdout, "hi\n");
+
+        engine.set("no-exec");
+        let error = backend.execute(Command::new("true")).await.unwrap_err();
+        assert!(error.to_string().contains("container"), "{error}");
+        backend.remove_container().await.unwrap();
+    };
+    // The time limit of a single call is a minute, and of the start of a command two.
+    let result = tokio::time::timeout(Duration::from_secs(50), work).await;
+    result.expect("a call waited for the process that its program left");
+}
+
+#[tokio::test]
 async fn container_is_removed_with_its_backend_unless_kept() {
     let engine = Engine::new();
     let gone = engine.builder().name("gone").start().await.unwrap();
