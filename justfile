@@ -26,4 +26,4 @@ fix:
 # Writes the recorded API and compiler messages anew.
 record:
     UPDATE_PUBLIC_API=1 cargo test --all-features --test house public_api
-    TRYBUILD=overwrite cargo test --test house compile_fail
+    TRYBUILD=overwrite cargo test --features testing --test house compile_fail

@@ -65,7 +65,7 @@ mod turn_end;
 mod usage;
 
 pub(crate) use active_run::{RunOptions, RunRequest, start};
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use answer_redactor::redact_stream;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, store_or_default};
 pub use config::{OnUnanswered, UnfinishedTasks};

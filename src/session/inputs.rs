@@ -285,7 +285,7 @@ impl Inputs {
     }
 
     /// Drops these inputs.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn forget(&mut self, ids: &[Arc<str>]) {
         let ids: HashSet<_> = ids.iter().collect();
         if self.0.iter().any(|input| ids.contains(&input.id)) {

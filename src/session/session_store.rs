@@ -44,7 +44,8 @@ use super::stored::StoredSession;
 ///
 /// A complete store that stores the records as texts:
 ///
-/// ```
+#[cfg_attr(feature = "testing", doc = "```")]
+#[cfg_attr(not(feature = "testing"), doc = "```ignore")]
 /// use std::collections::HashMap;
 /// use std::sync::{Arc, Mutex};
 /// use std::time::SystemTime;

@@ -30,12 +30,12 @@
 //! # Ok::<(), agentcore::Error>(())
 //! ```
 
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 mod cassette;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod events;
-#[cfg(all(feature = "testing", feature = "http"))]
+#[cfg(all(any(test, feature = "testing"), feature = "http"))]
 pub mod fault_server;
 mod function;
 #[cfg(feature = "tools")]
@@ -45,9 +45,9 @@ mod script;
 mod scripted;
 mod strict;
 
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub use cassette::Cassette;
-#[cfg(all(feature = "testing", feature = "http"))]
+#[cfg(all(any(test, feature = "testing"), feature = "http"))]
 pub use fault_server::{FaultServer, Reply};
 pub use function::FunctionModel;
 #[cfg(feature = "tools")]

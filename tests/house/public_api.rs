@@ -53,10 +53,10 @@ fn root() -> &'static Path {
 }
 
 /// The crate as rustdoc describes it. It runs in the folder in which `.ci/run` builds the
-/// documentation, where the dependencies are checked already.
+/// documentation, where the dependencies are checked already or about to be.
 fn document() -> Value {
     let binary = std::env::current_exe().unwrap();
-    let target: PathBuf = binary.ancestors().nth(3).unwrap().join("checks");
+    let target: PathBuf = binary.ancestors().nth(3).unwrap().join("docs");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([

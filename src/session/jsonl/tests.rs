@@ -314,18 +314,8 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
     disk.is_over()
 }
 
-#[tokio::test]
-async fn no_acknowledged_write_is_lost_at_any_failing_call() {
-    for fault in [
-        Fault::Once(FULL),
-        Fault::Once(DEFECT),
-        Fault::Once(INTERRUPTED),
-        Fault::From(FULL),
-        Fault::From(DEFECT),
-        Fault::Short,
-        Fault::Partly,
-        Fault::Torn,
-    ] {
+async fn check_at_any_call(faults: &[Fault]) {
+    for &fault in faults {
         for is_damaged in [false, true] {
             let mut call_number = 1;
             while !check(fault, call_number, is_damaged).await {
@@ -339,6 +329,21 @@ async fn no_acknowledged_write_is_lost_at_any_failing_call() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn no_acknowledged_write_is_lost_at_any_call_that_fails_once() {
+    check_at_any_call(&[FULL, DEFECT, INTERRUPTED].map(Fault::Once)).await;
+}
+
+#[tokio::test]
+async fn no_acknowledged_write_is_lost_if_all_calls_fail_from_any_on() {
+    check_at_any_call(&[FULL, DEFECT].map(Fault::From)).await;
+}
+
+#[tokio::test]
+async fn no_acknowledged_write_is_lost_at_any_incomplete_call() {
+    check_at_any_call(&[Fault::Short, Fault::Partly, Fault::Torn]).await;
 }
 
 #[tokio::test]

@@ -44,7 +44,8 @@ pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> 
 ///
 /// Logs in memory:
 ///
-/// ```
+#[cfg_attr(feature = "testing", doc = "```")]
+#[cfg_attr(not(feature = "testing"), doc = "```ignore")]
 /// use std::collections::{HashMap, HashSet};
 /// use std::sync::{Arc, Mutex, MutexGuard};
 ///

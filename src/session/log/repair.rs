@@ -40,7 +40,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Creates the repair of a log that is in memory.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of(log: &'a [u8], parts: Vec<&'a Damage>, truncate_to: Option<u64>) -> Self {
         Self::new(Content::Whole(log), parts, truncate_to)
     }
