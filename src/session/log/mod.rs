@@ -20,6 +20,9 @@
 //! | `kind`, `data` | the change; unknown kinds and fields are ignored |
 //! | `info` | the summary of the session for lists; only in the last record of a write |
 //!
+//! A last record of more than 8 KiB has no `info`: a record of kind `mark` follows it in the same
+//! write and has the `info`, so that lists read only the end of the log.
+//!
 //! The records of a write count only if its last record is complete. Content that a provider wrote
 //! in several lines is stored in one line. If records are lost, `info` has the number of messages
 //! that were lost with them: positions in later records are corrected, or dropped if they cannot be

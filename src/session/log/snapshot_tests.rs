@@ -44,6 +44,34 @@ fn message_record(text: &str) -> Record {
     }
 }
 
+#[tokio::test]
+async fn session_whose_last_record_is_long_is_loaded_at_its_snapshot() {
+    let log = MemoryLog {
+        snapshots: Snapshots::OnAppend { after: 64 * 1024 },
+        ..MemoryLog::default()
+    };
+    let store = LogStore::new(log.clone());
+    let lease = store.lease("a").await.unwrap();
+    let text = |len: usize| message_record(&"x".repeat(len * 1024));
+    for record in [text(40), text(40), text(70)] {
+        store.append(&lease, vec![record]).await.unwrap();
+    }
+    release(lease);
+    assert!(has_snapshot(&log.bytes()));
+
+    let pieces = Arc::<AtomicUsize>::default();
+    let count = pieces.clone();
+    let store = LogStore::new(log.on_step(move |step| {
+        if let LogStep::Piece(_) = step {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }));
+    let session = store.load("a").await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 3);
+    assert_eq!(pieces.load(Ordering::Relaxed), 0);
+}
+
 /// Drops a lease where its log is closed at once.
 fn release(lease: Lease) {
     std::thread::spawn(move || drop(lease)).join().unwrap();
