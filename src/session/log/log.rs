@@ -13,7 +13,11 @@ pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 pub(in crate::session) type EachPage<'a> = &'a mut dyn FnMut(Vec<Arc<str>>) -> Result<()>;
 
 /// Returns the ids that [`Log::for_each_page`] passes on, for a log that reads them in pages.
-#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    all(any(feature = "jsonl", feature = "sqlite"), unix),
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> {
     let mut ids = Vec::new();
     log.for_each_page(&mut |page| {

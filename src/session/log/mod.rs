@@ -76,7 +76,11 @@ mod summary;
     feature = "redis"
 ))]
 pub(super) use log::Each;
-#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    all(any(feature = "jsonl", feature = "sqlite"), unix),
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(super) use log::{EachPage, collect_ids};
 pub use log::{Log, LogTail, Snapshots};
 pub use log_store::LogStore;
