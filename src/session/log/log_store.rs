@@ -10,14 +10,13 @@ use async_trait::async_trait;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::json::read_import;
 use crate::session::{
-    AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession, already_exists, cut,
-    not_found,
+    AgentState, Lease, ListQuery, Record, SessionInfo, SessionPage, SessionStore, StoredSession,
+    already_exists, cut, not_found,
 };
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
 
-use super::clock::system_time;
 use super::fold::LogFold;
 use super::log::Log;
 use super::open_log::{OpenLog, stored_session};
@@ -145,7 +144,7 @@ impl<L: Log> LogStore<L> {
         let shared = self.0.clone();
         let own_id = id.to_owned();
         let size = self
-            .reading(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
+            .listing(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
             .await?;
         let Some(size) = size else {
             return Ok(false);
@@ -206,6 +205,17 @@ impl<L: Log> LogStore<L> {
     async fn writing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
+    /// Runs work that reads many logs or a log again and again, beside that of `reading`.
+    async fn listing<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cancellation) -> Result<T> + Send + 'static,
+    {
+        let cancellation = Cancellation::default();
+        let _cancel_on_drop = cancellation.guard();
+        in_turn(self.0.queues.listers.as_ref(), move || work(&cancellation)).await
+    }
+
         F: FnOnce() -> Result<T> + Send + 'static,
     {
         in_turn(self.0.queues.writers.as_ref(), work).await
@@ -315,7 +325,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let shared = self.0.clone();
         let id = from.to_owned();
-        let forked = self.reading(move |cancellation| {
+        let forked = self.listing(move |cancellation| {
             let read = |fold| shared.read_whole(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
@@ -345,14 +355,27 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let shared = self.0.clone();
-        self.reading(move |cancellation| shared.list(cancellation))
+        self.listing(move |cancellation| shared.list(cancellation))
+            .await
+    }
+
+    async fn list_page(&self, query: ListQuery) -> Result<SessionPage> {
+        let shared = self.0.clone();
+        self.listing(move |cancellation| query.page(shared.list(cancellation)?))
+            .await
+    }
+
+    async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        let shared = self.0.clone();
+        let id = id.to_owned();
+        self.listing(move |cancellation| shared.children(&id, cancellation))
             .await
     }
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
         let ids = self
-            .reading(move |cancellation| shared.first_ids(cancellation))
+            .listing(move |cancellation| shared.first_ids(cancellation))
             .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());
@@ -384,39 +407,7 @@ where
     }
 }
 
-/// Returns `true` if the time of a record is at least `age` before now.
-fn is_older_than(at: u64, age: Duration) -> bool {
-    let elapsed = system_time(at).and_then(|time| time.elapsed().ok());
-    elapsed.is_some_and(|elapsed| elapsed >= age)
-}
-
 impl<L: Log> LogShared<L> {
-    /// Returns the size of the log of a session whose last write is older than `age`. Returns
-    /// `None` if it is not, or if the session cannot be read.
-    fn old_size(
-        &self,
-        id: &str,
-        age: Duration,
-        cancellation: &Cancellation,
-    ) -> Result<Option<u64>> {
-        if !self.is_older(id, age, cancellation)? {
-            return Ok(None);
-        }
-
-        // Lists read only the end of a log; before a removal, all of it is read.
-        match self.read_whole(id, cancellation, LogFold::new(id)) {
-            // It may have been written since the look at its end.
-            Ok(scan) => Ok(scan
-                .filter(|scan| is_older_than(scan.fold.at, age))
-                .map(|scan| scan.len)),
-            // A session that cannot be read stays: it is of a newer version, or over a limit.
-            Err(error) => match error.kind() {
-                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
-                _ => Err(error),
-            },
-        }
-    }
-
     /// Reads a whole log into an empty session.
     pub(super) fn read_whole(
         &self,

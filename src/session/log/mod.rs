@@ -52,6 +52,7 @@ mod memory_limit;
 #[cfg(test)]
 mod memory_log;
 mod newest;
+mod old_size;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
