@@ -16,6 +16,7 @@ use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::scan::{Scan, last_write, scan_until};
 use super::shared::LogShared;
 use super::summary::LogSummary;
+use super::whole_reads::LogEnd;
 
 /// The maximum size of the ids that one call of `prune` examines, in bytes.
 const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
@@ -23,7 +24,7 @@ const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
 const ID_OVERHEAD: usize = 32;
 
 /// The number of bytes of a log's end that are read first to list it.
-const TAIL: u64 = 16 * 1024;
+pub(super) const TAIL: u64 = 16 * 1024;
 /// The number of bytes that are read next. From here on, the number is doubled until the end has
 /// the last record of a write.
 const NEXT_TAIL: u64 = 256 * 1024;
@@ -150,6 +151,9 @@ impl<L: Log> LogShared<L> {
                 Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
             };
             match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {
+            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+                break outcome;
+            }
                 Some((summary, time, Ok(true))) => break Ok(Some((summary, time))),
                 Some((_, _, Err(error))) => break Err(error),
                 _ => {}
@@ -157,7 +161,9 @@ impl<L: Log> LogShared<L> {
 
             drop(tail);
             let scan = self.read_whole(id, cancellation, LogFold::new(id));
-            break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+            let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+            self.whole_reads.add(id, end, &outcome);
+            break outcome;
         };
 
         match summary {
@@ -172,6 +178,7 @@ impl<L: Log> LogShared<L> {
                 info.parent = summary.parent;
             }
             Ok(None) => return Ok(None),
+            let end = LogEnd::of(&tail);
             Err(error) => info.problem = Some(error.to_string().into()),
         }
 

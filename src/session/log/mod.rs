@@ -69,6 +69,7 @@ mod snapshot_reader;
 #[cfg(test)]
 mod snapshot_tests;
 mod summary;
+mod whole_reads;
 
 #[cfg(any(
     feature = "jsonl",
