@@ -360,15 +360,19 @@ async fn delete(
     // The store is listed to find the threads of subagents, which must not stop loads of others.
     drop(load_permit);
     let permit = list_permit(&app, &caller, &thread.store).await?;
-    let removed_ids = permit.hold_during(thread.session().delete()).await?;
-    let mut key = thread.key.clone();
-    // The thread itself also if another request has removed it meanwhile.
-    for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
-        key.thread = id;
-        app.runs.forget_thread(&key);
-        app.traces.remove_thread(&key);
-    }
-    Ok(StatusCode::NO_CONTENT)
+    // A task of its own, which a client that leaves does not stop between two threads.
+    let removal = tokio::spawn(async move {
+        let removed_ids = permit.hold_during(thread.session().delete()).await?;
+        let mut key = thread.key;
+        // The thread itself also if another request has removed it meanwhile.
+        for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
+            key.thread = id;
+            app.runs.forget_thread(&key);
+            app.traces.remove_thread(&key);
+        }
+        Ok(StatusCode::NO_CONTENT)
+    });
+    removal.await.map_err(|_| ApiError::internal())?
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

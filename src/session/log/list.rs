@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::SessionInfo;
+use crate::session::{SessionInfo, descendants};
 use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
 
@@ -73,6 +73,23 @@ impl<L: Log> LogShared<L> {
         Ok(ids)
     }
 
+    /// Returns the sessions of the subagents of a session, and of theirs, each after its parent.
+    /// Reads only the ends of logs whose ids are those of its subagents.
+    pub(super) fn children(&self, id: &str, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
+        let prefix = format!("{id}:sub:");
+        let mut children = Newest::new(MAX_COUNT, MAX_BYTES);
+        self.log.for_each_page_with(&prefix, &mut |page| {
+            check_not_cancelled(cancellation)?;
+            let mut ids = page;
+            ids.retain(|id| id.starts_with(&prefix));
+            for ids in ids.chunks(AT_ONCE) {
+                self.add_infos(ids, &mut children, cancellation)?;
+            }
+            Ok(())
+        })?;
+        Ok(descendants(id, children.into_list()))
+    }
+
     /// Returns `true` if the session can be read and its last write is older than `age`.
     pub(super) fn is_older(
         &self,
@@ -134,6 +151,9 @@ impl<L: Log> LogShared<L> {
             };
 
             info.size = Some(tail.size);
+            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+                break outcome;
+            }
             let last_write = last_write(&tail.bytes);
             if last_write.is_none() && !tail.is_whole() && len < MAX_LINE as u64 {
                 len = len.saturating_mul(2).max(NEXT_TAIL);
@@ -151,14 +171,12 @@ impl<L: Log> LogShared<L> {
                 Ok(!is_short && self.is_dropped(id, bytes, cancellation)?)
             };
             match last_write.map(|(summary, time, bytes)| (summary, time, is_dropped(bytes))) {
-            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
-                break outcome;
-            }
                 Some((summary, time, Ok(true))) => break Ok(Some((summary, time))),
                 Some((_, _, Err(error))) => break Err(error),
                 _ => {}
             }
 
+            let end = LogEnd::of(&tail);
             drop(tail);
             let scan = self.read_whole(id, cancellation, LogFold::new(id));
             let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
@@ -178,7 +196,6 @@ impl<L: Log> LogShared<L> {
                 info.parent = summary.parent;
             }
             Ok(None) => return Ok(None),
-            let end = LogEnd::of(&tail);
             Err(error) => info.problem = Some(error.to_string().into()),
         }
 

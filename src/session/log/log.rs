@@ -248,6 +248,20 @@ pub trait Log: Send + Sync + 'static {
         each(self.ids()?)
     }
 
+    /// Passes at least the ids that begin with `prefix` to `each`, as
+    /// [`for_each_page`](Self::for_each_page) does.
+    ///
+    /// The provided method passes the ids of all logs. A log that reads ids in their order begins
+    /// at the prefix and ends behind it.
+    ///
+    /// # Errors
+    ///
+    /// Stops at the first error of `each` and returns it.
+    fn for_each_page_with(&self, prefix: &str, each: EachPage<'_>) -> Result<()> {
+        let _ = prefix;
+        self.for_each_page(each)
+    }
+
     /// Passes a whole log to `each`, piece by piece and in order. Returns `false` for a log without
     /// bytes.
     ///
