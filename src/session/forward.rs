@@ -70,6 +70,12 @@ macro_rules! forward_session_store {
                 inner.is_leased(id).await
             }
 
+            async fn revision(&self, id: &str) -> $crate::error::Result<Option<u64>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.revision(id).await
+            }
+
             async fn save(
                 &self,
                 lease: &$crate::session::Lease,

@@ -239,6 +239,20 @@ pub trait SessionStore: Send + Sync + 'static {
         }
     }
 
+    /// Returns a number that changes with each write of the session: a reader that polls a session
+    /// loads it only if the number has changed. Returns `None` if the session does not exist, or if
+    /// the store has no such number.
+    ///
+    /// The provided method returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the store's error.
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// Replaces the stored state by `state` without the parts that belong to one run
     /// ([`AgentState::stored`]), and clears [`StoredSession::started`], [`StoredSession::ended`]
     /// and [`StoredSession::input_ids`].

@@ -18,7 +18,7 @@ use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
-use super::log::Log;
+use super::log::{Log, LogTail};
 use super::open_log::{OpenLog, stored_session};
 use super::queue::Queue;
 #[cfg(any(
@@ -35,6 +35,9 @@ use super::snapshot;
 /// The number of times that a load tries to read a log that is open. After that it reads the stored
 /// log.
 const MAX_LOAD_TRIES: usize = 4;
+
+/// The number of bytes of a log's end by which changes are recognized.
+const REVISION_LEN: u64 = 256;
 
 /// A [`SessionStore`] over a [`Log`]. Clones share one store. The docs of [`Log`] have an example.
 ///
@@ -301,6 +304,21 @@ impl<L: Log> SessionStore for LogStore<L> {
         self.reading(move |_| shared.log.is_open(&id)).await
     }
 
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        if id.is_empty() {
+            return Ok(None);
+        }
+        let shared = self.0.clone();
+        let id = id.to_owned();
+        self.reading(move |_| {
+            Ok(shared
+                .log
+                .tail(&id, REVISION_LEN)?
+                .map(|tail| revision(&tail)))
+        })
+        .await
+    }
+
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
         let handle = self.0.reserve(id)?;
@@ -413,6 +431,14 @@ impl<L: Log> LogShared<L> {
         &self,
         id: &str,
         cancellation: &Cancellation,
+/// Returns a number that differs for logs with different ends: their sizes differ or, after a removal
+/// or a repair, their last records.
+fn revision(tail: &LogTail) -> u64 {
+    let start = tail.bytes.len().saturating_sub(REVISION_LEN as usize);
+    let crc = crc32fast::hash(&tail.bytes[start..]);
+    tail.size ^ (u64::from(crc) << 32)
+}
+
         fold: LogFold,
     ) -> Result<Option<Scan>> {
         if id.is_empty() {

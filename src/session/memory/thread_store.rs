@@ -262,6 +262,12 @@ impl SessionStore for ThreadStore {
     async fn is_leased(&self, id: &str) -> Result<bool> {
         Ok(lock(&self.0).get(id).is_some_and(Entry::is_held))
     }
+
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        let threads = lock(&self.0);
+        let entry = threads.get(id).filter(|entry| entry.exists);
+        Ok(entry.map(|entry| entry.write_order))
+    }
 }
 
 impl fmt::Debug for ThreadStore {
