@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use crate::message::Role;
+use crate::message::{Role, message_size};
 use crate::session::{AgentState, ListQuery, OwnedSession, SessionInfo, SessionStore};
 
 use super::super::api::{Api, Operation, Verb};
@@ -394,7 +394,10 @@ async fn fork(
     path: Path,
     OptionalBody(body): OptionalBody<ForkBody>,
 ) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
-    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
+    let (thread, state, permit) = owned_thread(&app, &caller, &path).await?;
+    let len = copy_len(&state, body.at);
+    drop(state);
+    app.uploads.count_copy(&caller, len)?;
     let new_id: Arc<str> = new_thread_id().into();
     let session = thread.session();
     match body.at {
@@ -406,6 +409,18 @@ async fn fork(
     }
     let reply = ForkReply { thread_id: new_id };
     Ok((StatusCode::CREATED, Json(reply)))
+}
+
+/// Estimates the size of a copy of a thread with its first `messages` messages or all, in bytes.
+fn copy_len(state: &AgentState, messages: Option<usize>) -> usize {
+    let history = state.messages.as_slice().iter();
+    let copied = history.take(messages.unwrap_or(usize::MAX));
+    let messages_len: usize = copied.map(|message| message_size(message)).sum();
+    let files = state.files.iter();
+    let files_len: usize = files
+        .map(|(path, content)| path.len() + content.len())
+        .sum();
+    messages_len.saturating_add(files_len)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -205,9 +205,6 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    async fn writing<T, F>(&self, work: F) -> Result<T>
-    where
-        T: Send + 'static,
     /// Runs work that reads many logs or a log again and again, beside that of `reading`.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
@@ -219,6 +216,9 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.listers.as_ref(), move || work(&cancellation)).await
     }
 
+    async fn writing<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
         F: FnOnce() -> Result<T> + Send + 'static,
     {
         in_turn(self.0.queues.writers.as_ref(), work).await
@@ -321,16 +321,35 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
-        let handle = self.0.reserve(id)?;
-        self.writing(move || {
-            *handle.open.lock() = None;
+        let mut handle = self.0.reserve(id)?;
+        handle.is_async = true;
+
+        // Encoded before its turn, so that other writes do not wait for that.
+        let encoding = blocking(move || {
             let shared = &*handle.shared;
-            let mut open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
+            let mut slot = handle.open.lock();
+            *slot = None;
+            let open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {
                 return Err(already_exists(&handle.id));
             }
 
-            open_log.write_records(shared, session.records())
+            let append = open_log.encode_records(shared, session.records())?;
+            *slot = Some(open_log);
+            drop(slot);
+            Ok((handle, append))
+        });
+
+        let (handle, append) = encoding.await?;
+        self.writing(move || {
+            let mut slot = handle.open.lock();
+            let outcome = match (slot.as_mut(), append) {
+                (Some(open_log), Some(append)) => open_log.write_encoded(&handle.shared, append),
+                (Some(_), None) => Ok(()),
+                (None, _) => Err(Error::session_taken_over(&handle.id)),
+            };
+            *slot = None;
+            outcome
         })
         .await
     }
@@ -412,6 +431,14 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 }
 
+/// Returns a number that differs for logs with different ends: their sizes differ or, after a removal
+/// or a repair, their last records.
+fn revision(tail: &LogTail) -> u64 {
+    let start = tail.bytes.len().saturating_sub(REVISION_LEN as usize);
+    let crc = crc32fast::hash(&tail.bytes[start..]);
+    tail.size ^ (u64::from(crc) << 32)
+}
+
 /// Runs blocking work when it is its turn. The work is skipped if its future has been dropped by
 /// then.
 async fn in_turn<T, F>(queue: Option<&Queue>, work: F) -> Result<T>
@@ -431,14 +458,6 @@ impl<L: Log> LogShared<L> {
         &self,
         id: &str,
         cancellation: &Cancellation,
-/// Returns a number that differs for logs with different ends: their sizes differ or, after a removal
-/// or a repair, their last records.
-fn revision(tail: &LogTail) -> u64 {
-    let start = tail.bytes.len().saturating_sub(REVISION_LEN as usize);
-    let crc = crc32fast::hash(&tail.bytes[start..]);
-    tail.size ^ (u64::from(crc) << 32)
-}
-
         fold: LogFold,
     ) -> Result<Option<Scan>> {
         if id.is_empty() {

@@ -177,6 +177,18 @@ impl<L: Log> OpenLog<L> {
         self.encode(shared, at, entries).map(Some)
     }
 
+    /// Writes what [`encode_records`](Self::encode_records) has encoded.
+    pub(super) fn write_encoded(
+        &mut self,
+        shared: &LogShared<L>,
+        append: EncodedAppend,
+    ) -> Result<()> {
+        let outcome = shared.log.append(self.begin(), &append.bytes);
+        self.finish(append, outcome)?;
+        self.write_due_snapshot(shared);
+        Ok(())
+    }
+
     /// Writes a snapshot if one is due in a log that gets them with appends. Returns `true` if one
     /// was due.
     pub(super) fn write_due_snapshot(&mut self, shared: &LogShared<L>) -> bool {
