@@ -94,7 +94,8 @@ fn json(session: &StoredSession) -> String {
     serde_json::to_string(&(parts, &session.input_ids, &session.first_text)).unwrap()
 }
 
-/// Returns the ranges of the snapshots in a log, with their marks.
+/// Returns the ranges of the snapshots in a log, with their marks. Other long records have marks as
+/// well.
 fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut offset = 0;
@@ -102,8 +103,11 @@ fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
         let contains_kind = |kind: &str| memchr::memmem::find(line, kind.as_bytes()).is_some();
         if contains_kind("\"kind\":\"snapshot\"") {
             ranges.push(offset..offset + line.len());
-        } else if contains_kind("\"kind\":\"mark\"") {
-            ranges.last_mut().unwrap().end = offset + line.len();
+        } else if contains_kind("\"kind\":\"mark\"")
+            && let Some(range) = ranges.last_mut()
+            && range.end == offset
+        {
+            range.end = offset + line.len();
         }
 
         offset += line.len();
