@@ -68,9 +68,9 @@ impl Session {
     /// # Errors
     ///
     /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased the session,
-    /// or the store's error. If the session of a subagent cannot be removed, the conversation stays,
-    /// and the sessions of the other subagents are removed before the error is returned; a second
-    /// call removes the remaining ones.
+    /// or the store's error. If the session of a subagent cannot be removed, the conversation
+    /// stays, and the sessions of the other subagents are removed before the error is returned; a
+    /// second call removes the remaining ones.
     ///
     /// # Cancel safety
     ///

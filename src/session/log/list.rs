@@ -129,6 +129,22 @@ impl<L: Log> LogShared<L> {
         Ok(scan.end == 0)
     }
 
+    /// Returns the description of a log that ends with `tail`, from a read of the whole log, and
+    /// remembers it.
+    fn whole_summary(
+        &self,
+        id: &str,
+        tail: LogTail,
+        cancellation: &Cancellation,
+    ) -> Result<Option<(LogSummary, u64)>> {
+        let end = LogEnd::of(&tail);
+        drop(tail);
+        let scan = self.read_whole(id, cancellation, LogFold::new(id));
+        let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+        self.whole_reads.add(id, end, &outcome);
+        outcome
+    }
+
     /// Returns the info for lists of a log with this `end`; `None` for a session without content.
     fn info(
         &self,
@@ -176,12 +192,7 @@ impl<L: Log> LogShared<L> {
                 _ => {}
             }
 
-            let end = LogEnd::of(&tail);
-            drop(tail);
-            let scan = self.read_whole(id, cancellation, LogFold::new(id));
-            let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
-            self.whole_reads.add(id, end, &outcome);
-            break outcome;
+            break self.whole_summary(id, tail, cancellation);
         };
 
         match summary {

@@ -205,7 +205,7 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    /// Runs work that reads many logs or a log again and again, beside that of `reading`.
+    /// Runs work that reads many logs, or one more than once. It delays no work of `reading`.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -431,8 +431,8 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 }
 
-/// Returns a number that differs for logs with different ends: their sizes differ or, after a removal
-/// or a repair, their last records.
+/// Returns a number that differs for logs with different ends: their sizes differ or, after a
+/// removal or a repair, their last records.
 fn revision(tail: &LogTail) -> u64 {
     let start = tail.bytes.len().saturating_sub(REVISION_LEN as usize);
     let crc = crc32fast::hash(&tail.bytes[start..]);

@@ -281,9 +281,10 @@ impl Threads {
         let mut dropped_count = 0;
         while self.is_over_limit() {
             let is_older = |(order, _): &(&u64, &Arc<str>)| **order < self.newest_order;
-            let idle = self.idle.first_key_value().filter(is_older);
-            let waiting = self.waiting.first_key_value().filter(is_older);
-            let Some((_, id)) = idle.or(waiting.filter(|_| self.is_over(MAX_EXCESS))) else {
+            let idle_entry = self.idle.first_key_value().filter(is_older);
+            let waiting_entry = self.waiting.first_key_value().filter(is_older);
+            let waiting_entry = waiting_entry.filter(|_| self.is_over(MAX_EXCESS));
+            let Some((_, id)) = idle_entry.or(waiting_entry) else {
                 break;
             };
 
