@@ -119,7 +119,7 @@ enum Stored {
     Unchanged,
     /// There is no thread.
     Deleted,
-    State(StoredState),
+    State(Box<StoredState>),
 }
 
 struct StoredState {
@@ -247,11 +247,11 @@ impl RemoteThread {
         }
         let stored = self.store.load(&self.id).await?;
         Ok(stored.map_or(Stored::Deleted, |stored| {
-            Stored::State(StoredState {
+            Stored::State(Box::new(StoredState {
                 state: stored.state,
                 is_leased,
                 revision,
-            })
+            }))
         }))
     }
 
@@ -382,9 +382,10 @@ mod tests {
         }
 
         async fn revision(&self, id: &str) -> Result<Option<u64>> {
-            match self.has_revisions {
-                true => self.inner.revision(id).await,
-                false => Ok(None),
+            if self.has_revisions {
+                self.inner.revision(id).await
+            } else {
+                Ok(None)
             }
         }
     }
