@@ -58,16 +58,19 @@ impl Session {
         Ok(self.renamed(id))
     }
 
-    /// Removes the conversation and the sessions of its subagents, which it looks up in the store's
-    /// list. Returns `false` if the conversation did not exist; subagents' sessions that it left
-    /// are removed nevertheless. Data stored outside the session is removed by its own functions,
+    /// Removes the conversation after the sessions of its subagents, which are those of
+    /// [`SessionStore::children`](crate::SessionStore::children): in the durable stores, sessions
+    /// that the program gave ids of its own, or random ones, stay until it deletes them. Returns
+    /// `false` if the conversation did not exist; subagents' sessions that it left are removed
+    /// nevertheless. Data stored outside the session is removed by its own functions,
     /// such as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///
     /// Returns [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run has leased the session,
-    /// or the store's error. If the session of a subagent cannot be removed, all others are removed
-    /// before the error is returned; a second call removes the remaining ones.
+    /// or the store's error. If the session of a subagent cannot be removed, the conversation
+    /// stays, and the sessions of the other subagents are removed before the error is returned; a
+    /// second call removes the remaining ones.
     ///
     /// # Cancel safety
     ///

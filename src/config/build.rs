@@ -103,7 +103,7 @@ impl AgentConfig {
             None => parts.store.clone(),
         };
         let workspace = self
-            .open_workspace(backend, WorkspaceOwner::Program)
+            .open_workspace(backend, WorkspaceOwner::Program, parts)
             .await?;
         let builder = self.assemble(parts, &workspace, &[], &|hook| self.hooks.has(hook))?;
         Ok(match store {
@@ -125,6 +125,7 @@ impl AgentConfig {
         &self,
         backend: Option<Arc<dyn Backend>>,
         owner: WorkspaceOwner,
+        parts: &Parts,
     ) -> Result<Workspace> {
         let Some(backend) = backend else {
             return Ok(Workspace {
@@ -132,8 +133,8 @@ impl AgentConfig {
                 files: PromptFiles::default(),
             });
         };
-        let config = self.clone();
-        let (files, shared) = blocking(move || config.prompt_files(owner)).await?;
+        let (config, folders) = (self.clone(), parts.folders.clone());
+        let (files, shared) = blocking(move || config.prompt_files(owner, folders)).await?;
         Ok(Workspace {
             backend: Some(shared.over(backend)),
             files,

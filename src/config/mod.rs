@@ -79,6 +79,7 @@ mod check;
 mod file;
 mod hook_choice;
 mod limits;
+mod open_folders;
 mod origin;
 mod parts;
 mod prompt;

@@ -10,6 +10,8 @@ use crate::providers;
 use crate::session::SessionStore;
 use crate::tool::Tool;
 
+use super::open_folders::OpenFolders;
+
 /// A function that creates a model from its name.
 pub(crate) type MakeModel = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>> + Send + Sync>;
 
@@ -22,6 +24,8 @@ pub struct Parts {
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) backend: Option<Arc<dyn Backend>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
+    /// The folders of this machine that the agents share.
+    pub(super) folders: OpenFolders,
 }
 
 impl Parts {
@@ -33,6 +37,7 @@ impl Parts {
             tools: Vec::new(),
             backend: None,
             store: None,
+            folders: OpenFolders::default(),
         }
     }
 

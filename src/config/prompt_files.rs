@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::backend::{Backend, LocalBackend};
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::util::path::{is_in_folder, lexical};
 
 use super::agent::AgentConfig;
 use super::backend::{BackendCfg, BackendType};
 use super::build::WorkspaceOwner;
+use super::open_folders::OpenFolders;
 use super::shared_folders::{SharedFolder, SharedFolders};
 use super::started_backend::USERS;
 
@@ -26,12 +27,15 @@ pub(super) struct PromptFiles {
 
 /// Files of this machine that agents can read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SharedFiles(Vec<SharedFolder>);
+pub(super) struct SharedFiles {
+    folders: OpenFolders,
+    shared: Vec<SharedFolder>,
+}
 
 impl SharedFiles {
     /// Returns the backend together with these files.
     pub(super) fn over(self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        SharedFolders::over(backend, self.0)
+        SharedFolders::over(backend, self.shared)
     }
 
     /// Adds a folder, and returns its path. A folder that does not exist is omitted, as in a
@@ -40,10 +44,9 @@ impl SharedFiles {
         if !path.is_dir() {
             return Ok(None);
         }
-        let backend = LocalBackend::new(path)?;
+        let backend = self.folders.open(path)?;
         let root = backend.root().to_owned();
-        self.0
-            .push(SharedFolder::new(root.clone(), Arc::new(backend)));
+        self.shared.push(SharedFolder::new(root.clone(), backend));
         Ok(Some(root))
     }
 
@@ -55,10 +58,9 @@ impl SharedFiles {
         if !path.is_file() {
             return Ok(None);
         }
-        let backend = LocalBackend::new(folder)?;
+        let backend = self.folders.open(folder)?;
         let path = format!("{}/{}", backend.root(), name.to_string_lossy());
-        self.0
-            .push(SharedFolder::new(path.clone(), Arc::new(backend)));
+        self.shared.push(SharedFolder::new(path.clone(), backend));
         Ok(Some(path))
     }
 }
@@ -73,9 +75,16 @@ enum FileLocation {
 
 impl AgentConfig {
     /// Finds the skills and the memory of the agent in a workspace of `owner`, and on this machine.
-    pub(super) fn prompt_files(&self, owner: WorkspaceOwner) -> Result<(PromptFiles, SharedFiles)> {
+    pub(super) fn prompt_files(
+        &self,
+        owner: WorkspaceOwner,
+        folders: OpenFolders,
+    ) -> Result<(PromptFiles, SharedFiles)> {
         let mut files = PromptFiles::default();
-        let mut shared = SharedFiles::default();
+        let mut shared = SharedFiles {
+            folders,
+            shared: Vec::new(),
+        };
         for path in &self.skills.paths {
             match self.location_of_skills(path, owner) {
                 FileLocation::Workspace(path) => files.skills.push(path),

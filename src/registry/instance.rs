@@ -22,7 +22,7 @@ use super::backend_store::{BackendInfo, BackendStore, ContainerAction};
 use super::event_bus::EventBus;
 use super::overrides::HookOverrides;
 use super::registry::CompleteBuilder;
-use super::template::Template;
+use super::template::{SharedTemplate, Template};
 use super::tool_store::ToolStore;
 
 /// The maximum number of names in one change of the hooks.
@@ -35,7 +35,7 @@ const MAX_SWITCHES: usize = 256;
 pub struct Instance {
     pub(super) id: Arc<str>,
     pub(super) user: Arc<str>,
-    pub(super) template: Template,
+    pub(super) template: Arc<SharedTemplate>,
     pub(super) parts: Parts,
     pub(super) complete: CompleteBuilder,
     pub(super) store: Arc<dyn SessionStore>,
@@ -169,7 +169,7 @@ impl Instance {
     }
 
     fn is_on_in_template(&self, hook: &str) -> bool {
-        match &self.template {
+        match &**self.template {
             Template::Config(config) => config.hooks.has(hook),
             Template::Builder(builder) => builder.hook_names().iter().any(|name| name == hook),
         }
@@ -196,7 +196,7 @@ impl Instance {
     }
 
     fn check_hook(&self, name: &str) -> Result<()> {
-        match &self.template {
+        match &**self.template {
             Template::Config(_) => check_hook(name).map_err(invalid),
             Template::Builder(builder) => {
                 let names = builder.hook_names();
@@ -255,7 +255,8 @@ impl Instance {
 
         let _change = self.changes.lock().await;
         let config = Arc::new(config.clone().with_backend(backend));
-        let workspace = start_workspace(&config, &self.backends, &self.id, &self.user).await?;
+        let (parts, backends) = (&self.parts, &self.backends);
+        let workspace = start_workspace(&config, parts, backends, &self.id, &self.user).await?;
         self.rebuild(workspace, self.overrides(), Some(config))?;
         let event = format!("container_status:{}", self.user);
         self.events.publish_to(&self.user, event);
@@ -330,7 +331,7 @@ impl Instance {
         overrides: HookOverrides,
         config: Option<Arc<AgentConfig>>,
     ) -> Result<()> {
-        let builder = match (&config, &self.template) {
+        let builder = match (&config, &**self.template) {
             (Some(config), _) => {
                 let registered = self.tools.names(&self.user);
                 let is_on = |name: &str| overrides.is_on(name, config.hooks.has(name));
@@ -370,6 +371,7 @@ pub(super) fn build_agent(
 /// Starts the backend of a user.
 pub(super) async fn start_workspace(
     config: &AgentConfig,
+    parts: &Parts,
     backends: &BackendStore,
     id: &str,
     user: &str,
@@ -382,7 +384,9 @@ pub(super) async fn start_workspace(
         }
         None => None,
     };
-    config.open_workspace(backend, WorkspaceOwner::User).await
+    config
+        .open_workspace(backend, WorkspaceOwner::User, parts)
+        .await
 }
 
 /// Returns the backend of a user for the description of an agent: a backend in use, or a folder,
@@ -391,6 +395,7 @@ pub(super) async fn start_workspace(
 #[cfg(feature = "server")]
 pub(super) async fn describing_workspace(
     config: &AgentConfig,
+    parts: &Parts,
     backends: &BackendStore,
     id: &str,
     user: &str,
@@ -405,7 +410,9 @@ pub(super) async fn describing_workspace(
         Some(_) => Some(backends.get(id, user).unwrap_or_else(no_files)),
         None => None,
     };
-    config.open_workspace(backend, WorkspaceOwner::User).await
+    config
+        .open_workspace(backend, WorkspaceOwner::User, parts)
+        .await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.

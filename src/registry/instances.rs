@@ -63,7 +63,7 @@ impl Instances {
         let last_search = *self.last_search.get_or_insert(now);
         let is_due = now.duration_since(last_search) >= SEARCH_INTERVAL;
         if is_due || self.entries.len() > MAX_INSTANCES {
-            return (cell, self.take_unused(now));
+            return (cell, self.take_unused(now, MAX_INSTANCES));
         }
         (cell, Vec::new())
     }
@@ -74,7 +74,16 @@ impl Instances {
         self.entries.get(key)?.cell.get().cloned()
     }
 
-    fn take_unused(&mut self, now: Instant) -> Vec<(Key, Cell)> {
+    /// Removes the least recently used instances until half of them are left, as far as they are
+    /// not in use.
+    #[cfg(feature = "server")]
+    pub(super) fn take_older_half(&mut self) -> Vec<(Key, Cell)> {
+        self.take_unused(Instant::now(), self.entries.len() / 2)
+    }
+
+    /// Removes the instances that are not in use while there are more than `max`, and those that
+    /// were not used for [`MAX_IDLE`].
+    fn take_unused(&mut self, now: Instant, max: usize) -> Vec<(Key, Cell)> {
         self.last_search = Some(now);
         let mut unused: Vec<(Instant, Key)> = self
             .entries
@@ -84,7 +93,7 @@ impl Instances {
             .collect();
         unused.sort_by_key(|(last_use, _)| *last_use);
 
-        let excess = self.entries.len().saturating_sub(MAX_INSTANCES);
+        let excess = self.entries.len().saturating_sub(max);
         let mut removed = Vec::new();
         for (index, (last_use, key)) in unused.into_iter().enumerate() {
             if index >= excess && now.duration_since(last_use) < MAX_IDLE {
@@ -143,5 +152,39 @@ impl InstanceEntry {
             && self.cell.get().is_none_or(|instance| {
                 Arc::strong_count(instance) == 1 && !instance.has_moved_backend()
             })
+    }
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use super::super::Registry;
+    use super::*;
+    use crate::config::AgentConfig;
+    use crate::testing::ScriptedModel;
+
+    #[tokio::test]
+    async fn half_of_the_instances_are_dropped_as_far_as_they_are_not_in_use() {
+        let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+        registry
+            .register_template("a", AgentConfig::new("m"))
+            .unwrap();
+        let used = registry.get_or_clone("a", "0").await.unwrap();
+        for user in ["1", "2", "3", "4", "5"] {
+            registry.get_or_clone("a", user).await.unwrap();
+        }
+        let has_count = |count: usize| {
+            let text = format!("{registry:?}");
+            assert!(text.contains(&format!("instances: {count},")), "{text}");
+        };
+        has_count(6);
+        registry.drop_unused();
+        has_count(3);
+        let again = registry.get_or_clone("a", "0").await.unwrap();
+        assert!(Arc::ptr_eq(&used, &again));
+        drop((used, again));
+        for count in [1, 0] {
+            registry.drop_unused();
+            has_count(count);
+        }
     }
 }

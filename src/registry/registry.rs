@@ -18,8 +18,8 @@ use super::event_bus::EventBus;
 #[cfg(feature = "server")]
 use super::instance::describing_workspace;
 use super::instance::{Current, Instance, build_agent, start_workspace};
-use super::instances::{Instances, Key};
-use super::template::{Template, TemplateInfo};
+use super::instances::{Cell, Instances, Key};
+use super::template::{SharedTemplate, Template, TemplateInfo};
 use super::tool_store::ToolStore;
 use super::user::folder_of;
 
@@ -36,7 +36,7 @@ pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Sen
 pub struct Registry(Arc<Inner>);
 
 struct Inner {
-    templates: RwLock<BTreeMap<Arc<str>, Template>>,
+    templates: RwLock<BTreeMap<Arc<str>, Arc<SharedTemplate>>>,
     instances: Mutex<Instances>,
     parts: RwLock<Parts>,
     complete: RwLock<CompleteBuilder>,
@@ -164,7 +164,7 @@ impl Registry {
                 let text = format!("there is already an agent {id:?}; remove it first");
                 return Err(Error::new(ErrorKind::Conflict, text));
             }
-            templates.insert(id.into(), template);
+            templates.insert(id.into(), SharedTemplate::new(template));
         }
         self.0.events.publish("agents_changed");
         Ok(())
@@ -180,6 +180,7 @@ impl Registry {
     /// id may be taken.
     pub fn replace_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
+        let template = SharedTemplate::new(template);
         write(&self.0.templates).insert(id.into(), template);
         self.invalidate(id, None);
         self.0.events.publish("agents_changed");
@@ -224,7 +225,7 @@ impl Registry {
         let parts = read(&self.0.parts).clone();
         let registered = self.0.tools.common_names();
         for template in read(&self.0.templates).values() {
-            if let Template::Config(config) = template {
+            if let Some(config) = template.config() {
                 config.check_tool_names(&parts, &registered)?;
             }
         }
@@ -254,7 +255,8 @@ impl Registry {
 
     /// Returns the template with this id.
     pub fn get(&self, id: &str) -> Option<Template> {
-        read(&self.0.templates).get(id).cloned()
+        let templates = read(&self.0.templates);
+        templates.get(id).map(|shared| shared.template.clone())
     }
 
     /// Returns the description of a template.
@@ -285,10 +287,7 @@ impl Registry {
         let (cell, unused) = {
             let mut instances = lock(&self.0.instances);
             let (cell, unused) = instances.cell(&key);
-            // Under the lock: an instance that is made from here on has a backend of its own.
-            for (key, _) in &unused {
-                self.0.backends.remove_idle(key);
-            }
+            self.remove_backends(&unused);
             (cell, unused)
         };
         drop(unused);
@@ -323,7 +322,8 @@ impl Registry {
     ///
     /// If the future is dropped while it opens the store, the next call begins again.
     pub async fn session_store(&self, agent: &str) -> Result<Arc<dyn SessionStore>> {
-        self.store_of(&self.template(agent)?).await
+        let template = self.template(agent)?;
+        self.store_of(&template).await
     }
 
     /// Returns the agent of a user, to be described: the existing instance, or a temporary instance
@@ -337,11 +337,12 @@ impl Registry {
         if let Some(instance) = instance {
             return Ok(instance);
         }
-        let workspace = match &template {
-            Template::Config(config) => {
-                describing_workspace(config, &self.0.backends, agent, user).await?
+        let workspace = match &template.config {
+            Some(config) => {
+                let parts = read(&self.0.parts).clone();
+                describing_workspace(config, &parts, &self.0.backends, agent, user).await?
             }
-            Template::Builder(_) => Workspace::default(),
+            None => Workspace::default(),
         };
         let store = Arc::new(ThreadStore::new());
         self.assemble(&key, template, store, workspace)
@@ -354,8 +355,30 @@ impl Registry {
         lock(&self.0.instances).remove(agent, user);
     }
 
-    fn template(&self, id: &str) -> Result<Template> {
-        self.get(id).ok_or_else(|| self.unknown_agent(id))
+    /// Drops the less recently used half of the instances, as far as they are not in use: each
+    /// keeps folders open, and the process may have no file descriptors left.
+    #[cfg(feature = "server")]
+    pub(crate) fn drop_unused(&self) {
+        let unused = {
+            let mut instances = lock(&self.0.instances);
+            let unused = instances.take_older_half();
+            self.remove_backends(&unused);
+            unused
+        };
+        drop(unused);
+    }
+
+    /// Removes the backends of instances that are dropped. Called under the lock of the instances:
+    /// an instance that is made from here on has a backend of its own.
+    fn remove_backends(&self, unused: &[(Key, Cell)]) {
+        for (key, _) in unused {
+            self.0.backends.remove_idle(key);
+        }
+    }
+
+    fn template(&self, id: &str) -> Result<Arc<SharedTemplate>> {
+        let template = read(&self.0.templates).get(id).cloned();
+        template.ok_or_else(|| self.unknown_agent(id))
     }
 
     async fn make(&self, key: &Key) -> Result<Arc<Instance>> {
@@ -364,9 +387,12 @@ impl Registry {
         // instance of the old template stays.
         let template = self.template(id)?;
         let store = self.store_of(&template).await?;
-        let workspace = match &template {
-            Template::Config(config) => start_workspace(config, &self.0.backends, id, user).await?,
-            Template::Builder(_) => Workspace::default(),
+        let workspace = match &template.config {
+            Some(config) => {
+                let parts = read(&self.0.parts).clone();
+                start_workspace(config, &parts, &self.0.backends, id, user).await?
+            }
+            None => Workspace::default(),
         };
         self.assemble(key, template, store, workspace)
     }
@@ -375,14 +401,14 @@ impl Registry {
     fn assemble(
         &self,
         key: &Key,
-        template: Template,
+        template: Arc<SharedTemplate>,
         store: Arc<dyn SessionStore>,
         workspace: Workspace,
     ) -> Result<Arc<Instance>> {
         let (id, user) = key;
         let parts = read(&self.0.parts).clone();
         let overrides = lock(&self.0.instances).overrides_of(key);
-        let builder = match &template {
+        let builder = match &**template {
             Template::Config(config) => {
                 let registered = self.0.tools.names(user);
                 let is_on = |name: &str| overrides.is_on(name, config.hooks.has(name));
@@ -399,7 +425,7 @@ impl Registry {
             agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
             workspace,
             overrides,
-            config: template.config().cloned().map(Arc::new),
+            config: template.config.clone(),
         };
         Ok(Arc::new(Instance {
             id: id.clone(),

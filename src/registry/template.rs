@@ -1,6 +1,8 @@
 //! The templates of agents.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -80,6 +82,28 @@ impl From<AgentConfig> for Template {
 impl From<AgentBuilder> for Template {
     fn from(builder: AgentBuilder) -> Self {
         Self::Builder(Box::new(builder))
+    }
+}
+
+/// A registered template. Its instances share it.
+pub(super) struct SharedTemplate {
+    pub(super) template: Template,
+    /// The configuration, if it is one.
+    pub(super) config: Option<Arc<AgentConfig>>,
+}
+
+impl SharedTemplate {
+    pub(super) fn new(template: Template) -> Arc<Self> {
+        let config = template.config().cloned().map(Arc::new);
+        Arc::new(Self { template, config })
+    }
+}
+
+impl Deref for SharedTemplate {
+    type Target = Template;
+
+    fn deref(&self) -> &Template {
+        &self.template
     }
 }
 

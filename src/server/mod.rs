@@ -151,6 +151,7 @@ mod stream_reply;
 mod traces;
 mod uploads;
 mod users;
+mod values;
 mod write_timeout;
 
 pub use handle::ServerHandle;

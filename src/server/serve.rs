@@ -11,6 +11,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -141,6 +142,10 @@ impl Listening {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
+                    if lacks_descriptors(&error) {
+                        // No request that would drop them can arrive.
+                        self.handle.registry().drop_unused();
+                    }
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -163,6 +168,14 @@ impl fmt::Debug for Listening {
             .field("address", &self.address)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns `true` if the process or the system has no file descriptors left.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
 }
 
 /// Accepts a connection, and waits for its slot. If no slot is free, the oldest connection without

@@ -26,15 +26,24 @@ pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration)
         let bytes = reader.next().await?;
         Some((bytes, reader))
     });
-    let mut response = match format {
-        // JSON lines have no comments.
-        StreamFormat::Ndjson => response(format, pieces),
-        _ => response(format, with_comments(pieces, keep_alive)),
-    };
+    let mut response = of_pieces(pieces, format, keep_alive);
     if let Ok(thread_id) = thread_id {
         response.headers_mut().insert(THREAD_ID, thread_id);
     }
     response
+}
+
+/// Returns the response with the encoded pieces of a stream, which may pause for long.
+pub(super) fn of_pieces(
+    pieces: impl Stream<Item = Bytes> + Send + 'static,
+    format: StreamFormat,
+    keep_alive: Duration,
+) -> Response {
+    match format {
+        // JSON lines have no comments.
+        StreamFormat::Ndjson => response(format, pieces),
+        _ => response(format, with_comments(pieces, keep_alive)),
+    }
 }
 
 /// Returns the response with a stream of encoded server-sent events.
@@ -42,8 +51,7 @@ pub(super) fn of_events(
     pieces: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
 ) -> Response {
-    let pieces = with_comments(pieces, keep_alive);
-    response(StreamFormat::Events, pieces)
+    of_pieces(pieces, StreamFormat::Events, keep_alive)
 }
 
 /// Returns the pieces, with a comment each time that `keep_alive` passes without one. A comment

@@ -91,6 +91,45 @@ impl Uploads {
             user: caller.id().clone(),
         })
     }
+
+    /// Counts bytes that are about to be written for a user, other than those of an upload.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 429 if the user has written too much within a day.
+    pub(super) fn count_copy(&self, caller: &Caller, bytes: usize) -> Result<(), ApiError> {
+        let mut users = lock(&self.users);
+        users.retain(|_, user| !user.is_idle());
+        self.count(&mut users, caller.id(), bytes.saturating_add(ENTRY))
+    }
+
+    fn count(
+        &self,
+        users: &mut HashMap<Arc<str>, UserUploads>,
+        user: &Arc<str>,
+        bytes: usize,
+    ) -> Result<(), ApiError> {
+        let user = users.entry(user.clone()).or_insert_with(UserUploads::new);
+        if user.start.elapsed() >= DAY {
+            user.bytes = 0;
+        }
+        if user.bytes == 0 {
+            user.start = Instant::now();
+        }
+        let max_bytes = self.max_bytes;
+        let total = user.bytes.saturating_add(bytes as u64);
+        if total > max_bytes {
+            let text = format!(
+                "you have uploaded and copied {} bytes since the first upload of this day, and the \
+                 limit is {max_bytes}; try again later",
+                user.bytes
+            );
+            let time = DAY.saturating_sub(user.start.elapsed());
+            return Err(ApiError::too_many(text).with_retry_after(time));
+        }
+        user.bytes = total;
+        Ok(())
+    }
 }
 
 impl UploadPermit {
@@ -110,28 +149,7 @@ impl UploadPermit {
     /// Returns a 429 if the user has uploaded too much within a day.
     fn count(&self, bytes: usize) -> Result<(), ApiError> {
         let mut users = lock(&self.uploads.users);
-        let user = users
-            .entry(self.user.clone())
-            .or_insert_with(UserUploads::new);
-        if user.start.elapsed() >= DAY {
-            user.bytes = 0;
-        }
-        if user.bytes == 0 {
-            user.start = Instant::now();
-        }
-        let max_bytes = self.uploads.max_bytes;
-        let total = user.bytes.saturating_add(bytes as u64);
-        if total > max_bytes {
-            let text = format!(
-                "you have uploaded {} bytes since the first upload of this day, and the limit is \
-                 {max_bytes}; try again later",
-                user.bytes
-            );
-            let time = DAY.saturating_sub(user.start.elapsed());
-            return Err(ApiError::too_many(text).with_retry_after(time));
-        }
-        user.bytes = total;
-        Ok(())
+        self.uploads.count(&mut users, &self.user, bytes)
     }
 }
 
@@ -196,6 +214,8 @@ mod tests {
         let error = count("a", 1).unwrap_err();
         assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
         assert!(error.to_string().contains("100 bytes"), "{error}");
+        let copy = |bytes| uploads.count_copy(&Caller(User::new("a")), bytes);
+        copy(0).unwrap_err();
         count("b", 100).unwrap();
         count("c", 101).unwrap_err();
 

@@ -43,6 +43,15 @@ macro_rules! forward_session_store {
                 inner.list_page(query).await
             }
 
+            async fn children(
+                &self,
+                id: &str,
+            ) -> $crate::error::Result<Vec<std::sync::Arc<str>>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.children(id).await
+            }
+
             async fn delete(&self, id: &str) -> $crate::error::Result<bool> {
                 let $store = self;
                 let inner = &$inner;
@@ -59,6 +68,12 @@ macro_rules! forward_session_store {
                 let $store = self;
                 let inner = &$inner;
                 inner.is_leased(id).await
+            }
+
+            async fn revision(&self, id: &str) -> $crate::error::Result<Option<u64>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.revision(id).await
             }
 
             async fn save(

@@ -8,6 +8,7 @@
 
 mod agent_state;
 mod damage;
+mod descendants;
 mod errors;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
@@ -47,6 +48,8 @@ pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub(crate) use damage::damage_texts;
 pub use damage::{Damage, DamageKind};
+#[cfg(feature = "session-log")]
+pub(crate) use descendants::descendants;
 #[cfg(feature = "session-log")]
 pub(crate) use errors::already_exists;
 pub(crate) use errors::not_found;

@@ -1,13 +1,11 @@
 //! A stored session outside of its runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 use super::agent_state::{AgentState, belongs_to_other_user};
 use super::errors::not_found;
-use super::info::SessionInfo;
 use super::record::Record;
 use super::session_store::SessionStore;
 
@@ -27,12 +25,14 @@ impl OwnedSession<'_> {
         Ok(state.filter(|state| !belongs_to_other_user(state, self.owner)))
     }
 
-    /// Checks that the session is not one of another user.
-    pub(crate) async fn check_owner(&self) -> Result<()> {
-        if self.owner.is_some() && self.state().await?.is_none() {
-            return Err(not_found(self.id));
+    /// Checks that the session is not one of another user. Returns `true` if it is a subagent's
+    /// session of the owner.
+    pub(crate) async fn check_owner(&self) -> Result<bool> {
+        if self.owner.is_none() {
+            return Ok(false);
         }
-        Ok(())
+        let state = self.state().await?.ok_or_else(|| not_found(self.id))?;
+        Ok(state.parent.is_some())
     }
 
     /// Sets the title; an empty one removes it.
@@ -45,57 +45,53 @@ impl OwnedSession<'_> {
 
     /// Copies the session to a new id.
     pub(crate) async fn fork(&self, new_id: &str) -> Result<()> {
-        self.check_owner().await?;
-        self.store.fork(self.id, new_id).await
+        let is_child = self.check_owner().await?;
+        self.store.fork(self.id, new_id).await?;
+        self.detach(is_child, new_id).await
     }
 
     /// Copies the first messages of the session to a new id.
     pub(crate) async fn fork_at(&self, new_id: &str, messages: usize) -> Result<()> {
-        self.check_owner().await?;
-        self.store.fork_at(self.id, new_id, messages).await
+        let is_child = self.check_owner().await?;
+        self.store.fork_at(self.id, new_id, messages).await?;
+        self.detach(is_child, new_id).await
     }
 
-    /// Removes the session and the sessions of its subagents. Returns the ids of the sessions that
-    /// existed.
+    /// Removes the parent of a copy, which is in no list with one, and is not removed with it.
+    async fn detach(&self, is_child: bool, copy_id: &str) -> Result<()> {
+        if !is_child {
+            return Ok(());
+        }
+        let lease = self.store.lease(copy_id).await?;
+        let stored_session = self.store.load(copy_id).await?;
+        let mut state = stored_session.ok_or_else(|| not_found(copy_id))?.state;
+        state.parent = None;
+        self.store.append(&lease, vec![Record::about(&state)]).await
+    }
+
+    /// Removes the session after the sessions of its subagents, so that a removal that is dropped
+    /// or fails can be repeated. Returns the ids of the sessions that existed.
     pub(crate) async fn delete(&self) -> Result<Vec<Arc<str>>> {
         let mut removed_ids = Vec::new();
         if self.owner.is_some() && self.state().await?.is_none() {
             return Ok(removed_ids);
         }
-        if self.store.delete(self.id).await? {
-            removed_ids.push(self.id.clone());
+        if self.store.is_leased(self.id).await? {
+            return Err(Error::session_busy(self.id));
         }
 
-        let list = self.store.list().await?;
         let mut first_error = Ok(());
-        for id in subagent_sessions(self.id, &list) {
+        for id in self.store.children(self.id).await?.into_iter().rev() {
             match self.store.delete(&id).await {
                 Ok(true) => removed_ids.push(id),
                 Ok(false) => {}
                 Err(error) => first_error = first_error.and(Err(error)),
             }
         }
-        first_error.map(|()| removed_ids)
-    }
-}
-
-/// Returns the sessions of the subagents of a session, and of theirs.
-fn subagent_sessions(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
-    let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
-    for info in list {
-        if let Some(parent) = &info.parent {
-            children.entry(parent).or_default().push(&info.id);
+        first_error?;
+        if self.store.delete(self.id).await? {
+            removed_ids.push(self.id.clone());
         }
+        Ok(removed_ids)
     }
-
-    let mut ids = Vec::new();
-    let mut parents = vec![id];
-    while let Some(parent) = parents.pop() {
-        // Each list is taken once, so that the loop ends even if sessions name each other.
-        for child in children.remove(&**parent).unwrap_or_default() {
-            ids.push(child.clone());
-            parents.push(child);
-        }
-    }
-    ids
 }

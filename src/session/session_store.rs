@@ -1,5 +1,6 @@
 //! The stores of sessions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,6 +8,7 @@ use async_trait::async_trait;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::agent_state::AgentState;
+use super::descendants::descendants;
 use super::errors::{already_exists, not_found};
 use super::info::SessionInfo;
 use super::json::{MAX_IMPORT, cut, read_import, write_snapshot};
@@ -176,6 +178,20 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`SessionInfo::problem`] is set instead.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
 
+    /// Returns the sessions of the subagents of a session, and of theirs, each after its parent
+    /// ([`SessionInfo::parent`]). The session itself need not exist.
+    ///
+    /// The provided method lists all sessions. A store may omit sessions whose id does not begin
+    /// with `ID:sub:`, as the ids do that this crate makes for subagents. The durable stores omit
+    /// them, so that they need not read all sessions.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`list`](SessionStore::list).
+    async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        Ok(descendants(id, self.list().await?))
+    }
+
     /// Removes the session. Returns `false` if it did not exist.
     ///
     /// # Errors
@@ -222,6 +238,20 @@ pub trait SessionStore: Send + Sync + 'static {
             Err(error) if error.kind() == ErrorKind::SessionBusy => Ok(true),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns a number that changes with each write of the session: a reader that polls a session
+    /// loads it only if the number has changed. Returns `None` if the session does not exist, or if
+    /// the store has no such number.
+    ///
+    /// The provided method returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the store's error.
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        let _ = id;
+        Ok(None)
     }
 
     /// Replaces the stored state by `state` without the parts that belong to one run

@@ -5,8 +5,8 @@ use std::task::Poll;
 use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    AgentBuilder, ExitReason, Message, ModelEvent, OnUnanswered, SessionStore, ThreadStore,
-    ToolCall, tools,
+    AgentBuilder, ErrorKind, ExitReason, Message, ModelEvent, OnUnanswered, SessionStore,
+    ThreadStore, ToolCall, tools,
 };
 use serde_json::json;
 
@@ -83,6 +83,47 @@ async fn deleted_session_takes_those_of_its_subagents_with_it() {
     let child_id = child_session(&store, "other:sub:scout:call_2").await;
     assert_eq!(ids, ["other", &*child_id]);
     assert!(!agent.session("s").delete().await.unwrap());
+}
+
+#[tokio::test]
+async fn session_stays_until_those_of_its_subagents_are_removed() {
+    let store = ThreadStore::new();
+    let model = ScriptedModel::new()
+        .call("delegate_to_agent", look())
+        .say("done");
+    let agent = delegating(model, ScriptedModel::new().say("All quiet."));
+    let agent = agent.store(store.clone()).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let child_id = child_session(&store, "s:sub:scout:call_1").await;
+    for id in [&*child_id, "s"] {
+        let lease = store.lease(id).await.unwrap();
+        let error = agent.session("s").delete().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SessionBusy);
+        assert_eq!(store.len(), 2, "{id}");
+        drop(lease);
+    }
+    assert!(agent.session("s").delete().await.unwrap());
+    assert!(store.is_empty());
+}
+
+#[tokio::test]
+async fn copy_of_a_subagents_session_is_a_session_of_the_user() {
+    let store = ThreadStore::new();
+    let model = ScriptedModel::new()
+        .call("delegate_to_agent", look())
+        .say("done");
+    let agent = delegating(model, ScriptedModel::new().say("All quiet."));
+    let agent = agent.store(store.clone()).build().unwrap();
+    agent.session("s").user_id("ann").run("Go").await.unwrap();
+    let child_id = child_session(&store, "s:sub:scout:call_1").await;
+    let child = agent.session(child_id).owned_by("ann");
+    drop(child.fork("whole").await.unwrap());
+    drop(child.fork_at("part", 1).await.unwrap());
+    assert!(agent.session("s").delete().await.unwrap());
+    for (id, messages) in [("whole", 2), ("part", 1)] {
+        let copy = store.get(id).unwrap();
+        assert_eq!((copy.parent, copy.messages.len()), (None, messages));
+    }
 }
 
 #[tokio::test]

@@ -133,6 +133,35 @@ async fn leased_sessions_and_those_with_pending_calls_are_not_dropped() {
     assert_eq!(left(&store).await, "hw");
 }
 
+#[tokio::test]
+async fn sessions_with_pending_calls_are_dropped_over_twice_a_limit() {
+    let waiting = |id: &str, text: &str| {
+        let mut state = saying(text);
+        state.pending = vec![pending(id)];
+        state
+    };
+    let store = ThreadStore::new().max_sessions(2);
+    for id in ["a", "b", "c", "d"] {
+        store.save(id, waiting(id, "x"));
+    }
+    assert_eq!(left(&store).await, "abcd");
+    assert!(store.get("a").is_some(), "and that was a use");
+    let held = store.lease("b").await.unwrap();
+    store.save("e", waiting("e", "x"));
+    assert_eq!(left(&store).await, "abde");
+    drop(held);
+    store.save("f", saying("x"));
+    assert_eq!(left(&store).await, "abef");
+
+    let store = ThreadStore::new().max_bytes(100_000);
+    for number in 0..20 {
+        let id = number.to_string();
+        store.save(&id, waiting(&id, &"x".repeat(30_000)));
+    }
+    assert_eq!(store.len(), 6);
+    assert!(store.bytes() < 200_000, "{}", store.bytes());
+}
+
 fn pending(session: &str) -> PendingCall {
     let call = ToolCall::new("c", "pay", json!({}));
     let json = json!({

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::agent::Decision;
 use crate::session::PendingCall;
 use crate::tool::Answer;
 
 use super::super::error::ApiError;
+use super::super::values::ValueRoom;
 
 /// The kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -41,7 +43,8 @@ pub(super) struct DecisionBody {
     /// The hash of the arguments that were reviewed. Not needed for a denial.
     args_hash: Option<String>,
     /// The arguments that replace the reviewed arguments.
-    args: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    args: Option<Box<RawValue>>,
     /// The reason of a denial.
     message: Option<String>,
     /// The text of a reply.
@@ -56,6 +59,7 @@ impl DecisionBody {
     pub(super) fn decision(
         self,
         pending: &HashMap<&str, &PendingCall>,
+        room: &mut ValueRoom,
     ) -> Result<Decision, ApiError> {
         let call = pending.get(&*self.id).ok_or_else(|| {
             let text = format!(
@@ -71,7 +75,7 @@ impl DecisionBody {
             text: self.text,
             picked: self.picked,
         };
-        let answer = fields.answer(self.decision)?;
+        let answer = fields.answer(self.decision, room)?;
         // A denial has no hash yet. The other constructors set the hash of the stored arguments,
         // but the hash that the client has sent must be checked.
         let mut decision = Decision::deny(call, "");
@@ -89,7 +93,8 @@ pub(super) struct AnswerBody {
     #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
     /// The arguments that replace the reviewed arguments.
-    args: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    args: Option<Box<RawValue>>,
     /// The reason of a denial.
     message: Option<String>,
     /// The positions of the answers that were picked, from 0.
@@ -114,20 +119,20 @@ impl AnswerBody {
             text: self.text,
             picked: self.picked.unwrap_or_default(),
         };
-        fields.answer(kind)
+        fields.answer(kind, &mut ValueRoom::default())
     }
 }
 
 /// The fields of a body that an answer is made of.
 struct AnswerFields {
-    args: Option<Value>,
+    args: Option<Box<RawValue>>,
     message: Option<String>,
     text: Option<String>,
     picked: Vec<usize>,
 }
 
 impl AnswerFields {
-    fn answer(self, kind: DecisionKind) -> Result<Answer, ApiError> {
+    fn answer(self, kind: DecisionKind, room: &mut ValueRoom) -> Result<Answer, ApiError> {
         Ok(match kind {
             DecisionKind::Allow => Answer::Allow,
             DecisionKind::AllowForSession => Answer::AllowForSession,
@@ -135,7 +140,7 @@ impl AnswerFields {
                 let args = self.args.ok_or_else(|| {
                     ApiError::bad_request("the key \"args\" is required for the decision \"edit\"")
                 })?;
-                Answer::Edit(args)
+                Answer::Edit(room.parse("args", &args)?)
             }
             DecisionKind::Deny => {
                 let reason = self.message.filter(|message| !message.is_empty());

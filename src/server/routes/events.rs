@@ -8,8 +8,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures::{FutureExt, Stream, stream};
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
+use crate::error::Result;
 use crate::message::Role;
 use crate::registry::EventSubscription;
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype};
@@ -29,8 +31,13 @@ use super::schemas;
 use super::stream::FORMATS;
 use super::threads::is_interrupted;
 
-/// The interval at which the state of a thread that another process runs is sent.
+/// The minimum interval at which the state of a thread that another process runs is sent, and the
+/// maximum interval, for a thread whose load takes long.
 const POLL: Duration = Duration::from_secs(1);
+const MAX_POLL: Duration = Duration::from_secs(30);
+
+/// The time between two loads of a thread for a stream, as a multiple of the time of a load.
+const PAUSE_FACTOR: u32 = 10;
 
 pub(super) fn routes(api: Api) -> Api {
     let of_thread = Operation::new(
@@ -64,7 +71,7 @@ async fn thread_events(
     caller: Caller,
     path: Path,
     request: StreamRequest,
-) -> Result<Response, ApiError> {
+) -> std::result::Result<Response, ApiError> {
     let id = checked_thread_id(&path.thread)?;
     if let Some(run) = app.run(&caller, &path.agent, &id).await {
         // The client requests this at each load of its page, and would add a second copy of the
@@ -91,22 +98,46 @@ async fn thread_events(
     let thread = RemoteThread {
         encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
         permit: app.runs.reader_permit(caller.id())?,
-        app: app.clone(),
+        is_closing: app.is_closing.clone(),
         store,
         id,
+        revision: None,
+        pause: Duration::ZERO,
         is_over: false,
     };
-    Ok(stream_reply::response(request.format, thread.into_stream()))
+    let pieces = thread.into_stream();
+    Ok(stream_reply::of_pieces(
+        pieces,
+        request.format,
+        app.keep_alive,
+    ))
 }
 
-/// The stored state, and `false` if no run holds the thread; `None` if there is no thread.
-type Stored = crate::error::Result<Option<(AgentState, bool)>>;
+/// The outcome of a load.
+enum Stored {
+    /// The state is the one that was sent, and a run holds the thread.
+    Unchanged,
+    /// There is no thread.
+    Deleted,
+    State(Box<StoredState>),
+}
+
+struct StoredState {
+    state: AgentState,
+    /// False if no run holds the thread.
+    is_leased: bool,
+    revision: Option<u64>,
+}
 
 /// The reader of a thread that another process runs. It receives the stored state.
 struct RemoteThread {
-    app: App,
+    is_closing: watch::Receiver<bool>,
     store: Arc<dyn SessionStore>,
     id: Arc<str>,
+    /// The revision of the state that was sent, if the store has revisions.
+    revision: Option<u64>,
+    /// The time until the next load.
+    pause: Duration,
     /// One encoder for the whole stream, so that it begins and ends only once.
     encoder: Encoder,
     is_over: bool,
@@ -115,27 +146,31 @@ struct RemoteThread {
 
 impl RemoteThread {
     fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
-        let is_first = true;
-        stream::unfold((self, is_first), |(mut reader, is_first)| async move {
-            if reader.is_over || *reader.app.is_closing.borrow() {
-                return None;
+        stream::unfold(self, |mut reader| async move {
+            while !reader.is_over && !*reader.is_closing.borrow() {
+                if !reader.pause.is_zero() {
+                    tokio::select! {
+                        () = sleep(reader.pause) => {}
+                        // An error means that the server no longer exists.
+                        _ = reader.is_closing.wait_for(|is_closing| *is_closing) => return None,
+                    }
+                }
+                if let Some(bytes) = reader.next().await {
+                    return Some((bytes, reader));
+                }
             }
-            if !is_first {
-                sleep(POLL).await;
-            }
-            let bytes = reader.next().await;
-            Some((bytes, (reader, false)))
+            None
         })
     }
 
-    /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream if
-    /// no run holds the thread, or on an error.
-    async fn next(&mut self) -> Bytes {
-        let (stored, permit, space) = self.load_with_space().await;
+    /// Returns the events with the stored state, or `None` if it has not changed. Sets `is_over`
+    /// and adds the end of the stream if no run holds the thread, or on an error.
+    async fn next(&mut self) -> Option<Bytes> {
+        let (stored, permit, space) = self.load_with_space().await?;
         let mut guards = (permit, space);
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
         match stored {
-            Ok(Some((state, is_leased))) => {
+            Ok(Stored::State(stored)) => {
                 let len = self.encoder.snapshot_len();
                 let snapshot = self.encoder.write(len, guards, Encoder::snapshot).await;
                 (bytes, guards) = match snapshot {
@@ -143,14 +178,16 @@ impl RemoteThread {
                     // The runtime shuts down.
                     Err(_) => {
                         self.is_over = true;
-                        return Bytes::new();
+                        return None;
                     }
                 };
-                if !is_leased {
-                    self.finish(&state, &mut events);
+                self.revision = stored.revision;
+                if !stored.is_leased {
+                    self.finish(&stored.state, &mut events);
                 }
             }
-            Ok(None) => self.fail("the thread was deleted", "deleted", &mut events),
+            Ok(Stored::Unchanged) => return None,
+            Ok(Stored::Deleted) => self.fail("the thread was deleted", "deleted", &mut events),
             Err(error) => {
                 let text = ApiError::from(error).to_string();
                 self.fail(&text, "store_error", &mut events);
@@ -161,20 +198,24 @@ impl RemoteThread {
         let (permit, space) = guards;
         drop(permit);
         bytes.append(&mut write_events(events));
-        space.hold(bytes)
+        Some(space.hold(bytes))
     }
 
     /// Loads the state, also into the encoder. Returns it with its permit and the space of its
-    /// snapshot.
-    async fn load_with_space(&mut self) -> (Stored, LoadPermit, Space) {
+    /// snapshot, or `None` if it has not changed.
+    async fn load_with_space(&mut self) -> Option<(Result<Stored>, LoadPermit, Space)> {
         // A space that was waited for, and its length.
         let (mut space, mut space_len) = (None, 0);
         loop {
             let mut permit = self.permit.load().await;
+            let start = Instant::now();
             let stored = load_in_time(self.load()).await;
             permit.end_load();
-            if let Ok(Some((state, _))) = &stored {
-                self.encoder.replace_state(state.clone());
+            self.pause = (start.elapsed() * PAUSE_FACTOR).clamp(POLL, MAX_POLL);
+            match &stored {
+                Ok(Stored::Unchanged) => return None,
+                Ok(Stored::State(stored)) => self.encoder.replace_state(stored.state.clone()),
+                _ => {}
             }
             let len = self.encoder.snapshot_space();
             // The thread may have grown.
@@ -183,7 +224,7 @@ impl RemoteThread {
                 _ => self.permit.space(len).now_or_never(),
             };
             if let Some(space) = free_space {
-                return (stored, permit, space);
+                return Some((stored, permit, space));
             }
             self.drop_state();
             drop((stored, permit));
@@ -196,11 +237,22 @@ impl RemoteThread {
         self.encoder.replace_state(empty_state);
     }
 
-    async fn load(&self) -> Stored {
-        // Checked first, so that everything that the run stored before it ended is loaded.
+    async fn load(&self) -> Result<Stored> {
+        // Checked first, so that everything that the run stored before it ended is loaded. The
+        // revision as well, so that what is written meanwhile is loaded the next time.
         let is_leased = self.store.is_leased(&self.id).await?;
+        let revision = self.store.revision(&self.id).await?;
+        if is_leased && revision.is_some() && revision == self.revision {
+            return Ok(Stored::Unchanged);
+        }
         let stored = self.store.load(&self.id).await?;
-        Ok(stored.map(|stored| (stored.state, is_leased)))
+        Ok(stored.map_or(Stored::Deleted, |stored| {
+            Stored::State(Box::new(StoredState {
+                state: stored.state,
+                is_leased,
+                revision,
+            }))
+        }))
     }
 
     /// Adds the end of a run that is known only by the state after it.
@@ -235,7 +287,10 @@ impl RemoteThread {
     }
 }
 
-async fn server_events(State(app): State<App>, caller: Caller) -> Result<Response, ApiError> {
+async fn server_events(
+    State(app): State<App>,
+    caller: Caller,
+) -> std::result::Result<Response, ApiError> {
     if app.registry.events().clients() >= app.limits.connections {
         return Err(ApiError::too_many(
             "the server has too many event streams; try again later",
@@ -274,5 +329,133 @@ impl ServerEvents {
             SseEvent::new(&*event).write(&mut bytes);
             Some((bytes.into(), events))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use futures::StreamExt;
+    use tokio::time::timeout;
+
+    use super::super::super::runs::{OnDisconnect, RunLimits, RunTable};
+    use super::*;
+    use crate::message::Message;
+    use crate::session::{Lease, Record, SessionInfo, StoredSession, ThreadStore};
+
+    /// A store that counts its loads, each of which takes `load_time`.
+    struct CountingStore {
+        inner: ThreadStore,
+        loads: AtomicUsize,
+        load_time: Duration,
+        has_revisions: bool,
+    }
+
+    #[async_trait]
+    impl SessionStore for CountingStore {
+        async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+            self.loads.fetch_add(1, Ordering::Relaxed);
+            sleep(self.load_time).await;
+            self.inner.load(id).await
+        }
+
+        async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+            self.inner.append(lease, records).await
+        }
+
+        async fn list(&self) -> Result<Vec<SessionInfo>> {
+            self.inner.list().await
+        }
+
+        async fn delete(&self, id: &str) -> Result<bool> {
+            SessionStore::delete(&self.inner, id).await
+        }
+
+        async fn lease(&self, id: &str) -> Result<Lease> {
+            self.inner.lease(id).await
+        }
+
+        async fn is_leased(&self, id: &str) -> Result<bool> {
+            self.inner.is_leased(id).await
+        }
+
+        async fn revision(&self, id: &str) -> Result<Option<u64>> {
+            if self.has_revisions {
+                self.inner.revision(id).await
+            } else {
+                Ok(None)
+            }
+        }
+    }
+
+    fn said(text: &str) -> Vec<Record> {
+        let message = Message::human(text).into();
+        vec![Record::Message {
+            message,
+            input_id: None,
+        }]
+    }
+
+    /// Returns a store with a thread that a run holds, a reader of it, and the sender of the
+    /// shutdown.
+    async fn remote_thread(
+        load_time: Duration,
+        has_revisions: bool,
+    ) -> (Arc<CountingStore>, Lease, RemoteThread, watch::Sender<bool>) {
+        let store = Arc::new(CountingStore {
+            inner: ThreadStore::new(),
+            loads: AtomicUsize::new(0),
+            load_time,
+            has_revisions,
+        });
+        let lease = store.lease("th").await.unwrap();
+        store.append(&lease, said("first")).await.unwrap();
+        let (shutdown, is_closing) = watch::channel(false);
+        let runs = RunTable::new(RunLimits::default(), OnDisconnect::default());
+        let reader = RemoteThread {
+            is_closing,
+            store: store.clone(),
+            id: "th".into(),
+            revision: None,
+            pause: Duration::ZERO,
+            encoder: Encoder::new(StreamFormat::Events, EncoderOptions::new("remote")),
+            is_over: false,
+            permit: runs.reader_permit(&"ann".into()).unwrap(),
+        };
+        (store, lease, reader, shutdown)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thread_of_another_process_is_loaded_only_if_it_has_changed() {
+        let (store, lease, reader, _shutdown) = remote_thread(Duration::ZERO, true).await;
+        let mut pieces = Box::pin(reader.into_stream());
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(text(pieces.next().await.unwrap()).contains("first"));
+        let pause = timeout(Duration::from_secs(100), pieces.next()).await;
+        assert!(pause.is_err());
+        assert_eq!(store.loads.load(Ordering::Relaxed), 1);
+
+        store.append(&lease, said("second")).await.unwrap();
+        assert!(text(pieces.next().await.unwrap()).contains("second"));
+        drop(lease);
+        assert!(text(pieces.next().await.unwrap()).contains("interrupted"));
+        assert_eq!(store.loads.load(Ordering::Relaxed), 3);
+        assert!(pieces.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_loads_of_a_thread_of_another_process_pause_ten_times_as_long() {
+        for (load_time, loads) in [(2, 5), (10, 3)] {
+            let load_time = Duration::from_secs(load_time);
+            let (store, _lease, reader, shutdown) = remote_thread(load_time, false).await;
+            let mut pieces = Box::pin(reader.into_stream().for_each(async |_| {}));
+            let time = Duration::from_secs(100);
+            assert!(timeout(time, &mut pieces).await.is_err());
+            assert_eq!(store.loads.load(Ordering::Relaxed), loads);
+            shutdown.send_replace(true);
+            pieces.await;
+        }
     }
 }

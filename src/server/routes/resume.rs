@@ -10,6 +10,7 @@ use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
 use super::super::users::Caller;
+use super::super::values::ValueRoom;
 use super::decisions::DecisionBody;
 use super::invoke::{self, RunReply};
 use super::launch::{LaunchInput, LaunchOptions, launch, open_existing};
@@ -69,10 +70,11 @@ async fn resume(
     let pending = opened.pending();
     opened.check_agent(&app, &pending)?;
     let pending_by_id = pending.iter().map(|call| (&*call.id, call)).collect();
+    let mut room = ValueRoom::default();
     let decisions = body
         .decisions
         .into_iter()
-        .map(|decision| decision.decision(&pending_by_id))
+        .map(|decision| decision.decision(&pending_by_id, &mut room))
         .collect::<Result<Vec<_>, _>>()?;
     crate::agent::check_decisions(&decisions, &pending)?;
 

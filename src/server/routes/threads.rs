@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use crate::message::Role;
+use crate::message::{Role, message_size};
 use crate::session::{AgentState, ListQuery, OwnedSession, SessionInfo, SessionStore};
 
 use super::super::api::{Api, Operation, Verb};
@@ -360,15 +360,19 @@ async fn delete(
     // The store is listed to find the threads of subagents, which must not stop loads of others.
     drop(load_permit);
     let permit = list_permit(&app, &caller, &thread.store).await?;
-    let removed_ids = permit.hold_during(thread.session().delete()).await?;
-    let mut key = thread.key.clone();
-    // The thread itself also if another request has removed it meanwhile.
-    for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
-        key.thread = id;
-        app.runs.forget_thread(&key);
-        app.traces.remove_thread(&key);
-    }
-    Ok(StatusCode::NO_CONTENT)
+    // A task of its own, which a client that leaves does not stop between two threads.
+    let removal = tokio::spawn(async move {
+        let removed_ids = permit.hold_during(thread.session().delete()).await?;
+        let mut key = thread.key;
+        // The thread itself also if another request has removed it meanwhile.
+        for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
+            key.thread = id;
+            app.runs.forget_thread(&key);
+            app.traces.remove_thread(&key);
+        }
+        Ok(StatusCode::NO_CONTENT)
+    });
+    removal.await.map_err(|_| ApiError::internal())?
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -390,7 +394,10 @@ async fn fork(
     path: Path,
     OptionalBody(body): OptionalBody<ForkBody>,
 ) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
-    let (thread, permit) = thread_to_change(&app, &caller, &path).await?;
+    let (thread, state, permit) = owned_thread(&app, &caller, &path).await?;
+    let len = copy_len(&state, body.at);
+    drop(state);
+    app.uploads.count_copy(&caller, len)?;
     let new_id: Arc<str> = new_thread_id().into();
     let session = thread.session();
     match body.at {
@@ -402,6 +409,18 @@ async fn fork(
     }
     let reply = ForkReply { thread_id: new_id };
     Ok((StatusCode::CREATED, Json(reply)))
+}
+
+/// Estimates the size of a copy of a thread with its first `messages` messages or all, in bytes.
+fn copy_len(state: &AgentState, messages: Option<usize>) -> usize {
+    let history = state.messages.as_slice().iter();
+    let copied = history.take(messages.unwrap_or(usize::MAX));
+    let messages_len: usize = copied.map(|message| message_size(message)).sum();
+    let files = state.files.iter();
+    let files_len: usize = files
+        .map(|(path, content)| path.len() + content.len())
+        .sum();
+    messages_len.saturating_add(files_len)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -14,6 +15,7 @@ use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::JsonBody;
 use super::super::users::Caller;
+use super::super::values::ValueRoom;
 use super::path::Path;
 
 /// The event that is published when tools have changed.
@@ -53,7 +55,8 @@ struct RegisterBody {
     #[serde(default)]
     description: String,
     /// The JSON Schema of the arguments: an object.
-    parameters: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    parameters: Option<Box<RawValue>>,
     /// The address; calls go to `{callback_url}/tools/{name}`.
     #[serde(default)]
     callback_url: String,
@@ -84,10 +87,10 @@ async fn register(
         return Err(ApiError::bad_request(text));
     }
     let name = body.name;
-    let parameters = body
-        .parameters
-        .filter(|value| !value.is_null())
-        .unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+    let parameters = match body.parameters {
+        Some(json) => ValueRoom::default().parse("parameters", &json)?,
+        None => json!({"type": "object", "properties": {}}),
+    };
     let tool = HttpTool::of_user(
         name.clone(),
         body.description,

@@ -13,14 +13,19 @@ use crate::util::json_size::escaped_len;
 
 use super::encoder::EncoderOptions;
 
+/// The number of removed messages from which a new chunk begins: a change copies one chunk for the
+/// readers that share it.
+const CHUNK: usize = 256;
+
 /// The thread before the run, its input, and the messages of the run so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// `None` if the conversation before the run is unknown.
     before: Option<AgentState>,
     input: Vec<(Arc<str>, Arc<Message>)>,
-    /// The first messages of the run, which its log no longer has. The readers share them.
-    removed: Arc<Vec<ShownMessage>>,
+    /// The first messages of the run, which its log no longer has, in chunks. The readers share all
+    /// chunks that have not changed since.
+    removed: Vec<Arc<Vec<ShownMessage>>>,
     messages: Vec<ShownMessage>,
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
@@ -104,19 +109,28 @@ impl History {
         let size = &mut self.size;
         self.messages
             .retain(|message| message.subagent.is_none() || removed_from(size, message));
-        if !self.messages.is_empty() {
-            Arc::make_mut(&mut self.removed).append(&mut self.messages);
+        for message in self.messages.drain(..) {
+            match self.removed.last_mut() {
+                Some(chunk) if chunk.len() < CHUNK => Arc::make_mut(chunk).push(message),
+                _ => self.removed.push(Arc::new(vec![message])),
+            }
         }
     }
 
     /// Removes the messages that another message replaces. Returns `false` if there were none.
     pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
+        if uuids.is_empty() {
+            return false;
+        }
         let is_replaced = |message: &ShownMessage| uuids.contains(&message.uuid);
         let size = &mut self.size;
-        let has_replaced = self.removed.iter().any(is_replaced);
-        if has_replaced {
-            Arc::make_mut(&mut self.removed)
-                .retain(|message| !is_replaced(message) || removed_from(size, message));
+        let mut has_replaced = false;
+        for chunk in &mut self.removed {
+            if chunk.iter().any(is_replaced) {
+                has_replaced = true;
+                Arc::make_mut(chunk)
+                    .retain(|message| !is_replaced(message) || removed_from(size, message));
+            }
         }
         let count = self.messages.len();
         self.messages
@@ -126,7 +140,8 @@ impl History {
 
     /// Returns the messages of the run so far.
     fn of_run(&self) -> impl DoubleEndedIterator<Item = &ShownMessage> {
-        self.removed.iter().chain(&self.messages)
+        let removed = self.removed.iter().flat_map(|chunk| chunk.iter());
+        removed.chain(&self.messages)
     }
 
     pub(super) fn todos(&self) -> &[Todo] {
@@ -274,7 +289,7 @@ mod tests {
         history.share();
         let mut reader = history.clone();
         reader.add(message("bb", None));
-        assert!(Arc::ptr_eq(&reader.removed, &history.removed));
+        assert!(Arc::ptr_eq(&reader.removed[0], &history.removed[0]));
         let texts = |history: &History| {
             let messages = history.messages().unwrap();
             messages
@@ -285,10 +300,36 @@ mod tests {
         assert_eq!(texts(&reader), ["a", "bb"]);
 
         assert!(!reader.remove(&[Uuid::from_u128(9)]));
-        assert!(Arc::ptr_eq(&reader.removed, &history.removed));
+        assert!(Arc::ptr_eq(&reader.removed[0], &history.removed[0]));
         assert!(reader.remove(&[Uuid::from_u128(1)]));
         assert_eq!(texts(&reader), ["bb"]);
         assert_eq!(texts(&history), ["a"]);
+    }
+
+    #[test]
+    fn removal_copies_at_most_the_last_chunk_that_a_reader_shares() {
+        let mut history = History::new(EncoderOptions::new("r").with_state(AgentState::new("s")));
+        let share = |history: &mut History, count: usize| {
+            for _ in 0..count {
+                history.add(message("a", None));
+                history.share();
+            }
+        };
+        share(&mut history, 3 * CHUNK + 1);
+        let mut reader = history.clone();
+        share(&mut history, CHUNK);
+        let shares = |reader: &History, index: usize| {
+            Arc::ptr_eq(&reader.removed[index], &history.removed[index])
+        };
+        let shared: Vec<_> = (0..4).map(|index| shares(&reader, index)).collect();
+        assert_eq!(shared, [true, true, true, false]);
+        assert_eq!(reader.messages().unwrap().len(), 3 * CHUNK + 1);
+        assert_eq!(history.messages().unwrap().len(), 4 * CHUNK + 1);
+
+        reader.add(message("bb", None));
+        reader.share();
+        assert!(reader.remove(&[Uuid::from_u128(2)]));
+        assert!((0..3).all(|index| shares(&reader, index)));
     }
 
     #[test]

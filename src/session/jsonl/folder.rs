@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_error, file_name};
-use crate::session::log::{Each, Log, LogTail, Repair};
+use crate::session::log::{Each, EachPage, Log, LogTail, Repair, collect_ids};
 use crate::util::folder::make_folder;
 
 use super::disk::Disk;
@@ -18,6 +18,9 @@ use super::sidecar;
 
 /// The extension of a session's file.
 const EXTENSION: &str = ".jsonl";
+
+/// The number of entries of the folder that are passed on at once.
+const ENTRIES_AT_ONCE: usize = 1_000;
 
 /// A log a session, each in a file of this folder.
 pub(super) struct Folder {
@@ -46,15 +49,24 @@ impl Log for Folder {
     type Writer = SessionFile;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
-        let list = || {
+        collect_ids(self)
+    }
+
+    fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
+        let failure = |error| file_error("list the folder of", &self.path, error);
+        let mut entries = fs::read_dir(&self.path).map_err(failure)?;
+        loop {
             let mut ids = Vec::new();
-            for entry in fs::read_dir(&self.path)? {
-                let name = entry?.file_name();
+            // Other files count as well, so that a folder of them can be cancelled.
+            for _ in 0..ENTRIES_AT_ONCE {
+                let Some(entry) = entries.next() else {
+                    return each(ids);
+                };
+                let name = entry.map_err(failure)?.file_name();
                 ids.extend(name.to_str().and_then(id_of).map(Arc::from));
             }
-            io::Result::Ok(ids)
-        };
-        list().map_err(|error| file_error("list the folder of", &self.path, error))
+            each(ids)?;
+        }
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
@@ -142,6 +154,30 @@ mod tests {
     use super::super::disk::System;
     use super::*;
     use crate::testing::conformance;
+
+    #[test]
+    fn ids_are_read_in_pages_until_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..2 * ENTRIES_AT_ONCE + 1 {
+            fs::write(folder.path().join(format!("{number}.jsonl")), "").unwrap();
+        }
+        let log = Folder::open(folder.path(), Arc::new(System)).unwrap();
+        let mut lens = Vec::new();
+        let each: EachPage<'_> = &mut |page| {
+            lens.push(page.len());
+            Ok(())
+        };
+        log.for_each_page(each).unwrap();
+        assert_eq!(lens, [ENTRIES_AT_ONCE, ENTRIES_AT_ONCE, 1]);
+
+        let mut count = 0;
+        let outcome = log.for_each_page(&mut |page| {
+            count += page.len();
+            Err(Error::new(ErrorKind::Cancelled, "enough"))
+        });
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Cancelled);
+        assert_eq!(count, ENTRIES_AT_ONCE);
+    }
 
     #[tokio::test]
     async fn folder_passes_the_suite_of_logs() {

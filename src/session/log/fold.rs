@@ -142,7 +142,7 @@ impl LogFold {
             // The writer had read the log with this loss, and its counts are correct.
             LogEntry::Checked => self.lost.clear(),
             // Has no effect on the state: it is the state of the entries before it.
-            LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => {}
+            LogEntry::Snapshot(_) | LogEntry::Mark => {}
         }
     }
 

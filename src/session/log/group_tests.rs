@@ -415,6 +415,7 @@ async fn waiting_time_of_a_group_is_that_of_its_last_write() {
     });
     let queues = Queues {
         readers: None,
+        listers: None,
         writers: Some(queue),
     };
     let store = LogStore::named(log, "an option", queues);

@@ -42,8 +42,9 @@ pub(super) enum LogEntry {
     Checked,
     /// The session that results from the lines before. Read only if the log is opened at it.
     Snapshot(Box<StoredSession>),
-    /// Ends the write of a snapshot, so that the end of the log is short.
-    SnapshotEnd,
+    /// Ends a write whose last record is long, such as a snapshot, so that the end of the log is
+    /// short.
+    Mark,
 }
 
 impl LogEntry {
@@ -52,7 +53,7 @@ impl LogEntry {
             Self::Record(record) => record.kind(),
             Self::Checked => "checked",
             Self::Snapshot(_) => SNAPSHOT,
-            Self::SnapshotEnd => "mark",
+            Self::Mark => "mark",
         }
     }
 
@@ -73,7 +74,7 @@ impl Serialize for LogEntry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
-            Self::Checked | Self::SnapshotEnd => to.serialize_unit(),
+            Self::Checked | Self::Mark => to.serialize_unit(),
             Self::Snapshot(session) => session.serialize(to),
         }
     }

@@ -20,8 +20,13 @@ pub(super) struct RecordStamp {
     pub(super) at: u64,
 }
 
+/// The length of a record, in bytes, from which a short mark follows it with the description of the
+/// session: the description is found in the end of the log, without the record before it.
+pub(super) const LONG_LINE: usize = 8 * 1024;
+
 /// Adds the lines of one write, each of less than `max_len` bytes. The first record has the stamp
-/// `first`, and the last line has `info`.
+/// `first`, and the last line has `info`. Returns `true` if the last line is a mark in addition to
+/// the entries, because the last entry is long.
 ///
 /// # Errors
 ///
@@ -32,26 +37,34 @@ pub(super) fn write(
     first: RecordStamp,
     info: Option<&LogSummary>,
     max_len: usize,
-) -> Result<()> {
+) -> Result<bool> {
+    let max_len = max_len.min(MAX_LINE);
+    let stamp_of = |index: usize| RecordStamp {
+        seq: first.seq.saturating_add(index as u64),
+        ..first
+    };
+    let mut needs_mark = false;
     for (index, entry) in entries.iter().enumerate() {
-        let stamp = RecordStamp {
-            seq: first.seq.saturating_add(index as u64),
-            ..first
-        };
         let info = info.filter(|_| index + 1 == entries.len());
-        write_line(bytes, entry, stamp, info, max_len.min(MAX_LINE))?;
+        let has_info = write_line(bytes, entry, stamp_of(index), info, max_len)?;
+        needs_mark = info.is_some() && !has_info;
     }
 
-    Ok(())
+    if needs_mark {
+        let stamp = stamp_of(entries.len());
+        write_line(bytes, &LogEntry::Mark, stamp, info, max_len)?;
+    }
+    Ok(needs_mark)
 }
 
+/// Adds a line. Returns `true` if it has `info`, which a long line has not.
 fn write_line(
     bytes: &mut Vec<u8>,
     entry: &LogEntry,
     stamp: RecordStamp,
     info: Option<&LogSummary>,
     max_len: usize,
-) -> Result<()> {
+) -> Result<bool> {
     let start = bytes.len();
     bytes.extend_from_slice(LINE_PREFIX);
     bytes.extend_from_slice(b"00000000\"");
@@ -62,7 +75,6 @@ fn write_line(
         at: stamp.at,
         kind: entry.kind(),
         data: entry,
-        info,
     };
 
     let check_len = |error: serde_json::Error| {
@@ -82,6 +94,14 @@ fn write_line(
     let end = start.saturating_add(max_len).saturating_sub(1);
     let mut buffer = LineBuffer { bytes, end };
     serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
+    let is_mark = matches!(entry, LogEntry::Mark);
+    let info = info.filter(|_| is_mark || buffer.bytes.len() - start <= LONG_LINE);
+    if let Some(info) = info {
+        buffer.bytes.pop();
+        buffer.bytes.extend_from_slice(b",\"info\":");
+        serde_json::to_writer(&mut buffer, info).map_err(check_len)?;
+        buffer.bytes.push(b'}');
+    }
     put_on_one_line(&mut bytes[start..]);
 
     // The object continues here, so a comma replaces its opening brace.
@@ -96,7 +116,7 @@ fn write_line(
     let digits = start + LINE_PREFIX.len();
     bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
     bytes.push(b'\n');
-    Ok(())
+    Ok(info.is_some())
 }
 
 #[derive(Serialize)]
@@ -107,8 +127,6 @@ struct LineOut<'a> {
     at: u64,
     kind: &'static str,
     data: &'a LogEntry,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'a LogSummary>,
 }
 
 /// The nesting depth from which a line is checked by reading it again: JSON that is nested more

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::SessionInfo;
+use crate::session::{SessionInfo, descendants};
 use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
 
@@ -16,6 +16,7 @@ use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::scan::{Scan, last_write, scan_until};
 use super::shared::LogShared;
 use super::summary::LogSummary;
+use super::whole_reads::LogEnd;
 
 /// The maximum size of the ids that one call of `prune` examines, in bytes.
 const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
@@ -23,7 +24,7 @@ const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
 const ID_OVERHEAD: usize = 32;
 
 /// The number of bytes of a log's end that are read first to list it.
-const TAIL: u64 = 16 * 1024;
+pub(super) const TAIL: u64 = 16 * 1024;
 /// The number of bytes that are read next. From here on, the number is doubled until the end has
 /// the last record of a write.
 const NEXT_TAIL: u64 = 256 * 1024;
@@ -72,6 +73,23 @@ impl<L: Log> LogShared<L> {
         Ok(ids)
     }
 
+    /// Returns the sessions of the subagents of a session, and of theirs, each after its parent.
+    /// Reads only the ends of logs whose ids are those of its subagents.
+    pub(super) fn children(&self, id: &str, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
+        let prefix = format!("{id}:sub:");
+        let mut children = Newest::new(MAX_COUNT, MAX_BYTES);
+        self.log.for_each_page_with(&prefix, &mut |page| {
+            check_not_cancelled(cancellation)?;
+            let mut ids = page;
+            ids.retain(|id| id.starts_with(&prefix));
+            for ids in ids.chunks(AT_ONCE) {
+                self.add_infos(ids, &mut children, cancellation)?;
+            }
+            Ok(())
+        })?;
+        Ok(descendants(id, children.into_list()))
+    }
+
     /// Returns `true` if the session can be read and its last write is older than `age`.
     pub(super) fn is_older(
         &self,
@@ -111,6 +129,22 @@ impl<L: Log> LogShared<L> {
         Ok(scan.end == 0)
     }
 
+    /// Returns the description of a log that ends with `tail`, from a read of the whole log, and
+    /// remembers it.
+    fn whole_summary(
+        &self,
+        id: &str,
+        tail: LogTail,
+        cancellation: &Cancellation,
+    ) -> Result<Option<(LogSummary, u64)>> {
+        let end = LogEnd::of(&tail);
+        drop(tail);
+        let scan = self.read_whole(id, cancellation, LogFold::new(id));
+        let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+        self.whole_reads.add(id, end, &outcome);
+        outcome
+    }
+
     /// Returns the info for lists of a log with this `end`; `None` for a session without content.
     fn info(
         &self,
@@ -133,6 +167,9 @@ impl<L: Log> LogShared<L> {
             };
 
             info.size = Some(tail.size);
+            if let Some(outcome) = self.whole_reads.outcome(id, &tail) {
+                break outcome;
+            }
             let last_write = last_write(&tail.bytes);
             if last_write.is_none() && !tail.is_whole() && len < MAX_LINE as u64 {
                 len = len.saturating_mul(2).max(NEXT_TAIL);
@@ -155,9 +192,7 @@ impl<L: Log> LogShared<L> {
                 _ => {}
             }
 
-            drop(tail);
-            let scan = self.read_whole(id, cancellation, LogFold::new(id));
-            break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+            break self.whole_summary(id, tail, cancellation);
         };
 
         match summary {

@@ -1,7 +1,7 @@
 //! Lists of many sessions, and of sessions that cannot be read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -10,8 +10,11 @@ use crate::message::Message;
 use crate::session::{Record, SessionStore};
 use crate::util::sync::lock;
 
+use super::line::{COMMA, LINE_PREFIX, hex};
+use super::list::TAIL;
 use super::log_store::LogStore;
-use super::memory_log::{LogStep, MemoryLog};
+use super::memory_log::{Gate, LogStep, MemoryLog};
+use super::queue::{Queue, Queues};
 use super::{Log, LogTail, Repair, Snapshots};
 
 /// Logs whose ends cannot be read.
@@ -151,12 +154,147 @@ async fn counting_store(
     (LogStore::new(log), counts)
 }
 
+/// Returns a log without the mark at its end, whose description the record before it has instead,
+/// as in logs of earlier versions.
+fn without_mark(log: &[u8]) -> Vec<u8> {
+    let lines: Vec<_> = log.split_inclusive(|byte| *byte == b'\n').collect();
+    let [earlier @ .., record, mark] = &lines[..] else {
+        panic!("the log has no mark");
+    };
+    let mark = str::from_utf8(mark).unwrap();
+    assert!(mark.contains(r#""kind":"mark""#), "{mark}");
+    let (_, info) = mark.split_once(r#","info":"#).unwrap();
+    let record = str::from_utf8(&record[COMMA + 1..]).unwrap();
+    let record = record.strip_suffix("}\n").unwrap();
+    let fields = format!(r#"{record},"info":{}"#, info.trim_end());
+    let checksum = hex(crc32fast::hash(fields.as_bytes()));
+    let line = [LINE_PREFIX, &checksum, b"\",", fields.as_bytes(), b"\n"].concat();
+    [earlier.concat(), line].concat()
+}
+
+#[tokio::test]
+async fn list_reads_only_the_end_of_a_log_whose_last_record_is_long() {
+    let long_text = "x".repeat(1024 * 1024);
+    let (store, [tails, pieces]) = counting_store(b"", &["Hi", &long_text], 0, b"").await;
+    let list = store.list().await.unwrap();
+    assert_eq!((list[0].messages, list[0].problem.as_deref()), (2, None));
+    assert_eq!(tails.load(Ordering::Relaxed) as u64, TAIL);
+    assert_eq!(pieces.load(Ordering::Relaxed), 0);
+
+    let lease = store.lease("a").await.unwrap();
+    let message = Message::human("More").into();
+    let input_id = None;
+    let records = vec![Record::Message { message, input_id }];
+    store.append(&lease, records).await.unwrap();
+    drop(lease);
+    let stored_session = store.load("a").await.unwrap().unwrap();
+    assert_eq!(stored_session.state.messages.len(), 3);
+    assert!(stored_session.damage.is_empty());
+}
+
+#[tokio::test]
+async fn list_reads_an_unreadable_last_line_once() {
+    let long_text = "x".repeat(100_000);
+    let texts = [&long_text[..], "end"];
+    let (store, [tails, pieces]) = counting_store(b"", &texts, 0, b"junk\n").await;
+    let mut reads = Vec::new();
+    for end in [&b""[..], b"", b"more\n", b""] {
+        if let Some(log) = lock(&store.log().logs).get_mut("a") {
+            log.extend_from_slice(end);
+        }
+        tails.store(0, Ordering::Relaxed);
+        pieces.store(0, Ordering::Relaxed);
+        let list = store.list().await.unwrap();
+        assert_eq!((list[0].messages, list[0].problem.as_deref()), (2, None));
+        reads.push(pieces.load(Ordering::Relaxed) > 0);
+    }
+    assert_eq!(reads, [true, false, true, false]);
+}
+
+#[tokio::test]
+async fn load_does_not_wait_for_a_list() {
+    let (gate, permits, arrivals) = Gate::new();
+    let is_gated = Arc::<AtomicBool>::default();
+    let gates_next = is_gated.clone();
+    let log = MemoryLog::default().on_step(move |step| {
+        if let LogStep::Tail(_) = step
+            && gates_next.swap(false, Ordering::Relaxed)
+        {
+            gate.pass();
+        }
+        Ok(())
+    });
+    let queues = Queues {
+        readers: Some(Queue::default()),
+        listers: Some(Queue::default()),
+        writers: None,
+    };
+    let store = LogStore::named(log, "an option", queues);
+    say(&store, "a", None).await;
+
+    is_gated.store(true, Ordering::Relaxed);
+    let mut list = Box::pin(store.list());
+    while arrivals.try_recv().is_err() {
+        assert!(futures::poll!(&mut list).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert!(store.load("a").await.unwrap().is_some());
+    assert!(futures::poll!(&mut list).is_pending());
+    drop(permits);
+    assert_eq!(list.await.unwrap().len(), 1);
+}
+
+/// Writes a session of a subagent of `parent`, or another one.
+async fn say(store: &LogStore<MemoryLog>, id: &str, parent: Option<&str>) {
+    let lease = store.lease(id).await.unwrap();
+    let about = Record::About {
+        user_id: None,
+        title: None,
+        cwd: None,
+        parent: parent.map(Arc::from),
+    };
+    store.append(&lease, vec![about]).await.unwrap();
+}
+
+#[tokio::test]
+async fn children_are_found_without_reading_other_sessions() {
+    let tails = Arc::<AtomicUsize>::default();
+    let count = tails.clone();
+    let log = MemoryLog::default();
+    let store = LogStore::new(log.clone());
+    for (id, parent) in [
+        ("p", None),
+        ("p:sub:a:1:sub:b:2", Some("p:sub:a:1")),
+        ("p:sub:a:1", Some("p")),
+        // Another user's session, and a session of another parent.
+        ("p:sub:x", None),
+        ("p:sub:y", Some("q")),
+        ("q", None),
+        ("q:sub:a:1", Some("q")),
+    ] {
+        say(&store, id, parent).await;
+    }
+    let store = LogStore::new(log.on_step(move |step| {
+        if let LogStep::Tail(_) = step {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }));
+    let children = store.children("p").await.unwrap();
+    let ids: Vec<_> = children.iter().map(|id| &**id).collect();
+    assert_eq!(ids, ["p:sub:a:1", "p:sub:a:1:sub:b:2"]);
+    assert_eq!(tails.load(Ordering::Relaxed), 4);
+    assert!(store.children("none").await.unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn list_reads_a_long_last_line_at_most_four_times() {
     let long_text = "x".repeat(5 * 1024 * 1024);
     let mut start = vec![b'x'; 70 * 1024 * 1024];
     start.push(b'\n');
     let (store, [tails, pieces]) = counting_store(&start, &["Hi", &long_text], 0, b"").await;
+    let log = without_mark(&store.log().bytes());
+    lock(&store.log().logs).insert("a".into(), log);
     let list = store.list().await.unwrap();
     assert_eq!((list[0].messages, list[0].problem.as_deref()), (2, None));
     let bytes = tails.load(Ordering::Relaxed);

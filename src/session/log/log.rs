@@ -13,7 +13,11 @@ pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 pub(in crate::session) type EachPage<'a> = &'a mut dyn FnMut(Vec<Arc<str>>) -> Result<()>;
 
 /// Returns the ids that [`Log::for_each_page`] passes on, for a log that reads them in pages.
-#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    all(any(feature = "jsonl", feature = "sqlite"), unix),
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> {
     let mut ids = Vec::new();
     log.for_each_page(&mut |page| {
@@ -243,6 +247,20 @@ pub trait Log: Send + Sync + 'static {
     /// Stops at the first error of `each` and returns it.
     fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         each(self.ids()?)
+    }
+
+    /// Passes at least the ids that begin with `prefix` to `each`, as
+    /// [`for_each_page`](Self::for_each_page) does.
+    ///
+    /// The provided method passes the ids of all logs. A log that reads ids in their order begins
+    /// at the prefix and ends behind it.
+    ///
+    /// # Errors
+    ///
+    /// Stops at the first error of `each` and returns it.
+    fn for_each_page_with(&self, prefix: &str, each: EachPage<'_>) -> Result<()> {
+        let _ = prefix;
+        self.for_each_page(each)
     }
 
     /// Passes a whole log to `each`, piece by piece and in order. Returns `false` for a log without

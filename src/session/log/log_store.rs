@@ -10,16 +10,15 @@ use async_trait::async_trait;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::json::read_import;
 use crate::session::{
-    AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession, already_exists, cut,
-    not_found,
+    AgentState, Lease, ListQuery, Record, SessionInfo, SessionPage, SessionStore, StoredSession,
+    already_exists, cut, not_found,
 };
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::new_thread::on_new_thread;
 
-use super::clock::system_time;
 use super::fold::LogFold;
-use super::log::Log;
+use super::log::{Log, LogTail};
 use super::open_log::{OpenLog, stored_session};
 use super::queue::Queue;
 #[cfg(any(
@@ -36,6 +35,9 @@ use super::snapshot;
 /// The number of times that a load tries to read a log that is open. After that it reads the stored
 /// log.
 const MAX_LOAD_TRIES: usize = 4;
+
+/// The number of bytes of a log's end by which changes are recognized.
+const REVISION_LEN: u64 = 256;
 
 /// A [`SessionStore`] over a [`Log`]. Clones share one store. The docs of [`Log`] have an example.
 ///
@@ -145,7 +147,7 @@ impl<L: Log> LogStore<L> {
         let shared = self.0.clone();
         let own_id = id.to_owned();
         let size = self
-            .reading(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
+            .listing(move |cancellation| shared.old_size(&own_id, older_than, cancellation))
             .await?;
         let Some(size) = size else {
             return Ok(false);
@@ -201,6 +203,17 @@ impl<L: Log> LogStore<L> {
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
+    }
+
+    /// Runs work that reads many logs, or one more than once. It delays no work of `reading`.
+    async fn listing<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Cancellation) -> Result<T> + Send + 'static,
+    {
+        let cancellation = Cancellation::default();
+        let _cancel_on_drop = cancellation.guard();
+        in_turn(self.0.queues.listers.as_ref(), move || work(&cancellation)).await
     }
 
     async fn writing<T, F>(&self, work: F) -> Result<T>
@@ -291,18 +304,52 @@ impl<L: Log> SessionStore for LogStore<L> {
         self.reading(move |_| shared.log.is_open(&id)).await
     }
 
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        if id.is_empty() {
+            return Ok(None);
+        }
+        let shared = self.0.clone();
+        let id = id.to_owned();
+        self.reading(move |_| {
+            Ok(shared
+                .log
+                .tail(&id, REVISION_LEN)?
+                .map(|tail| revision(&tail)))
+        })
+        .await
+    }
+
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
-        let handle = self.0.reserve(id)?;
-        self.writing(move || {
-            *handle.open.lock() = None;
+        let mut handle = self.0.reserve(id)?;
+        handle.is_async = true;
+
+        // Encoded before its turn, so that other writes do not wait for that.
+        let encoding = blocking(move || {
             let shared = &*handle.shared;
-            let mut open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
+            let mut slot = handle.open.lock();
+            *slot = None;
+            let open_log = OpenLog::new(shared, &handle.id, &Cancellation::default())?;
             if open_log.fold.exists() {
                 return Err(already_exists(&handle.id));
             }
 
-            open_log.write_records(shared, session.records())
+            let append = open_log.encode_records(shared, session.records())?;
+            *slot = Some(open_log);
+            drop(slot);
+            Ok((handle, append))
+        });
+
+        let (handle, append) = encoding.await?;
+        self.writing(move || {
+            let mut slot = handle.open.lock();
+            let outcome = match (slot.as_mut(), append) {
+                (Some(open_log), Some(append)) => open_log.write_encoded(&handle.shared, append),
+                (Some(_), None) => Ok(()),
+                (None, _) => Err(Error::session_taken_over(&handle.id)),
+            };
+            *slot = None;
+            outcome
         })
         .await
     }
@@ -315,7 +362,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let shared = self.0.clone();
         let id = from.to_owned();
-        let forked = self.reading(move |cancellation| {
+        let forked = self.listing(move |cancellation| {
             let read = |fold| shared.read_whole(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
@@ -345,14 +392,27 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let shared = self.0.clone();
-        self.reading(move |cancellation| shared.list(cancellation))
+        self.listing(move |cancellation| shared.list(cancellation))
+            .await
+    }
+
+    async fn list_page(&self, query: ListQuery) -> Result<SessionPage> {
+        let shared = self.0.clone();
+        self.listing(move |cancellation| query.page(shared.list(cancellation)?))
+            .await
+    }
+
+    async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
+        let shared = self.0.clone();
+        let id = id.to_owned();
+        self.listing(move |cancellation| shared.children(&id, cancellation))
             .await
     }
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
         let ids = self
-            .reading(move |cancellation| shared.first_ids(cancellation))
+            .listing(move |cancellation| shared.first_ids(cancellation))
             .await?;
         let mut removed_count = 0;
         let mut first_error = Ok(());
@@ -371,6 +431,14 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 }
 
+/// Returns a number that differs for logs with different ends: their sizes differ or, after a
+/// removal or a repair, their last records.
+fn revision(tail: &LogTail) -> u64 {
+    let start = tail.bytes.len().saturating_sub(REVISION_LEN as usize);
+    let crc = crc32fast::hash(&tail.bytes[start..]);
+    tail.size ^ (u64::from(crc) << 32)
+}
+
 /// Runs blocking work when it is its turn. The work is skipped if its future has been dropped by
 /// then.
 async fn in_turn<T, F>(queue: Option<&Queue>, work: F) -> Result<T>
@@ -384,39 +452,7 @@ where
     }
 }
 
-/// Returns `true` if the time of a record is at least `age` before now.
-fn is_older_than(at: u64, age: Duration) -> bool {
-    let elapsed = system_time(at).and_then(|time| time.elapsed().ok());
-    elapsed.is_some_and(|elapsed| elapsed >= age)
-}
-
 impl<L: Log> LogShared<L> {
-    /// Returns the size of the log of a session whose last write is older than `age`. Returns
-    /// `None` if it is not, or if the session cannot be read.
-    fn old_size(
-        &self,
-        id: &str,
-        age: Duration,
-        cancellation: &Cancellation,
-    ) -> Result<Option<u64>> {
-        if !self.is_older(id, age, cancellation)? {
-            return Ok(None);
-        }
-
-        // Lists read only the end of a log; before a removal, all of it is read.
-        match self.read_whole(id, cancellation, LogFold::new(id)) {
-            // It may have been written since the look at its end.
-            Ok(scan) => Ok(scan
-                .filter(|scan| is_older_than(scan.fold.at, age))
-                .map(|scan| scan.len)),
-            // A session that cannot be read stays: it is of a newer version, or over a limit.
-            Err(error) => match error.kind() {
-                ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(None),
-                _ => Err(error),
-            },
-        }
-    }
-
     /// Reads a whole log into an empty session.
     pub(super) fn read_whole(
         &self,

@@ -20,6 +20,9 @@
 //! | `kind`, `data` | the change; unknown kinds and fields are ignored |
 //! | `info` | the summary of the session for lists; only in the last record of a write |
 //!
+//! A last record of more than 8 KiB has no `info`: a record of kind `mark` follows it in the same
+//! write and has the `info`, so that lists read only the end of the log.
+//!
 //! The records of a write count only if its last record is complete. Content that a provider wrote
 //! in several lines is stored in one line. If records are lost, `info` has the number of messages
 //! that were lost with them: positions in later records are corrected, or dropped if they cannot be
@@ -49,6 +52,7 @@ mod memory_limit;
 #[cfg(test)]
 mod memory_log;
 mod newest;
+mod old_size;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
@@ -65,6 +69,7 @@ mod snapshot_reader;
 #[cfg(test)]
 mod snapshot_tests;
 mod summary;
+mod whole_reads;
 
 #[cfg(any(
     feature = "jsonl",
@@ -73,7 +78,11 @@ mod summary;
     feature = "redis"
 ))]
 pub(super) use log::Each;
-#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    all(any(feature = "jsonl", feature = "sqlite"), unix),
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(super) use log::{EachPage, collect_ids};
 pub use log::{Log, LogTail, Snapshots};
 pub use log_store::LogStore;

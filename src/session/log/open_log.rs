@@ -177,6 +177,18 @@ impl<L: Log> OpenLog<L> {
         self.encode(shared, at, entries).map(Some)
     }
 
+    /// Writes what [`encode_records`](Self::encode_records) has encoded.
+    pub(super) fn write_encoded(
+        &mut self,
+        shared: &LogShared<L>,
+        append: EncodedAppend,
+    ) -> Result<()> {
+        let outcome = shared.log.append(self.begin(), &append.bytes);
+        self.finish(append, outcome)?;
+        self.write_due_snapshot(shared);
+        Ok(())
+    }
+
     /// Writes a snapshot if one is due in a log that gets them with appends. Returns `true` if one
     /// was due.
     pub(super) fn write_due_snapshot(&mut self, shared: &LogShared<L>) -> bool {
@@ -198,7 +210,7 @@ impl<L: Log> OpenLog<L> {
         }
 
         let session = Box::new(self.fold.session().clone());
-        let entries = vec![LogEntry::Snapshot(session), LogEntry::SnapshotEnd];
+        let entries = vec![LogEntry::Snapshot(session), LogEntry::Mark];
         let size = self.size;
 
         // With the time of the last record, because a snapshot does not count as a use of the
@@ -247,7 +259,7 @@ impl<L: Log> OpenLog<L> {
                 }
                 // The session is in memory already, and a snapshot that cannot be read is replaced
                 // by the records before it.
-                LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::SnapshotEnd => false,
+                LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::Mark => false,
             };
 
             used = used.saturating_add(entry.memory());
@@ -281,19 +293,11 @@ impl<L: Log> OpenLog<L> {
         &self,
         shared: &LogShared<L>,
         at: u64,
-        entries: Vec<LogEntry>,
+        mut entries: Vec<LogEntry>,
     ) -> Result<EncodedAppend> {
         self.check_settled()?;
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
-        let last_seq = seq.checked_add(entries.len() as u64).ok_or_else(|| {
-            let text = format!(
-                "the log cannot be written on: its last record has the number {seq}; export the \
-                 session and import it under a new id"
-            );
-            Error::new(ErrorKind::Corrupt, text)
-        })?;
-
         let mut stamp = RecordStamp {
             seq: seq.saturating_add(1),
             token: self.token,
@@ -319,7 +323,18 @@ impl<L: Log> OpenLog<L> {
             remaining = marks;
         }
 
-        line_writer::write(&mut bytes, remaining, stamp, Some(&info), MAX_LINE)?;
+        let has_mark = line_writer::write(&mut bytes, remaining, stamp, Some(&info), MAX_LINE)?;
+        if has_mark {
+            entries.push(LogEntry::Mark);
+        }
+
+        let last_seq = seq.checked_add(entries.len() as u64).ok_or_else(|| {
+            let text = format!(
+                "the log cannot be written on: its last record has the number {seq}; export the \
+                 session and import it under a new id"
+            );
+            Error::new(ErrorKind::Corrupt, text)
+        })?;
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
         shared.check_new_size(id, new_size)?;

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::error::ErrorKind;
 use crate::message::Message;
 use crate::session::{Record, SessionStore};
 use crate::util::sync::lock;
@@ -101,6 +102,73 @@ fn long_ago(log: &[u8]) -> Vec<u8> {
         old_log.extend([LINE_PREFIX, &checksum, b"\",", fields.as_bytes()].concat());
     }
     old_log
+}
+
+#[tokio::test]
+async fn prune_reads_an_unreadable_last_line_in_no_turn_of_the_writers() {
+    let writers = Arc::<OnceLock<Queue>>::default();
+    let pieces_in_turn = Arc::<AtomicUsize>::default();
+    let (queue, in_turn) = (writers.clone(), pieces_in_turn.clone());
+    let log = MemoryLog {
+        appends_together: true,
+        ..MemoryLog::default()
+    };
+    let log = log.on_step(move |step| {
+        if let LogStep::Piece(_) = step {
+            let is_turn = queue
+                .get()
+                .is_some_and(|queue| queue.take_queued_at().is_some());
+            in_turn.fetch_add(usize::from(is_turn), Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let logs = log.logs.clone();
+    let store = LogStore::new(log);
+    let _is_first = writers.set(store.shared().queues.writers.clone().unwrap());
+    let text = "x".repeat(100_000);
+    for text in [&text[..], "end"] {
+        let lease = store.lease("a").await.unwrap();
+        store.append(&lease, vec![said(text)]).await.unwrap();
+    }
+    for log in lock(&logs).values_mut() {
+        *log = long_ago(log);
+        log.extend_from_slice(b"junk\n");
+    }
+    let hour = Duration::from_secs(60 * 60);
+    assert_eq!(store.prune(hour).await.unwrap(), 1);
+    assert_eq!(pieces_in_turn.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn new_session_is_opened_outside_the_turn_of_the_writers() {
+    let writers = Arc::<OnceLock<Queue>>::default();
+    let opened_in_turn = Arc::<AtomicUsize>::default();
+    let (queue, in_turn) = (writers.clone(), opened_in_turn.clone());
+    let log = MemoryLog {
+        appends_together: true,
+        ..MemoryLog::default()
+    };
+    let log = log.on_step(move |step| {
+        if let LogStep::Open = step {
+            let is_turn = queue
+                .get()
+                .is_some_and(|queue| queue.take_queued_at().is_some());
+            in_turn.fetch_add(usize::from(is_turn), Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let store = LogStore::new(log);
+    let _is_first = writers.set(store.shared().queues.writers.clone().unwrap());
+    append(&store, "a").await;
+    store.fork("a", "b").await.unwrap();
+    assert_eq!(opened_in_turn.load(Ordering::Relaxed), 0);
+    let error = store.fork("a", "b").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(
+        store.load("b").await.unwrap().unwrap().state.messages.len(),
+        1
+    );
+    drop(store.lease("b").await.unwrap());
 }
 
 #[tokio::test]

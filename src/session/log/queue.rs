@@ -24,6 +24,8 @@ pub(in crate::session) struct Queue(Arc<Inner>);
 #[derive(Default)]
 pub(in crate::session) struct Queues {
     pub(in crate::session) readers: Option<Queue>,
+    /// Calls that read many logs, which would delay the other readers.
+    pub(in crate::session) listers: Option<Queue>,
     pub(in crate::session) writers: Option<Queue>,
 }
 

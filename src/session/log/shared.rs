@@ -12,6 +12,7 @@ use super::log::Log;
 use super::memory_limit::{MemoryLimit, max_memory};
 use super::queue::Queues;
 use super::slot::SessionSlot;
+use super::whole_reads::WholeReads;
 
 /// The number of bytes of a log's end that are read first when it is opened.
 const END: u64 = 64 * 1024;
@@ -30,6 +31,7 @@ pub(super) struct LogShared<L: Log> {
     pub(super) size_option: &'static str,
     pub(super) queues: Queues,
     pub(super) waiting_writes: WaitingWrites<L>,
+    pub(super) whole_reads: WholeReads,
     /// The sessions in use.
     pub(super) slots: Mutex<HashMap<Arc<str>, SessionSlot<L>>>,
 }
@@ -44,6 +46,7 @@ impl<L: Log> LogShared<L> {
             size_option: "LogStore::with_max_session_bytes",
             queues: Queues::default(),
             waiting_writes: WaitingWrites::default(),
+            whole_reads: WholeReads::default(),
             slots: Mutex::default(),
         }
     }

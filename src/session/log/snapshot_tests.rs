@@ -44,6 +44,34 @@ fn message_record(text: &str) -> Record {
     }
 }
 
+#[tokio::test]
+async fn session_whose_last_record_is_long_is_loaded_at_its_snapshot() {
+    let log = MemoryLog {
+        snapshots: Snapshots::OnAppend { after: 64 * 1024 },
+        ..MemoryLog::default()
+    };
+    let store = LogStore::new(log.clone());
+    let lease = store.lease("a").await.unwrap();
+    let text = |len: usize| message_record(&"x".repeat(len * 1024));
+    for record in [text(40), text(40), text(70)] {
+        store.append(&lease, vec![record]).await.unwrap();
+    }
+    release(lease);
+    assert!(has_snapshot(&log.bytes()));
+
+    let pieces = Arc::<AtomicUsize>::default();
+    let count = pieces.clone();
+    let store = LogStore::new(log.on_step(move |step| {
+        if let LogStep::Piece(_) = step {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }));
+    let session = store.load("a").await.unwrap().unwrap();
+    assert_eq!(session.state.messages.len(), 3);
+    assert_eq!(pieces.load(Ordering::Relaxed), 0);
+}
+
 /// Drops a lease where its log is closed at once.
 fn release(lease: Lease) {
     std::thread::spawn(move || drop(lease)).join().unwrap();
@@ -66,7 +94,8 @@ fn json(session: &StoredSession) -> String {
     serde_json::to_string(&(parts, &session.input_ids, &session.first_text)).unwrap()
 }
 
-/// Returns the ranges of the snapshots in a log, with their marks.
+/// Returns the ranges of the snapshots in a log, with their marks. Other long records have marks as
+/// well.
 fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut offset = 0;
@@ -74,8 +103,11 @@ fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
         let contains_kind = |kind: &str| memchr::memmem::find(line, kind.as_bytes()).is_some();
         if contains_kind("\"kind\":\"snapshot\"") {
             ranges.push(offset..offset + line.len());
-        } else if contains_kind("\"kind\":\"mark\"") {
-            ranges.last_mut().unwrap().end = offset + line.len();
+        } else if contains_kind("\"kind\":\"mark\"")
+            && let Some(range) = ranges.last_mut()
+            && range.end == offset
+        {
+            range.end = offset + line.len();
         }
 
         offset += line.len();

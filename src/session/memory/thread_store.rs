@@ -36,8 +36,8 @@ const AGENT_BYTES: u64 = 64 * 1024 * 1024;
 /// The number and the size of the sessions are not limited unless
 /// [`max_sessions`](ThreadStore::max_sessions) or [`max_bytes`](ThreadStore::max_bytes) is set.
 /// Over these limits, the least recently used sessions are dropped, with a warning in the log at
-/// most once a minute. Sessions in use, sessions with pending calls, and the session that was used
-/// last are not dropped.
+/// most once a minute. Sessions in use and the session that was used last are not dropped. Sessions
+/// with pending calls are kept up to twice the limits; beyond that, they are dropped as well.
 ///
 /// ```
 /// use agentcore::ThreadStore;
@@ -76,7 +76,8 @@ impl ThreadStore {
             .max_bytes(AGENT_BYTES)
     }
 
-    /// Sets the maximum number of sessions, for all clones. Defaults to no limit.
+    /// Sets the maximum number of sessions, for all clones. Sessions with pending calls are kept up
+    /// to twice the number. Defaults to no limit.
     #[must_use]
     pub fn max_sessions(self, sessions: usize) -> Self {
         let mut threads = lock(&self.0);
@@ -87,7 +88,8 @@ impl ThreadStore {
     }
 
     /// Sets the maximum memory that the sessions take, in bytes as [`bytes`](ThreadStore::bytes)
-    /// counts them, for all clones. Defaults to no limit.
+    /// counts them, for all clones. Sessions with pending calls are kept up to twice the size.
+    /// Defaults to no limit.
     #[must_use]
     pub fn max_bytes(self, bytes: u64) -> Self {
         let mut threads = lock(&self.0);
@@ -259,6 +261,12 @@ impl SessionStore for ThreadStore {
 
     async fn is_leased(&self, id: &str) -> Result<bool> {
         Ok(lock(&self.0).get(id).is_some_and(Entry::is_held))
+    }
+
+    async fn revision(&self, id: &str) -> Result<Option<u64>> {
+        let threads = lock(&self.0);
+        let entry = threads.get(id).filter(|entry| entry.exists);
+        Ok(entry.map(|entry| entry.write_order))
     }
 }
 

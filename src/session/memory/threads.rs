@@ -18,6 +18,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// The interval of the reports about sessions that were dropped to stay within the limits.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The multiple of the limits up to which sessions with pending calls are kept.
+const MAX_EXCESS: usize = 2;
+
 /// The limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -32,6 +35,8 @@ pub(super) struct Threads {
     entries: BTreeMap<Arc<str>, Box<Entry>>,
     /// The sessions that may be dropped to stay within the limits, by their last use.
     idle: BTreeMap<u64, Arc<str>>,
+    /// The sessions with pending calls that no run holds, by their last use.
+    waiting: BTreeMap<u64, Arc<str>>,
     /// The number of entries that exist for readers.
     count: usize,
     /// The size of all entries.
@@ -84,6 +89,7 @@ impl Threads {
             },
             entries: BTreeMap::new(),
             idle: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             count: 0,
             bytes: 0,
             swept_at: Instant::now(),
@@ -143,14 +149,20 @@ impl Threads {
 
         let (existed, bytes) = (entry.exists, entry.bytes());
         self.idle.remove(&entry.use_order);
+        self.waiting.remove(&entry.use_order);
         entry.use_order = self.newest_order;
         entry.last_access = Instant::now();
         let result = f(entry);
         self.bytes = (self.bytes - bytes).saturating_add(entry.bytes());
         self.count = self.count + usize::from(entry.exists) - usize::from(existed);
-        if entry.is_evictable() {
+        if entry.exists && !entry.is_held() {
             let id = entry.session.state.thread_id.clone();
-            self.idle.insert(self.newest_order, id);
+            let list = if entry.has_pending_calls() {
+                &mut self.waiting
+            } else {
+                &mut self.idle
+            };
+            list.insert(self.newest_order, id);
         }
 
         self.make_room();
@@ -213,6 +225,7 @@ impl Threads {
             return false;
         };
         self.idle.remove(&entry.use_order);
+        self.waiting.remove(&entry.use_order);
         self.bytes -= entry.bytes();
         self.count -= usize::from(entry.exists);
         entry.exists
@@ -245,7 +258,14 @@ impl Threads {
     }
 
     fn is_over_limit(&self) -> bool {
-        self.count > self.bounds.sessions || self.bytes > self.bounds.bytes
+        self.is_over(1)
+    }
+
+    /// Returns `true` if the store is over a limit, each multiplied by `factor`.
+    fn is_over(&self, factor: usize) -> bool {
+        let Bounds { sessions, bytes } = self.bounds;
+        self.count > sessions.saturating_mul(factor)
+            || self.bytes > bytes.saturating_mul(factor as u64)
     }
 
     fn sweep_if_due(&mut self) {
@@ -255,13 +275,16 @@ impl Threads {
     }
 
     /// Drops the least recently used sessions until there is room. Does not drop the session that
-    /// was used last, sessions in use, and sessions with pending calls.
+    /// was used last and sessions in use, nor sessions with pending calls until the store is over
+    /// twice a limit.
     pub(super) fn make_room(&mut self) {
         let mut dropped_count = 0;
         while self.is_over_limit() {
-            let oldest_entry = self.idle.first_key_value();
-            let Some((_, id)) = oldest_entry.filter(|(order, _)| **order < self.newest_order)
-            else {
+            let is_older = |(order, _): &(&u64, &Arc<str>)| **order < self.newest_order;
+            let idle_entry = self.idle.first_key_value().filter(is_older);
+            let waiting_entry = self.waiting.first_key_value().filter(is_older);
+            let waiting_entry = waiting_entry.filter(|_| self.is_over(MAX_EXCESS));
+            let Some((_, id)) = idle_entry.or(waiting_entry) else {
                 break;
             };
 
@@ -345,11 +368,6 @@ impl Entry {
             let expiry = UNIX_EPOCH.checked_add(expiry);
             expiry.is_none_or(|expiry| expiry >= SystemTime::now())
         })
-    }
-
-    /// Returns `true` if the session may be dropped to stay within the limits.
-    fn is_evictable(&self) -> bool {
-        self.exists && !self.is_held() && !self.has_pending_calls()
     }
 
     /// Replaces the state, but for its id. No call is open after that.

@@ -128,6 +128,10 @@ impl Server for Database {
         Ok(IdPage { ids, next })
     }
 
+    fn place_after(&self, prefix: &str) -> Option<String> {
+        Some(prefix.to_owned())
+    }
+
     fn read(
         &self,
         connection: &mut Connection,

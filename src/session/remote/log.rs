@@ -290,6 +290,21 @@ impl<S: Server> Log for RemoteLog<S> {
         each_page(self.server().name(), read, each)
     }
 
+    fn for_each_page_with(&self, prefix: &str, each: EachPage<'_>) -> Result<()> {
+        let Some(first) = self.server().place_after(prefix) else {
+            return self.for_each_page(each);
+        };
+        let read = |place: Option<&str>| {
+            let place = place.unwrap_or(&first);
+            let read =
+                |server: &S, connection: &mut S::Connection| server.ids(connection, Some(place));
+            let IdPage { ids, next } = self.pool.run(read)?;
+            let next = next.filter(|id| id.starts_with(prefix));
+            Ok(IdPage { ids, next })
+        };
+        each_page(self.server().name(), read, each)
+    }
+
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
         if len > PIECE {
             return self.long_tail(id, len);

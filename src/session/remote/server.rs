@@ -135,6 +135,13 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// `place`, which is the [`next`](IdPage::next) of an earlier page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
+    /// Returns the place of the page with the ids after `prefix`, if the places are ids in their
+    /// order.
+    fn place_after(&self, prefix: &str) -> Option<String> {
+        let _ = prefix;
+        None
+    }
+
     /// Returns the parts of a log from the offset `from` on that begin before `from + len`. Returns
     /// `None` if there is no log.
     fn read(

@@ -151,6 +151,16 @@ impl Log for Database {
         Ok(())
     }
 
+    fn for_each_page_with(&self, prefix: &str, each: EachPage<'_>) -> Result<()> {
+        let mut place = Some(prefix.to_owned());
+        while let Some(after) = place.filter(|id| id.starts_with(prefix)) {
+            let (ids, next) = self.read("list", |connection| next_ids(connection, &after))?;
+            each(ids)?;
+            place = next;
+        }
+        Ok(())
+    }
+
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
         let tail = self.read("read", |connection| tail(connection, id, len))?;
         Ok(Some(tail).filter(|tail| !tail.bytes.is_empty()))

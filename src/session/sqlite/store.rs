@@ -91,6 +91,7 @@ impl SqliteStore {
         let option = "SqliteStore::with_max_session_bytes";
         let queues = Queues {
             readers: Some(Queue::default()),
+            listers: Some(Queue::default()),
             writers: Some(writers),
         };
         Ok(Self(LogStore::named(database, option, queues)))

@@ -1,5 +1,6 @@
 //! The contract of [`Log`].
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
@@ -193,7 +194,19 @@ fn lists(log: &impl Log) -> Result<()> {
     ids.sort();
     same("ids", &ids, &vec!["a".into(), "b".into(), "c".into()])?;
     let sizes = vec![Some(6), None, Some(3), Some(4)];
-    same("ends", &read_ends(log, &["c", "none", "a", "b"])?, &sizes)
+    same("ends", &read_ends(log, &["c", "none", "a", "b"])?, &sizes)?;
+
+    for id in ["b:1", "b:2"] {
+        add(log, id, b"one\n")?;
+    }
+    let mut ids = HashSet::new();
+    log.for_each_page_with("b:", &mut |page| {
+        ids.extend(page);
+        Ok(())
+    })?;
+    ids.retain(|id| id.starts_with("b:"));
+    let expected = HashSet::from(["b:1".into(), "b:2".into()]);
+    same("ids with a prefix", &ids, &expected)
 }
 
 fn removing(log: &impl Log) -> Result<()> {

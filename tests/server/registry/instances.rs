@@ -30,6 +30,17 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn instances_share_the_configuration_of_their_template() {
+    let registry = empty(ScriptedModel::new());
+    registry
+        .register_template("a", AgentConfig::new("m"))
+        .unwrap();
+    let ann = registry.get_or_clone("a", "ann").await.unwrap();
+    let bob = registry.get_or_clone("a", "bob").await.unwrap();
+    assert!(Arc::ptr_eq(&ann.config().unwrap(), &bob.config().unwrap()));
+}
+
+#[tokio::test]
 async fn calls_at_the_same_time_make_one_instance() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();

@@ -105,6 +105,22 @@ async fn thread_reports_its_state_and_its_run() {
 }
 
 #[tokio::test]
+async fn forks_count_toward_the_bytes_that_a_user_uploads_within_a_day() {
+    let limits = ServerLimits::default().with_upload_bytes_per_day(10_000);
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+    let input = input_in("th", "one");
+    server.post("/agents/invoke", input).send().await.ok(200);
+    let fork = || server.post("/agents/default/threads/th/fork", json!({}));
+    fork().send().await.ok(201);
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        statuses.push(fork().open().await.status);
+    }
+    assert_eq!(statuses.last(), Some(&429));
+}
+
+#[tokio::test]
 async fn fork_copies_a_thread_or_its_beginning() {
     let server = server().await;
     for text in ["one", "two"] {

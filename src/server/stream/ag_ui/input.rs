@@ -1,17 +1,21 @@
 //! The body of an AG-UI request.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::agent::Decision;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Media, Message, Part};
 use crate::session::PendingCall;
 
+use super::super::super::values::ValueRoom;
 use super::super::media::media;
 use super::super::run_input::RunInput;
 
@@ -21,6 +25,9 @@ use super::super::run_input::RunInput;
 pub(crate) struct AgUiInput {
     pub(crate) thread_id: Arc<str>,
     pub(crate) run_id: Arc<str>,
+    /// The trailing messages of the user.
+    #[serde(deserialize_with = "read_trailing")]
+    #[schemars(with = "Vec<InputMessage>")]
     messages: Vec<InputMessage>,
     #[serde(default)]
     context: Vec<Context>,
@@ -33,11 +40,20 @@ pub(crate) struct AgUiInput {
 struct InputMessage {
     #[serde(default)]
     id: Arc<str>,
-    role: String,
+    #[schemars(with = "String")]
+    role: InputRole,
     /// A text, or a list of parts.
     #[serde(default)]
     #[schemars(with = "Value")]
-    content: Option<InputContent>,
+    content: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum InputRole {
+    User,
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,7 +131,8 @@ enum ResumeStatus {
 #[serde(rename_all = "camelCase")]
 struct ResumePayload {
     approved: Option<bool>,
-    edited_args: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    edited_args: Option<Box<RawValue>>,
     message: Option<String>,
     text: Option<String>,
 }
@@ -129,23 +146,18 @@ impl AgUiInput {
     /// # Errors
     ///
     /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a
-    /// model.
+    /// model, and for contents of more than 50,000 values.
     pub(crate) fn input(&self, is_known: impl Fn(&str) -> bool) -> Result<RunInput> {
-        let is_user = |message: &InputMessage| message.role == "user";
-        let start = self
-            .messages
-            .iter()
-            .rposition(|message| !is_user(message))
-            .map_or(0, |last| last + 1);
-        let trailing = &self.messages[start..];
+        let trailing = &self.messages[..];
         let earlier = &trailing[..trailing.len().saturating_sub(1)];
         let last_known = earlier
             .iter()
             .rposition(|message| !message.id.is_empty() && is_known(&message.id));
         let new_messages = &trailing[last_known.map_or(0, |last| last + 1)..];
+        let mut room = ValueRoom::default();
         let mut messages = Vec::new();
         for message in new_messages {
-            messages.push((message.id.clone(), content(message)?));
+            messages.push((message.id.clone(), content(message, &mut room)?));
         }
 
         if let Some((_, last)) = messages.last_mut()
@@ -184,6 +196,7 @@ impl AgUiInput {
             return Ok(None);
         };
         let pending_by_id: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
+        let mut room = ValueRoom::default();
         let mut ids = HashSet::new();
         let mut decisions = Vec::new();
         for entry in entries {
@@ -202,7 +215,7 @@ impl AgUiInput {
                     "the interrupt {id:?} has expired; cancel it, and ask again"
                 )));
             }
-            decisions.push(entry.decision(call)?);
+            decisions.push(entry.decision(call, &mut room)?);
         }
 
         match pending.iter().find(|call| !ids.contains(&call.id)) {
@@ -216,7 +229,7 @@ impl AgUiInput {
 }
 
 impl ResumeEntry {
-    fn decision(&self, call: &PendingCall) -> Result<Decision> {
+    fn decision(&self, call: &PendingCall, room: &mut ValueRoom) -> Result<Decision> {
         const CANCELLED: &str = "the user cancelled the question";
         const DENIED: &str = "the user did not allow the call";
         let payload = match (self.status, &self.payload) {
@@ -239,7 +252,7 @@ impl ResumeEntry {
             ResumePayload {
                 edited_args: Some(args),
                 ..
-            } => Ok(Decision::edit(call, args.clone())),
+            } => Ok(Decision::edit(call, room.parse("editedArgs", args)?)),
             ResumePayload {
                 text: Some(text), ..
             } => Ok(Decision::reply(call, text)),
@@ -255,20 +268,56 @@ impl ResumeEntry {
     }
 }
 
-fn content(message: &InputMessage) -> Result<Content> {
-    let parts = match &message.content {
-        Some(InputContent::Text(text)) => return Ok(Content::from(text.clone())),
-        Some(InputContent::Parts(parts)) => parts,
-        Some(InputContent::Other(_)) | None => return Ok(Content::new()),
+/// Reads the trailing messages of the user. All others are checked and not kept.
+fn read_trailing<'de, D>(from: D) -> std::result::Result<Vec<InputMessage>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct TrailingMessages;
+
+    impl<'de> Visitor<'de> for TrailingMessages {
+        type Value = Vec<InputMessage>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_seq<A>(self, mut list: A) -> std::result::Result<Self::Value, A::Error>
+        where
+            A: SeqAccess<'de>,
+        {
+            let mut trailing = Vec::new();
+            while let Some(message) = list.next_element::<InputMessage>()? {
+                if message.role == InputRole::User {
+                    trailing.push(message);
+                } else {
+                    trailing.clear();
+                }
+            }
+            Ok(trailing)
+        }
+    }
+
+    from.deserialize_seq(TrailingMessages)
+}
+
+fn content(message: &InputMessage, room: &mut ValueRoom) -> Result<Content> {
+    let Some(json) = &message.content else {
+        return Ok(Content::new());
+    };
+    let parts = match room.parse("content", json)? {
+        InputContent::Text(text) => return Ok(Content::from(text)),
+        InputContent::Parts(parts) => parts,
+        InputContent::Other(_) => return Ok(Content::new()),
     };
 
     let mut content = Content::new();
     for part in parts {
         content.push(match part {
             InputPart::Text { text } => Part::text(text),
-            InputPart::Image { source } => Part::Image(read_source(source)?),
-            InputPart::Audio { source } => Part::Audio(read_source(source)?),
-            InputPart::Document { source } => Part::Document(read_source(source)?),
+            InputPart::Image { source } => Part::Image(read_source(&source)?),
+            InputPart::Audio { source } => Part::Audio(read_source(&source)?),
+            InputPart::Document { source } => Part::Document(read_source(&source)?),
             InputPart::Unknown => {
                 let text = "a part of a message is of an unknown type; use text, image, audio or \
                             document";
@@ -366,6 +415,24 @@ mod tests {
         assert_eq!(ids(&["b"]), "c");
         assert_eq!(ids(&["a", "b", "c"]), "c");
         assert_eq!(ids(&["c"]), "abc");
+    }
+
+    #[test]
+    fn content_and_arguments_of_too_many_values_are_an_error() {
+        let values = json!(vec![json!({"": 0}); 50_000]);
+        let entry = json!({"interruptId": "a", "status": "resolved",
+            "payload": {"approved": true, "editedArgs": values}});
+        let input = body(&json!({
+            "messages": [{"id": "1", "role": "user", "content": values}],
+            "resume": [entry],
+        }));
+        for error in [
+            input.input(|_| false).unwrap_err(),
+            input.decisions(&[pending("a", None)], 5).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+            assert!(error.to_string().contains("50000"), "{error}");
+        }
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! The body of a `useChat` request.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::agent::Decision;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Message, Part};
 use crate::session::PendingCall;
 
+use super::super::super::values::ValueRoom;
 use super::super::media::media;
 use super::super::run_input::RunInput;
 
@@ -20,7 +24,10 @@ use super::super::run_input::RunInput;
 pub(crate) struct AiSdkInput {
     /// The thread.
     pub(crate) id: Arc<str>,
-    messages: Vec<UiMessage>,
+    /// The messages, of which the last one is read.
+    #[serde(rename = "messages", deserialize_with = "read_last")]
+    #[schemars(with = "Vec<UiMessage>")]
+    last_message: Option<Box<RawValue>>,
     #[serde(default)]
     pub(crate) trigger: Trigger,
 }
@@ -68,14 +75,28 @@ pub(crate) struct Approval {
 }
 
 impl AiSdkInput {
+    /// Returns the last message if it has this role.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) if it is invalid or has more than
+    /// 50,000 values.
+    fn last_message_of(&self, role: &str) -> Result<Option<UiMessage>> {
+        let Some(json) = &self.last_message else {
+            return Ok(None);
+        };
+        let message: UiMessage = ValueRoom::default().parse("messages", json)?;
+        Ok(Some(message).filter(|message| message.role == role))
+    }
+
     /// Returns the last message, if it is the user's.
     ///
     /// # Errors
     ///
     /// Returns [`InvalidRequest`](ErrorKind::InvalidRequest) for a file that cannot be sent to a
-    /// model.
+    /// model, and for a message that is invalid or has more than 50,000 values.
     pub(crate) fn input(&self) -> Result<RunInput> {
-        let Some(message) = self.messages.last().filter(|last| last.role == "user") else {
+        let Some(message) = self.last_message_of("user")? else {
             return Ok(RunInput::default());
         };
         let mut content = Content::new();
@@ -87,7 +108,7 @@ impl AiSdkInput {
                 _ => continue,
             });
         }
-        let message = (message.id.clone(), Message::human(content));
+        let message = (message.id, Message::human(content));
         Ok(RunInput::new([message]))
     }
 
@@ -97,9 +118,10 @@ impl AiSdkInput {
     /// # Errors
     ///
     /// Returns [`Conflict`](ErrorKind::Conflict) if an answer is about other arguments than the
-    /// pending call has.
+    /// pending call has, and [`InvalidRequest`](ErrorKind::InvalidRequest) for a message that is
+    /// invalid or has more than 50,000 values.
     pub(crate) fn decisions(&self, pending: &[PendingCall]) -> Result<Option<Vec<Decision>>> {
-        let Some(message) = self.messages.last().filter(|last| last.role == "assistant") else {
+        let Some(message) = self.last_message_of("assistant")? else {
             return Ok(None);
         };
         let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
@@ -139,6 +161,35 @@ impl Approval {
             (_, reason) => Decision::deny(call, reason.unwrap_or_else(|| DENIED.to_owned())),
         })
     }
+}
+
+/// Reads the last element of a list. All others are checked for their syntax and not kept.
+fn read_last<'de, D>(from: D) -> std::result::Result<Option<Box<RawValue>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct LastElement;
+
+    impl<'de> Visitor<'de> for LastElement {
+        type Value = Option<Box<RawValue>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_seq<A>(self, mut list: A) -> std::result::Result<Self::Value, A::Error>
+        where
+            A: SeqAccess<'de>,
+        {
+            let mut last = None;
+            while let Some(element) = list.next_element()? {
+                last = Some(element);
+            }
+            Ok(last)
+        }
+    }
+
+    from.deserialize_seq(LastElement)
 }
 
 fn file(part: &UiPart) -> Result<Part> {
@@ -191,6 +242,25 @@ mod tests {
             *media,
             Media::base64("image/png", "AAAA").with_name("a.png")
         );
+    }
+
+    #[test]
+    fn last_message_of_too_many_values_is_an_error_and_an_earlier_one_is_not_read() {
+        let message = |role: &str| {
+            let parts = vec![json!({"type": ""}); 25_000];
+            json!({"id": "1", "role": role, "parts": parts})
+        };
+        for role in ["user", "assistant"] {
+            let body = body(&json!([message(role)]));
+            let errors = [body.input().unwrap_err(), body.decisions(&[]).unwrap_err()];
+            for error in errors {
+                assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+                assert!(error.to_string().contains("50000"), "{error}");
+            }
+        }
+        let last = json!({"id": "2", "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
+        let body = body(&json!([message("assistant"), {"role": 1}, last]));
+        assert_eq!(body.input().unwrap().messages[0].1.text(), "Hi");
     }
 
     #[test]
