@@ -6,7 +6,8 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
 use crate::tool::{GateRequest, PermissionGate};
-use crate::util::blocking::blocking;
+use crate::util::blocking::{LARGE_CALL, blocking};
+use crate::util::json::text_len;
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -43,12 +44,19 @@ impl Refusal {
         Self::report(cx, call, by, reason, None)
     }
 
-    /// Denies a call because a gate does, with the gate's explanation of the reason. It is made on a
-    /// thread for blocking work: it may take as long as the decision, which may have read folders.
+    /// Denies a call because a gate does, with the gate's explanation of the reason. The
+    /// explanation may take as long as the decision: that of a large call is made on a thread for
+    /// blocking work.
     pub(super) async fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
-        let (gates, gate_request) = (cx.gates(), request.clone());
-        let explain = move || Ok(panic::catch(|| gates.explain(&gate_request)).ok().flatten());
-        let explanation = blocking(explain).await.ok().flatten();
+        let gates = cx.gates();
+        let explain =
+            move |request: &GateRequest| panic::catch(|| gates.explain(request)).ok().flatten();
+        let explanation = if text_len(&request.call.args) < LARGE_CALL {
+            explain(request)
+        } else {
+            let request = request.clone();
+            blocking(move || Ok(explain(&request))).await.ok().flatten()
+        };
         Self::report(cx, &request.call, "rule", reason, explanation)
     }
 

@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn tools_of_a_user_are_limited_by_their_memory() {
         let store = ToolStore::new();
-        let small_objects = vec![json!({"a": 0}); 3_000];
+        let small_objects = vec![json!({"a": 0}); 2_900];
         let parameters = json!({"type": "object", "enum": small_objects});
         let tool = |number: usize| {
             FuncTool::new(
@@ -406,7 +406,7 @@ mod tests {
                 |_, _| async { "ok" },
             )
         };
-        // Each has 27 KB of text and about 2 MB of memory.
+        // Each has 32 KB of text and about 2 MB of memory.
         for number in 0..3 {
             store.register_for("ann", tool(number)).unwrap();
         }

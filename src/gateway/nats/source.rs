@@ -381,11 +381,6 @@ mod tests {
         let payload = serde_json::to_vec(&message).unwrap();
         assert!(parse(&payload, OutboundMessage::check).is_err());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn large_messages_in_progress_leave_no_room_until_they_end() {
