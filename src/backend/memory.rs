@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 
 use crate::error::{Error, Result};
+use crate::util::blocking::blocking_if_large;
 use crate::util::sync::lock;
 
 use super::backend::Backend;
@@ -123,9 +124,16 @@ impl Backend for MemoryBackend {
         content: &[u8],
     ) -> Result<()> {
         let key = resolve(path)?;
+        let old_content = self.read(path).await?;
+        let hashed_content = old_content.clone();
+        let hash = blocking_if_large(old_content.len(), move || ContentHash::of(&hashed_content));
+        let is_expected = hash.await? == expected;
         let mut files = lock(&self.files);
         match files.contents.get(&key) {
-            Some(old) if ContentHash::of(old) == expected => files.insert(key, path, content),
+            // It is the content that was hashed: that is still held, so no other has its address.
+            Some(current) if is_expected && is_same(current, &old_content) => {
+                files.insert(key, path, content)
+            }
             Some(_) => Err(failure::conflict(path)),
             None => Err(files.no_file(&key, path)),
         }
@@ -316,6 +324,10 @@ fn appended(old_content: Bytes, content: &[u8]) -> Bytes {
 /// Returns the memory, in bytes, of a file with a path and this many bytes.
 fn memory_of(key: &str, len: usize) -> usize {
     FILE.saturating_add(key.len()).saturating_add(len)
+}
+
+fn is_same(first: &Bytes, second: &Bytes) -> bool {
+    (first.as_ptr(), first.len()) == (second.as_ptr(), second.len())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::tools::{memory, preset};
 use super::bus::MessageBus;
 use super::channels::KnownChannels;
 use super::chat_interactor::ChatInteractor;
-use super::core::Core;
+use super::core::{Core, PARALLEL_LOADS};
 use super::gateway::Gateway;
 use super::heartbeat::Heartbeat;
 use super::in_process_bus::InProcessBus;
@@ -281,6 +281,7 @@ impl GatewayBuilder {
             replies_after_message_elsewhere: self.replies_after_message_elsewhere,
             lanes: Lanes::default(),
             turns: Semaphore::new(permits),
+            loads: Semaphore::new(PARALLEL_LOADS),
             is_running: AtomicBool::new(false),
         }))
     }

@@ -23,6 +23,9 @@ use super::shared::GatewayShared;
 use super::state_manager::StateManager;
 use super::summaries::Summaries;
 
+/// The number of sessions that are loaded at the same time to find the use of an input, besides
+/// those of the turns in progress.
+pub(super) const PARALLEL_LOADS: usize = 16;
 /// The delay after which a turn is tried again when another process has its session.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
 /// The time that turns in progress have after the gateway was stopped.
@@ -47,6 +50,8 @@ pub(super) struct Core {
     pub(super) lanes: Lanes,
     /// The turns that may be in progress.
     pub(super) turns: Semaphore,
+    /// The sessions that may be loaded at the same time to find the use of an input.
+    pub(super) loads: Semaphore,
     pub(super) is_running: AtomicBool,
 }
 

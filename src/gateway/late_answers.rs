@@ -58,6 +58,7 @@ impl Core {
         if store.is_leased(key).await? {
             return Err(Error::session_busy(key));
         }
+        let _permit = self.loads.acquire().await;
         let stored = store.load(key).await?.unwrap_or_default();
         let has_id = !id.is_empty();
         if has_id && is_known(&stored, &answer_id(id)) {

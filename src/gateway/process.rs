@@ -137,6 +137,8 @@ impl Core {
             }
             InputUse::Answer(state, decision) => {
                 let run = self.served.resume(turn, &state, decision);
+                // The run loads the state itself.
+                drop(state);
                 let output = self.drive(run, turn, options).await?;
                 let is_handed_over = output.end == ExitReason::HookStopped
                     && matches!(self.served, Served::Group(_));

@@ -13,13 +13,16 @@ use super::paths::{Segment, text_of};
 const MAX_ENTRIES: usize = 4096;
 /// The maximum work of one decision: comparisons of an entry with a rule.
 const MAX_WORK: usize = 1 << 18;
+/// The maximum work of a decision that is made where it is asked for, about 10 ms.
+const SHORT_WORK: usize = 1 << 12;
 /// The work of reading one entry, or of opening a folder.
 const ENTRY_WORK: usize = 4;
 
 /// The folders of this machine as one decision reads them: each once, until its work is done.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Disk {
     work: Cell<usize>,
+    max_work: usize,
     listings: RefCell<HashMap<String, Rc<Listing>>>,
     answers: RefCell<HashMap<TreeQuestion, bool>>,
 }
@@ -54,7 +57,28 @@ pub(super) struct DiskEntry {
     pub(super) is_link: bool,
 }
 
+impl Default for Disk {
+    fn default() -> Self {
+        Self::new(MAX_WORK)
+    }
+}
+
 impl Disk {
+    fn new(max_work: usize) -> Self {
+        Self {
+            work: Cell::default(),
+            max_work,
+            listings: RefCell::default(),
+            answers: RefCell::default(),
+        }
+    }
+
+    /// The folders for a decision that must not take long. Once it is
+    /// [exhausted](Self::is_exhausted), the decision is made again with a default one.
+    pub(super) fn short() -> Self {
+        Self::new(SHORT_WORK)
+    }
+
     /// The reason why a decision that needed more than its work is a question.
     pub(super) fn limit() -> String {
         "it names too many folders to look through: a decision reads at most 65,536 entries, and \
@@ -64,7 +88,7 @@ impl Disk {
 
     /// Returns `true` if the decision needed more than its work.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.work.get() > MAX_WORK
+        self.work.get() > self.max_work
     }
 
     /// Counts the comparison of an entry with a rule; `false` if there are too many.

@@ -1,8 +1,9 @@
 //! The permissions granted for the rest of a session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use crate::tool::SessionGrants;
+use crate::tool::{SessionGrant, SessionGrants};
+use crate::util::sync::lock;
 
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::paths::lexical;
@@ -27,17 +28,35 @@ enum Action {
     Call(String),
 }
 
+impl SessionGrant for Grant {
+    fn size(&self) -> usize {
+        let (Action::Command(text)
+        | Action::Read(text)
+        | Action::Write(text)
+        | Action::Origin(text)
+        | Action::Agent(text)
+        | Action::Call(text)) = &self.action;
+        self.tool.len() + text.len()
+    }
+}
+
 /// The grants of all sessions.
 #[derive(Debug, Default)]
-pub(super) struct Grants(SessionGrants<Grant>);
+pub(super) struct Grants(Mutex<SessionGrants<Grant>>);
 
 impl Grants {
-    pub(super) fn add(&mut self, session: &Arc<str>, call: &CallAccesses<'_>) {
-        self.0.add(session, grants(call));
+    pub(super) fn add(&self, session: &Arc<str>, call: &CallAccesses<'_>) {
+        let grants: Vec<_> = grants(call).collect();
+        lock(&self.0).add(session, grants);
     }
 
     pub(super) fn covers(&self, session: &str, call: &CallAccesses<'_>) -> bool {
-        grants(call).all(|grant| self.0.contains(session, &grant))
+        if !lock(&self.0).has_session(session) {
+            return false;
+        }
+        let grants: Vec<_> = grants(call).collect();
+        let granted = lock(&self.0);
+        grants.iter().all(|grant| granted.contains(session, grant))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -15,7 +15,6 @@ use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
 use crate::util::blocking::{LARGE_CALL, blocking};
 use crate::util::json::text_len;
-use crate::util::sync::lock;
 
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
@@ -63,7 +62,7 @@ pub struct PermissionRules {
     mode: Option<PermissionMode>,
     shell: Shell,
     later_tools: Vec<String>,
-    grants: Arc<Mutex<Grants>>,
+    grants: Arc<Grants>,
 }
 
 impl PermissionRules {
@@ -276,7 +275,7 @@ impl PermissionRules {
     /// grants of any session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let call = CallAccesses::of(call, tool, &self.context);
-        self.decide(&call, PermissionMode::Default, None, &[])
+        self.decide(&call, PermissionMode::Default, false, &[], &Disk::default())
     }
 
     /// Returns the decision about a shell command, with its reason.
@@ -298,7 +297,7 @@ impl PermissionRules {
     /// ```
     pub fn explain_command(&self, command: &str) -> Explanation {
         let call = CallAccesses::of_command(command, self.shell, &self.context);
-        self.decide(&call, PermissionMode::Default, None, &[])
+        self.decide(&call, PermissionMode::Default, false, &[], &Disk::default())
     }
 
     /// Returns rules to allow that can be offered for a call. No rule is broader than the accesses
@@ -326,9 +325,9 @@ impl PermissionRules {
         self.later_tools.iter().map(String::as_str)
     }
 
-    fn decision(&self, request: &GateRequest) -> ToolDecision {
+    fn decision(&self, request: &GateRequest, disk: &Disk) -> ToolDecision {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide_request(&call, request);
+        let explanation = self.decide_request(&call, request, disk);
         match explanation.decision {
             Behavior::Allow => ToolDecision::allow(),
             Behavior::Deny => ToolDecision::deny(explanation.why),
@@ -339,30 +338,34 @@ impl PermissionRules {
         }
     }
 
-    fn decide_request(&self, call: &CallAccesses<'_>, request: &GateRequest) -> Explanation {
-        let session = Some(&*request.session_id);
-        self.decide(call, request.mode, session, &request.memory_paths)
+    fn decide_request(
+        &self,
+        call: &CallAccesses<'_>,
+        request: &GateRequest,
+        disk: &Disk,
+    ) -> Explanation {
+        let is_granted = self.grants.covers(&request.session_id, call);
+        self.decide(call, request.mode, is_granted, &request.memory_paths, disk)
     }
 
     fn decide(
         &self,
         call: &CallAccesses<'_>,
         mode: PermissionMode,
-        session: Option<&str>,
+        is_granted: bool,
         memory: &[String],
+        disk: &Disk,
     ) -> Explanation {
-        let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
-        let disk = Disk::default();
         let rules = self.with_others();
         let policy = Policy {
             rules: &rules,
             context: &self.context,
-            disk: &disk,
+            disk,
             protected_paths: ProtectedPaths {
                 own: &self.protected_paths,
                 memory,
                 context: &self.context,
-                disk: &disk,
+                disk,
             },
             mode: self.mode.unwrap_or(mode),
         };
@@ -390,15 +393,19 @@ impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let excess = self.rules.len() / MANY_RULES;
         if text_len(&request.call.args) < LARGE_CALL / (1 + excess) {
-            return Ok(self.decision(request));
+            let disk = Disk::short();
+            let decision = self.decision(request, &disk);
+            if !disk.is_exhausted() {
+                return Ok(decision);
+            }
         }
         let (rules, request) = (self.clone(), request.clone());
-        blocking(move || Ok(rules.decision(&request))).await
+        blocking(move || Ok(rules.decision(&request, &Disk::default()))).await
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide_request(&call, request);
+        let explanation = self.decide_request(&call, request, &Disk::default());
         (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
     }
 
@@ -426,7 +433,7 @@ impl PermissionGate for PermissionRules {
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        lock(&self.grants).add(&request.session_id, &call);
+        self.grants.add(&request.session_id, &call);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::beneath::Beneath;
 use super::disk::{Disk, DiskEntry, Listing, TreeQuestion};
 use super::glob::Match;
 use super::links::destination;
-use super::paths::{PathContext, PathOf, PathPattern};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, best_match};
 
 /// The maximum number of entries that are examined; a folder with more may contain any.
 const MAX_ENTRIES: usize = 4096;
@@ -57,6 +57,7 @@ impl Walk<'_> {
     }
 
     fn find(self, folder: &str) -> bool {
+        let pattern = self.pattern.compared(self.context);
         let real_path = destination(folder, self.context);
         let mut visited = HashSet::new();
         visited.insert(real_path.clone().unwrap_or_else(|| folder.to_owned()));
@@ -88,11 +89,14 @@ impl Walk<'_> {
                 }
 
                 let next_folder = folder.entry(name);
-                if next_folder.paths().any(|path| self.is_match(path)) {
+                if next_folder
+                    .paths()
+                    .any(|path| self.is_match(&pattern, path))
+                {
                     return true;
                 }
 
-                match self.enter(next_folder, entry, &mut visited) {
+                match self.enter(&pattern, next_folder, entry, &mut visited) {
                     Ok(next_folder) => folders.extend(next_folder),
                     Err(Reached) => return true,
                 }
@@ -105,6 +109,7 @@ impl Walk<'_> {
     /// The folder that the entry is, or that the link leads to.
     fn enter(
         self,
+        pattern: &[Segment],
         mut folder: Folder,
         entry: &DiskEntry,
         visited: &mut HashSet<String>,
@@ -130,7 +135,7 @@ impl Walk<'_> {
         };
         let path = PathOf::of_text(&target, self.context);
         let place = self.pattern.beneath(&path, self.context, self.skips_hidden);
-        if self.is_match(&target) || place == Beneath::Possible {
+        if self.is_match(pattern, &target) || place == Beneath::Possible {
             return Err(Reached);
         }
 
@@ -139,9 +144,12 @@ impl Walk<'_> {
         Ok(is_new.then_some(folder))
     }
 
-    fn is_match(self, path: &str) -> bool {
-        let path = PathOf::of_text(path, self.context);
-        self.pattern.catches(&path, self.context) != Match::No
+    fn is_match(self, pattern: &[Segment], path: &str) -> bool {
+        let mut path = PathOf::of_text(path, self.context);
+        if self.context.folds_case {
+            path = path.folded();
+        }
+        best_match(pattern, &path, true) != Match::No
     }
 }
 

@@ -22,17 +22,30 @@ const MAX_TOOL_BYTES: usize = 32 * 1024;
 /// The maximum size of the tools of one user, in bytes of JSON.
 const MAX_USER_BYTES: usize = 1024 * 1024;
 
-/// The maximum size of the tools of all users, in bytes.
+/// The maximum memory of the tools of one user, in bytes. A schema of many small objects takes up
+/// to eighty times as much memory as text.
+const MAX_USER_MEMORY: usize = 8 * 1024 * 1024;
+
+/// The maximum memory of the tools of all users, in bytes.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 
-/// The bytes that a tool counts toward [`MAX_TOTAL_BYTES`] in addition to its JSON.
+/// The memory of a tool without its description and parameters, in bytes.
 const TOOL_BYTES: usize = 1024;
 
 /// Tools by name.
 type ToolsByName = BTreeMap<Arc<str>, Arc<dyn Tool>>;
 
 /// The tools of one user, with their sizes.
-type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
+type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, ToolSize)>;
+
+/// The size of a tool.
+#[derive(Clone, Copy, Default)]
+struct ToolSize {
+    /// The bytes of the description and the parameters as JSON.
+    text: usize,
+    /// The memory of the tool, in bytes.
+    memory: usize,
+}
 
 /// The tools of one user.
 #[derive(Default)]
@@ -49,8 +62,8 @@ struct UserEntry {
 /// their own user, whether or not their configuration names them. A tool that is registered or
 /// removed has effect in the next turn of every run.
 ///
-/// The tools of all users together have at most 64 MiB, of which each takes 1 KiB in addition to
-/// its description and its parameters. Beyond that, the tools of the users whose agents used theirs
+/// The tools of all users together take at most 64 MiB of memory, each 1 KiB in addition to its
+/// description and its parameters. Beyond that, the tools of the users whose agents used theirs
 /// longest ago are removed, with a warning in the log.
 ///
 /// ```
@@ -83,7 +96,7 @@ struct StoredTools {
     /// The tools for all users.
     common: ToolsByName,
     users: HashMap<Arc<str>, UserEntry>,
-    /// The size of the tools of all users.
+    /// The memory of the tools of all users.
     bytes: usize,
     /// The number of uses so far.
     uses: u64,
@@ -110,7 +123,7 @@ impl StoredTools {
             };
 
             let entry = self.users.remove(&oldest_user).unwrap_or_default();
-            let sizes = entry.tools.values().map(|(_, size)| size + TOOL_BYTES);
+            let sizes = entry.tools.values().map(|(_, size)| size.memory);
             self.bytes = self.bytes.saturating_sub(sizes.sum());
             count += 1;
         }
@@ -146,37 +159,38 @@ impl ToolStore {
     ///
     /// Returns the same errors as [`register`](Self::register), [`ErrorKind::Conflict`] also if a
     /// tool for all users has the name, and [`ErrorKind::InvalidRequest`] if the user has 128
-    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if the
-    /// descriptions and parameters of all tools of the user would have more than 1 MiB.
+    /// tools, if the description and the parameters have more than 32 KiB as JSON, or if the tools
+    /// of the user would have more than 1 MiB of descriptions and parameters as JSON or take more
+    /// than 8 MiB of memory.
     pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         let name = tool.name();
         let size = size_of(&tool);
-        if size > MAX_TOOL_BYTES {
+        if size.text > MAX_TOOL_BYTES {
             return Err(invalid(format!(
-                "the description and the parameters of the tool {name:?} have {size} bytes; the \
-                 limit is {MAX_TOOL_BYTES}"
+                "the description and the parameters of the tool {name:?} have {} bytes; the limit \
+                 is {MAX_TOOL_BYTES}",
+                size.text
             )));
         }
         let mut stored = lock(&self.0.tools);
         if stored.common.contains_key(name) {
             return Err(taken(name));
         }
-        if let Some(entry) = stored.users.get(user) {
-            check_room(&entry.tools, name, size)?;
-        }
+        let own_tools = stored.users.get(user).map(|entry| &entry.tools);
+        check_room(own_tools.unwrap_or(&SizedTools::new()), name, size)?;
 
         let entry = stored.users.entry(user.into()).or_default();
         let old_tool = entry.tools.insert(name.into(), (Arc::new(tool), size));
-        let old_size = old_tool.as_ref().map_or(0, |(_, size)| size + TOOL_BYTES);
-        stored.bytes = (stored.bytes + size + TOOL_BYTES).saturating_sub(old_size);
+        let old_memory = old_tool.as_ref().map_or(0, |(_, size)| size.memory);
+        stored.bytes = (stored.bytes + size.memory).saturating_sub(old_memory);
         stored.touch(user);
         let removed_users = stored.make_room(user);
         drop(stored);
         if removed_users > 0 {
             tracing::warn!(
-                "the tools of {removed_users} users were removed: those of all users have more \
-                 than {MAX_TOTAL_BYTES} bytes"
+                "the tools of {removed_users} users were removed: those of all users took more \
+                 than {MAX_TOTAL_BYTES} bytes of memory"
             );
         }
         self.record_change();
@@ -201,10 +215,8 @@ impl ToolStore {
             stored.users.remove(user);
         }
 
-        let size = removed_tool
-            .as_ref()
-            .map_or(0, |(_, size)| size + TOOL_BYTES);
-        stored.bytes = stored.bytes.saturating_sub(size);
+        let memory = removed_tool.as_ref().map_or(0, |(_, size)| size.memory);
+        stored.bytes = stored.bytes.saturating_sub(memory);
         drop(stored);
         self.record_change();
         removed_tool.is_some()
@@ -259,24 +271,41 @@ fn check(tool: &dyn Tool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the size of the description and the parameters as JSON, in bytes.
-fn size_of(tool: &dyn Tool) -> usize {
-    escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
+fn size_of(tool: &dyn Tool) -> ToolSize {
+    let description = escaped_len(tool.description());
+    let parameters = JsonSize::of(tool.parameters());
+    ToolSize {
+        text: description.saturating_add(parameters.text),
+        memory: TOOL_BYTES
+            .saturating_add(description)
+            .saturating_add(parameters.memory),
+    }
 }
 
 /// Checks that a user may have one more tool, which replaces a tool of the same name.
-fn check_room(tools: &SizedTools, name: &str, size: usize) -> Result<()> {
+fn check_room(tools: &SizedTools, name: &str, size: ToolSize) -> Result<()> {
     if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
         return Err(invalid(format!(
             "there are {MAX_TOOLS} tools already; remove one first"
         )));
     }
-    let others = tools.iter().filter(|(other, _)| &***other != name);
-    let total = others.map(|(_, (_, size))| size).sum::<usize>() + size;
-    if total > MAX_USER_BYTES {
+    let mut total = size;
+    for (_, (_, size)) in tools.iter().filter(|(other, _)| &***other != name) {
+        total.text += size.text;
+        total.memory += size.memory;
+    }
+    if total.text > MAX_USER_BYTES {
         return Err(invalid(format!(
-            "the descriptions and the parameters of your tools would have {total} bytes; the limit \
-             is {MAX_USER_BYTES}; remove a tool first"
+            "the descriptions and the parameters of your tools would have {} bytes; the limit is \
+             {MAX_USER_BYTES}; remove a tool first",
+            total.text
+        )));
+    }
+    if total.memory > MAX_USER_MEMORY {
+        return Err(invalid(format!(
+            "your tools would take {} bytes of memory; the limit is {MAX_USER_MEMORY}; remove a \
+             tool first, or use fewer objects in the parameters",
+            total.memory
         )));
     }
     Ok(())
@@ -362,5 +391,29 @@ mod tests {
             store.deregister_for(&format!("user {index}"), "mine");
         }
         assert_eq!(lock(&store.0.tools).bytes, 0);
+    }
+
+    #[test]
+    fn tools_of_a_user_are_limited_by_their_memory() {
+        let store = ToolStore::new();
+        let small_objects = vec![json!({"a": 0}); 2_900];
+        let parameters = json!({"type": "object", "enum": small_objects});
+        let tool = |number: usize| {
+            FuncTool::new(
+                format!("t{number}"),
+                "t",
+                parameters.clone(),
+                |_, _| async { "ok" },
+            )
+        };
+        // Each has 32 KB of text and about 2 MB of memory.
+        for number in 0..3 {
+            store.register_for("ann", tool(number)).unwrap();
+        }
+        let error = store.register_for("ann", tool(3)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.to_string().contains("memory"), "{error}");
+        store.register_for("ann", tool(2)).unwrap();
+        store.register_for("bob", tool(3)).unwrap();
     }
 }

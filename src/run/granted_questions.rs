@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::message::ToolCall;
-use crate::tool::SessionGrants;
+use crate::tool::{SessionGrant, SessionGrants};
 use crate::util::sync::lock;
 
 /// The maximum size of a call's arguments that are stored with the answer for a session, in bytes
@@ -21,6 +21,12 @@ struct GrantedQuestion {
     question: String,
     tool: Arc<str>,
     args: String,
+}
+
+impl SessionGrant for GrantedQuestion {
+    fn size(&self) -> usize {
+        self.question.len() + self.tool.len() + self.args.len()
+    }
 }
 
 impl GrantedQuestions {

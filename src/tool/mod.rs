@@ -88,7 +88,7 @@ pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name_of, check_tool};
 pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
-pub(crate) use session_grants::SessionGrants;
+pub(crate) use session_grants::{SessionGrant, SessionGrants};
 pub use source::ToolSource;
 pub(crate) use suggest::near_names;
 pub use tasks::{BackgroundTasks, TaskContext, TaskHandle, TaskOutcome, TaskSpec};

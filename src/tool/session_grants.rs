@@ -6,14 +6,41 @@ use std::sync::Arc;
 
 /// The maximum number of grants of one session. Further ones have no effect.
 const MAX_GRANTS: usize = 256;
+/// The maximum size of the grants of one session, in bytes. Further ones have no effect.
+const MAX_SESSION_BYTES: usize = 1024 * 1024;
 /// The maximum number of sessions with grants. A further session replaces the oldest.
 const MAX_SESSIONS: usize = 1024;
+/// The maximum size of the grants of all sessions, in bytes. Beyond it, those of the oldest sessions
+/// are removed.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// One grant.
+pub(crate) trait SessionGrant: Eq + Hash {
+    /// Returns the size of its texts, in bytes.
+    fn size(&self) -> usize;
+}
 
 /// The grants of all sessions, in memory.
 #[derive(Debug)]
 pub(crate) struct SessionGrants<T> {
-    sessions: HashMap<Arc<str>, HashSet<T>>,
+    sessions: HashMap<Arc<str>, GrantsOfSession<T>>,
     order: VecDeque<Arc<str>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct GrantsOfSession<T> {
+    grants: HashSet<T>,
+    bytes: usize,
+}
+
+impl<T> Default for GrantsOfSession<T> {
+    fn default() -> Self {
+        Self {
+            grants: HashSet::new(),
+            bytes: 0,
+        }
+    }
 }
 
 impl<T> Default for SessionGrants<T> {
@@ -21,41 +48,70 @@ impl<T> Default for SessionGrants<T> {
         Self {
             sessions: HashMap::new(),
             order: VecDeque::new(),
+            bytes: 0,
         }
     }
 }
 
-impl<T: Eq + Hash> SessionGrants<T> {
+impl<T: SessionGrant> SessionGrants<T> {
     /// Adds grants to a session.
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
         if !self.sessions.contains_key(session) {
-            if self.order.len() >= MAX_SESSIONS
-                && let Some(oldest_session) = self.order.pop_front()
-            {
-                self.sessions.remove(&oldest_session);
+            if self.order.len() >= MAX_SESSIONS {
+                self.remove_oldest();
             }
-
             self.order.push_back(session.clone());
         }
 
-        let session_grants = self.sessions.entry(session.clone()).or_default();
+        let entry = self.sessions.entry(session.clone()).or_default();
         for grant in grants {
-            if session_grants.len() < MAX_GRANTS {
-                session_grants.insert(grant);
+            let size = grant.size();
+            let has_room =
+                entry.grants.len() < MAX_GRANTS && size <= MAX_SESSION_BYTES - entry.bytes;
+            if has_room && entry.grants.insert(grant) {
+                entry.bytes += size;
+                self.bytes += size;
             }
         }
+        // The grants of one session have less than this.
+        while self.bytes > MAX_BYTES {
+            self.remove_oldest();
+        }
+    }
+
+    fn remove_oldest(&mut self) {
+        let oldest_session = self.order.pop_front();
+        let entry = oldest_session.and_then(|session| self.sessions.remove(&session));
+        self.bytes -= entry.map_or(0, |entry| entry.bytes);
+    }
+
+    /// Returns `true` if the session may have grants.
+    pub(crate) fn has_session(&self, session: &str) -> bool {
+        self.sessions.contains_key(session)
     }
 
     /// Returns `true` if the session has this grant.
     pub(crate) fn contains(&self, session: &str, grant: &T) -> bool {
-        let grants = self.sessions.get(session);
-        grants.is_some_and(|grants| grants.contains(grant))
+        let entry = self.sessions.get(session);
+        entry.is_some_and(|entry| entry.grants.contains(grant))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl SessionGrant for usize {
+        fn size(&self) -> usize {
+            0
+        }
+    }
+
+    impl SessionGrant for String {
+        fn size(&self) -> usize {
+            self.len()
+        }
+    }
 
     #[test]
     fn grants_beyond_the_limits_are_dropped() {
@@ -67,5 +123,29 @@ mod tests {
         grants.add(&"1".into(), 1..=MAX_GRANTS);
         assert!(grants.contains("1", &(MAX_GRANTS - 1)));
         assert!(!grants.contains("1", &MAX_GRANTS));
+    }
+
+    #[test]
+    fn grants_beyond_the_size_of_a_session_have_no_effect() {
+        let mut grants = SessionGrants::default();
+        let text = |letter: char| letter.to_string().repeat(MAX_SESSION_BYTES / 2);
+        let session = "s".into();
+        grants.add(&session, [text('a'), text('a'), text('b'), text('c')]);
+        assert!(grants.contains("s", &text('a')) && grants.contains("s", &text('b')));
+        assert!(!grants.contains("s", &text('c')));
+    }
+
+    #[test]
+    fn grants_of_the_oldest_sessions_are_removed_beyond_the_size_of_all() {
+        let mut grants = SessionGrants::default();
+        let text = "a".repeat(MAX_SESSION_BYTES);
+        let count = MAX_BYTES / MAX_SESSION_BYTES;
+        for session in 0..=count {
+            grants.add(&session.to_string().into(), [text.clone()]);
+        }
+        assert!(!grants.contains("0", &text));
+        for session in 1..=count {
+            assert!(grants.contains(&session.to_string(), &text));
+        }
     }
 }

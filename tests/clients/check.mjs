@@ -35,6 +35,9 @@ const server = createServer((request, response) => {
   for (let at = 0; at < bytes.length; at += 97) response.write(bytes.subarray(at, at + 97));
   response.end();
 });
+// The clients reuse connections, and this process may be stopped for longer than the default of five
+// seconds while other programs work.
+server.keepAliveTimeout = 0;
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const base = `http://127.0.0.1:${server.address().port}`;
 

@@ -1,9 +1,14 @@
 //! Rules about paths, and programs that read or change whole folders.
 
 use agentcore::PermissionMode;
+use agentcore::backend::LocalBackend;
 use agentcore::permission::{Behavior, PermissionRules};
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::preset;
+use serde_json::json;
 
 use crate::kit::workspace::Workspace;
+use crate::kit::{agent, results};
 
 fn decide(workspace: &Workspace, rule: &str, command: &str) -> Behavior {
     let permissions = PermissionRules::new()
@@ -38,6 +43,35 @@ fn recursive_reader_asks_where_the_folder_holds_a_denied_name() {
             expected,
             "{rule} {command}"
         );
+    }
+}
+
+#[tokio::test]
+async fn call_that_changes_a_large_folder_is_decided_by_all_of_its_files() {
+    let workspace = Workspace::new();
+    for folder in ["clean", "denied"] {
+        for number in 0..2_000 {
+            workspace.put(&format!("{folder}/{number}.txt"), "");
+        }
+    }
+    workspace.put("denied/deep/x.pem", "");
+
+    for (folder, is_removed) in [("clean", true), ("denied", false)] {
+        let permissions = PermissionRules::new()
+            .allow("Bash")
+            .unwrap()
+            .deny("Write(*.pem)")
+            .unwrap();
+        let args = json!({"command": format!("rm -r {folder}")});
+        let agent = agent(ScriptedModel::new().call("Bash", args).say("done"))
+            .registry(&preset::coding(LocalBackend::new(&workspace.root).unwrap()))
+            .permissions(permissions.workspace(workspace.root.to_str().unwrap()))
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        let outcome = results(&output.messages);
+        let exists = workspace.root.join(folder).exists();
+        assert_eq!(exists, !is_removed, "{folder}: {outcome:?}");
     }
 }
 

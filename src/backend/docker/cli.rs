@@ -163,22 +163,26 @@ pub(super) async fn wait_for_exit(
     group: &Group,
     pipes: impl Future<Output = io::Result<()>>,
 ) -> io::Result<ExitStatus> {
+    wait_for_pipes(child, group, pipes).await?;
+    let status = child.wait().await?;
+    group.record_reaped_leader();
+    Ok(status)
+}
+
+/// Waits until `pipes` completes, and for a short time after the exit of the program.
+pub(super) async fn wait_for_pipes(
+    child: &mut Child,
+    group: &Group,
+    pipes: impl Future<Output = io::Result<()>>,
+) -> io::Result<()> {
     let mut pipes = pin!(pipes);
-    let mut are_closed = false;
-    let status = loop {
-        tokio::select! {
-            status = child.wait() => break status?,
-            result = &mut pipes, if !are_closed => {
-                result?;
-                are_closed = true;
-            }
-        }
+    tokio::select! {
+        biased;
+        result = &mut pipes => return result,
+        status = child.wait() => status?,
     };
     group.record_reaped_leader();
-    if !are_closed && let Ok(result) = timeout(DRAIN, pipes).await {
-        result?;
-    }
-    Ok(status)
+    timeout(DRAIN, pipes).await.unwrap_or(Ok(()))
 }
 
 /// Reads to the end, and keeps at most `max` bytes in `content`.

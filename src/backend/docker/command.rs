@@ -12,7 +12,7 @@ use super::super::command::Command;
 use super::super::process::{Ending, Group, MAX_OUTPUT, Running};
 use super::super::shell::Shell;
 use super::builder::{DockerBuilder, check_variable};
-use super::cli::{Called, MAX_ERROR, read, refused, wait_for_exit};
+use super::cli::{Called, MAX_ERROR, read, refused, wait_for_exit, wait_for_pipes};
 use super::container::Container;
 use super::reply;
 
@@ -56,15 +56,17 @@ pub(super) async fn start(
     };
     arguments.extend([cwd, stderr_mode, &end, shell].map(str::to_owned));
     let (mut child, group) = container.cli.spawn(&arguments)?;
-    let line = timeout(LIMIT, first_line(&mut child, &work)).await;
-    let line = line.map_err(|_| too_long())?;
-    match reply::first_line(&line, cwd, root) {
-        Some(outcome) => outcome?,
-        None => {
-            let output = output_of_failure(&mut child, &group).await?;
-            return Err(refused("the container", &output));
+    let begin = async {
+        let line = first_line(&mut child, &group, &work).await?;
+        match reply::first_line(&line, cwd, root) {
+            Some(outcome) => outcome,
+            None => {
+                let output = output_of_failure(&mut child, &group).await?;
+                Err(refused("the container", &output))
+            }
         }
-    }
+    };
+    timeout(LIMIT, begin).await.map_err(|_| too_long())??;
 
     let max = command
         .max_output
@@ -73,22 +75,27 @@ pub(super) async fn start(
     Ok(Running::new(child, group, Ending::Message, max))
 }
 
-/// Sends the script to the client, and returns the first line of its output.
-async fn first_line(child: &mut Child, script: &str) -> String {
-    if let Some(stdin) = &mut child.stdin {
-        // If the client does not read its input, its exit status gives the reason.
-        drop(stdin.write_all(script.as_bytes()).await);
-    }
-
+/// Sends the script to the client, and returns the first line of its output, or its output if it
+/// ends before that.
+async fn first_line(child: &mut Child, group: &Group, script: &str) -> Result<String> {
+    let (mut stdin, mut stdout) = (child.stdin.take(), child.stdout.take());
     let mut line = Vec::new();
-    while let Some(stdout) = &mut child.stdout {
-        match stdout.read_u8().await {
-            Ok(byte) if byte != b'\n' && line.len() < MAX_LINE => line.push(byte),
-            _ => break,
+    let exchange = async {
+        if let Some(stdin) = &mut stdin {
+            // If the client does not read its input, its exit status gives the reason.
+            drop(stdin.write_all(script.as_bytes()).await);
         }
-    }
-
-    String::from_utf8_lossy(&line).into_owned()
+        while let Some(stdout) = &mut stdout {
+            match stdout.read_u8().await {
+                Ok(byte) if byte != b'\n' && line.len() < MAX_LINE => line.push(byte),
+                _ => break,
+            }
+        }
+        Ok(())
+    };
+    wait_for_pipes(child, group, exchange).await?;
+    (child.stdin, child.stdout) = (stdin, stdout);
+    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 /// Waits for the end of a client that did not start the script.
@@ -96,8 +103,7 @@ async fn output_of_failure(child: &mut Child, group: &Group) -> Result<Called> {
     drop((child.stdin.take(), child.stdout.take()));
     let mut errors = Vec::new();
     let stderr = read(child.stderr.take(), MAX_ERROR, &mut errors);
-    let outcome = timeout(LIMIT, wait_for_exit(child, group, stderr)).await;
-    let status = outcome.map_err(|_| too_long())??;
+    let status = wait_for_exit(child, group, stderr).await?;
     Ok(Called::new(status, Vec::new(), &errors))
 }
 

@@ -188,7 +188,12 @@ async fn end(
     }
 
     group.end();
-    (wait(child, group).await, timed_out)
+    // A process that the signal does not end, such as one of another user, is not waited for.
+    let status = timeout(GRACE, wait(child, group)).await;
+    (
+        status.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        timed_out,
+    )
 }
 
 async fn wait(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {

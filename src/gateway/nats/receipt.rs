@@ -29,17 +29,25 @@ pub(super) struct StreamPosition {
 pub(super) struct NatsReceipt {
     state: Arc<SourceState>,
     position: StreamPosition,
+    /// The size of the message, in bytes.
+    size: usize,
     /// `None` once the message was acknowledged or given back.
     acker: Option<Acker>,
 }
 
 impl NatsReceipt {
     /// Creates the receipt of a message that is in progress from now on.
-    pub(super) fn begin(state: &Arc<SourceState>, position: StreamPosition, acker: Acker) -> Self {
-        state.begin(&position);
+    pub(super) fn begin(
+        state: &Arc<SourceState>,
+        position: StreamPosition,
+        size: usize,
+        acker: Acker,
+    ) -> Self {
+        state.begin(&position, size);
         Self {
             state: state.clone(),
             position,
+            size,
             acker: Some(acker),
         }
     }
@@ -86,5 +94,6 @@ impl Drop for NatsReceipt {
             self.state.give_back(&self.position);
             self.state.give_back_later(acker);
         }
+        self.state.release(self.size);
     }
 }

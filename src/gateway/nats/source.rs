@@ -1,6 +1,6 @@
 //! The messages of one consumer, in the order of their subjects.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ const LONG_ORDER_DELAY: Duration = Duration::from_secs(1);
 const MANY_ATTEMPTS: i64 = 8;
 /// The maximum number of messages that are delivered and not acknowledged, of all processes.
 const MAX_ACK_PENDING: i64 = 10_000;
+/// The size of the messages in progress in this process from which on no further message is taken,
+/// in bytes.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The number of messages that are requested at once.
 const BATCH: usize = 16;
 /// The time that a request for messages waits at the server.
@@ -44,14 +47,28 @@ pub(super) struct SourceState {
     order: Mutex<Order>,
     /// The deliveries that were dropped.
     dropped: Mutex<Vec<Acker>>,
-    /// Notified when a delivery was dropped or the source was closed.
+    /// The size of the messages in progress.
+    bytes: AtomicUsize,
+    /// Notified when a delivery was dropped, there is room again, or the source was closed.
     change: Notify,
     is_closed: AtomicBool,
 }
 
 impl SourceState {
-    pub(super) fn begin(&self, position: &StreamPosition) {
+    pub(super) fn begin(&self, position: &StreamPosition, size: usize) {
+        self.bytes.fetch_add(size, Ordering::AcqRel);
         lock(&self.order).begin(&position.subject, position.number);
+    }
+
+    /// Makes room for other messages after the end of one of this size.
+    pub(super) fn release(&self, size: usize) {
+        if self.bytes.fetch_sub(size, Ordering::AcqRel) >= MAX_BYTES {
+            self.change.notify_one();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) < MAX_BYTES
     }
 
     pub(super) fn end(&self, position: &StreamPosition) {
@@ -142,6 +159,10 @@ impl Source {
                 return Ok(None);
             }
             self.give_back_dropped().await;
+            if !self.state.has_room() {
+                self.state.change.notified().await;
+                continue;
+            }
             if pull.current.is_none() && !self.receive(&mut pull).await? {
                 continue;
             }
@@ -303,8 +324,9 @@ impl Source {
     ) -> Option<Delivery<M>> {
         match parse(&message.payload, check) {
             Ok(content) => {
+                let size = message.payload.len();
                 let (_, acker) = message.split();
-                let receipt = NatsReceipt::begin(&self.state, position, acker);
+                let receipt = NatsReceipt::begin(&self.state, position, size, acker);
                 Some(Delivery::new(content, receipt))
             }
             Err(error) => {
@@ -358,5 +380,22 @@ mod tests {
         let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
         let payload = serde_json::to_vec(&message).unwrap();
         assert!(parse(&payload, OutboundMessage::check).is_err());
+    }
+
+    #[test]
+    fn large_messages_in_progress_leave_no_room_until_they_end() {
+        let state = SourceState::default();
+        let position = |number| StreamPosition {
+            subject: "s".into(),
+            number,
+        };
+        let half = MAX_BYTES / 2;
+        state.begin(&position(1), half);
+        assert!(state.has_room());
+        state.begin(&position(2), half + 1);
+        assert!(!state.has_room());
+        state.end(&position(1));
+        state.release(half);
+        assert!(state.has_room());
     }
 }

@@ -15,10 +15,20 @@ use serde_json::Value;
 use super::escape::Escape;
 use super::known;
 use super::matcher::Matcher;
-#[cfg(feature = "server")]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 use super::matcher::Needle;
 use super::secret::REDACTED;
-#[cfg(feature = "server")]
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
 use super::spelling;
 
 /// The maximum number of times that escapes may have been escaped again.
@@ -245,8 +255,9 @@ pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
     secrets: Arc<[super::Secret]>,
-    /// The spellings of secrets that are not registered for the process.
-    local: Option<Arc<Matcher>>,
+    /// Secrets that are not registered for the process. The search for them takes several kilobytes,
+    /// so it is made when it is needed: a server may have tens of thousands of redactors.
+    local: Arc<[String]>,
 }
 
 #[cfg(any(
@@ -273,18 +284,25 @@ impl Redactor {
     #[cfg(feature = "server")]
     pub(crate) fn local(texts: &[String]) -> Self {
         let searched_texts = texts.iter().filter(|text| Self::is_searched(text));
-        let needles = searched_texts.flat_map(|text| {
+        Self {
+            secrets: Arc::default(),
+            local: searched_texts.cloned().collect(),
+        }
+    }
+
+    /// Returns the search for the spellings of the local secrets; `None` without any.
+    fn local_matcher(&self) -> Option<Matcher> {
+        if self.local.is_empty() {
+            return None;
+        }
+        let needles = self.local.iter().flat_map(|text| {
             if known::is_registered(text) {
                 spelling::all(text)
             } else {
                 vec![Needle::new(text.as_str())]
             }
         });
-        let needles: Vec<_> = needles.collect();
-        Self {
-            secrets: Arc::default(),
-            local: (!needles.is_empty()).then(|| Arc::new(Matcher::new(needles))),
-        }
+        Some(Matcher::new(needles.collect()))
     }
 
     fn is_searched(secret: &str) -> bool {
@@ -296,17 +314,17 @@ impl Redactor {
     #[cfg(feature = "http")]
     pub(crate) fn redact_cut(&self, text: &mut String, cut: Cut) {
         redact_cut(text, cut);
-        if let Some(local) = &self.local {
-            redact_cut_with(local, text, cut);
+        if let Some(local) = self.local_matcher() {
+            redact_cut_with(&local, text, cut);
         }
     }
 
     /// Returns `text` without the secrets of the peer and of this process.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = redacted(text);
-        if let Some(local) = &self.local {
+        if let Some(local) = self.local_matcher() {
             let mut places = Vec::new();
-            search(local, text.as_bytes(), 0, &mut places);
+            search(&local, text.as_bytes(), 0, &mut places);
             if let Some(changed) = replaced(&text, places) {
                 text = Cow::Owned(changed);
             }
@@ -330,7 +348,7 @@ impl FromIterator<super::Secret> for Redactor {
     fn from_iter<I: IntoIterator<Item = super::Secret>>(secrets: I) -> Self {
         Self {
             secrets: secrets.into_iter().collect(),
-            local: None,
+            local: Arc::default(),
         }
     }
 }

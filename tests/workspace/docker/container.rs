@@ -177,7 +177,7 @@ async fn call_ends_with_its_program_while_a_process_that_it_left_holds_the_pipes
         backend.write("x", b"1").await.unwrap();
         assert_eq!(&backend.read("x").await.unwrap()[..], b"1");
         let output = backend.execute(Command::new("echo hi")).await.unwrap();
-        assert_eq!(output.stdout, "hi\n");
+        assert_eq!(output.stdout.text(), "hi\n");
 
         engine.set("no-exec");
         let error = backend.execute(Command::new("true")).await.unwrap_err();
