@@ -179,9 +179,6 @@ impl Session {
     /// parent's limits, and ends with the parent. A [detached](ToolContext::detached) context
     /// changes nothing.
     ///
-    /// Deleting the parent also deletes its children ([`delete`](Self::delete)). In a durable
-    /// store, these are the sessions whose ids begin with `PARENT:sub:`: delete others yourself.
-    ///
     /// A child may do no more than its parent: its calls pass the parent's gates in the parent's
     /// mode, and its own gates in its own mode. The gates combine as
     /// [`RunContext::add_gate`](crate::RunContext::add_gate) describes. A question of the parent's

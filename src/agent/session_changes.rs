@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::session::OwnedSession;
+use crate::session::{ChildSearch, OwnedSession};
 
 use super::session::Session;
 
@@ -58,12 +58,10 @@ impl Session {
         Ok(self.renamed(id))
     }
 
-    /// Removes the conversation after the sessions of its subagents, which are those of
-    /// [`SessionStore::children`](crate::SessionStore::children): in the durable stores, sessions
-    /// that the program gave ids of its own, or random ones, stay until it deletes them. Returns
-    /// `false` if the conversation did not exist; subagents' sessions that it left are removed
-    /// nevertheless. Data stored outside the session is removed by its own functions,
-    /// such as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
+    /// Removes the conversation after the sessions of its subagents, for which the store is listed.
+    /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
+    /// removed nevertheless. Data stored outside the session is removed by its own functions, such
+    /// as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///
@@ -77,7 +75,7 @@ impl Session {
     /// If the future is dropped, each of these sessions is either removed or complete; a second
     /// call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
-        let removed_ids = self.stored().delete().await?;
+        let removed_ids = self.stored().delete(ChildSearch::All).await?;
         Ok(removed_ids.contains(&self.id))
     }
 

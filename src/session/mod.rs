@@ -65,7 +65,7 @@ pub use log::{Log, LogStore, LogTail, Repair, Snapshots};
 pub use memory::ThreadStore;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
-pub(crate) use owned_session::OwnedSession;
+pub(crate) use owned_session::{ChildSearch, OwnedSession};
 pub use page::{ListQuery, SessionPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;

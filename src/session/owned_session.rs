@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 
 use super::agent_state::{AgentState, belongs_to_other_user};
+use super::descendants::descendants;
 use super::errors::not_found;
 use super::record::Record;
 use super::session_store::SessionStore;
@@ -15,6 +16,15 @@ pub(crate) struct OwnedSession<'a> {
     pub(crate) store: &'a dyn SessionStore,
     pub(crate) id: &'a Arc<str>,
     pub(crate) owner: Option<&'a Arc<str>>,
+}
+
+/// The sessions of subagents that are removed with their parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildSearch {
+    /// All, which takes a list of the store.
+    All,
+    /// Those of [`SessionStore::children`].
+    ById,
 }
 
 impl OwnedSession<'_> {
@@ -71,7 +81,7 @@ impl OwnedSession<'_> {
 
     /// Removes the session after the sessions of its subagents, so that a removal that is dropped
     /// or fails can be repeated. Returns the ids of the sessions that existed.
-    pub(crate) async fn delete(&self) -> Result<Vec<Arc<str>>> {
+    pub(crate) async fn delete(&self, search: ChildSearch) -> Result<Vec<Arc<str>>> {
         let mut removed_ids = Vec::new();
         if self.owner.is_some() && self.state().await?.is_none() {
             return Ok(removed_ids);
@@ -80,8 +90,12 @@ impl OwnedSession<'_> {
             return Err(Error::session_busy(self.id));
         }
 
+        let children = match search {
+            ChildSearch::All => descendants(self.id, self.store.list().await?),
+            ChildSearch::ById => self.store.children(self.id).await?,
+        };
         let mut first_error = Ok(());
-        for id in self.store.children(self.id).await?.into_iter().rev() {
+        for id in children.into_iter().rev() {
             match self.store.delete(&id).await {
                 Ok(true) => removed_ids.push(id),
                 Ok(false) => {}

@@ -183,7 +183,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// The provided method lists all sessions. A store may omit sessions whose id does not begin
     /// with `ID:sub:`, as the ids do that this crate makes for subagents. The durable stores omit
-    /// them, so that they need not read all sessions.
+    /// them, so that they need not read all sessions. A server removes these sessions with a
+    /// thread.
     ///
     /// # Errors
     ///

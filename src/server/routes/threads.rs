@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use crate::message::{Role, message_size};
-use crate::session::{AgentState, ListQuery, OwnedSession, SessionInfo, SessionStore};
+use crate::session::{AgentState, ChildSearch, ListQuery, OwnedSession, SessionInfo, SessionStore};
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -362,7 +362,9 @@ async fn delete(
     let permit = list_permit(&app, &caller, &thread.store).await?;
     // A task of its own, which a client that leaves does not stop between two threads.
     let removal = tokio::spawn(async move {
-        let removed_ids = permit.hold_during(thread.session().delete()).await?;
+        let removed_ids = permit
+            .hold_during(thread.session().delete(ChildSearch::ById))
+            .await?;
         let mut key = thread.key;
         // The thread itself also if another request has removed it meanwhile.
         for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
