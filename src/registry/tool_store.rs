@@ -407,13 +407,13 @@ mod tests {
             )
         };
         // Each has 32 KB of text and about 2 MB of memory.
-        for number in 0..3 {
+        for number in 0..4 {
             store.register_for("ann", tool(number)).unwrap();
         }
-        let error = store.register_for("ann", tool(3)).unwrap_err();
+        let error = store.register_for("ann", tool(4)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.to_string().contains("memory"), "{error}");
-        store.register_for("ann", tool(2)).unwrap();
-        store.register_for("bob", tool(3)).unwrap();
+        store.register_for("ann", tool(3)).unwrap();
+        store.register_for("bob", tool(4)).unwrap();
     }
 }
