@@ -24,8 +24,8 @@ pub(in super::super) const TIMEOUT: Duration = Duration::from_secs(120);
 pub(in super::super) const MAX_OUTPUT: usize = 256 * 1024;
 /// The time a command has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time to wait for output after a shell or program has ended: a process that still holds the pipe may
-/// be about to write, or may never do so.
+/// The time to wait for output after a shell or program has ended: a process that still holds the
+/// pipe may be about to write, or may never do so.
 pub(in super::super) const DRAIN: Duration = Duration::from_millis(250);
 /// A duration that acts as no limit.
 const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -55,6 +55,8 @@ mod newest;
 mod old_size;
 mod open_log;
 #[cfg(test)]
+mod open_log_tests;
+#[cfg(test)]
 mod piece_tests;
 #[cfg(test)]
 mod prune_tests;
