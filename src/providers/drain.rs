@@ -1,7 +1,9 @@
 //! The end of a body whose answer is complete.
 
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use tokio::task::yield_now;
@@ -16,7 +18,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(25);
 
 /// The number of times that the task yields before it sets a timer for [`DRAIN_TIME`], and again
 /// after that time.
-const DRAIN_YIELDS: u32 = 8;
+const DRAIN_YIELDS: u32 = 2;
 
 /// The number of chunks after the end of the answer that are read and discarded.
 const DRAIN_CHUNKS: usize = 16;
@@ -27,14 +29,53 @@ pub(super) struct Drain {
     timer: Option<Pin<Box<Sleep>>>,
     /// The number of times that the task has yielded.
     yields: u32,
+    /// The wake at the end of the last yield.
+    yield_end: Option<YieldEnd>,
     /// The number of chunks that were discarded.
     chunks: usize,
+}
+
+/// The wake at the end of a yield. It reaches the task only while this exists: the body usually
+/// wakes the task earlier, and a second wake would poll the run for nothing.
+struct YieldEnd(Arc<YieldWaker>);
+
+struct YieldWaker {
+    task: Waker,
+    is_over: AtomicBool,
+}
+
+impl YieldEnd {
+    fn new(task: &Waker) -> Self {
+        Self(Arc::new(YieldWaker {
+            task: task.clone(),
+            is_over: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl Drop for YieldEnd {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Release);
+    }
+}
+
+impl Wake for YieldWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_over.load(Ordering::Acquire) {
+            self.task.wake_by_ref();
+        }
+    }
 }
 
 impl Drain {
     /// Reads the rest of the body and discards it, for at most [`DRAIN_TIME`]. The caller drops the
     /// body once this is ready.
     pub(super) fn poll(&mut self, body: &mut ByteStream, cx: &mut Context<'_>) -> Poll<()> {
+        self.yield_end = None;
         loop {
             match body.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(_))) if self.chunks < DRAIN_CHUNKS => self.chunks += 1,
@@ -60,6 +101,82 @@ impl Drain {
     /// Lets other tasks run before this one is polled again.
     fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.yields += 1;
-        pin!(yield_now()).poll(cx)
+        let end = self.yield_end.insert(YieldEnd::new(cx.waker()));
+        let waker = Waker::from(end.0.clone());
+        pin!(yield_now()).poll(&mut Context::from_waker(&waker))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+
+    use bytes::Bytes;
+    use futures::{FutureExt, stream};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::error::Result;
+
+    #[derive(Default)]
+    struct WakeCount(AtomicUsize);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns a body without chunks that ends when the sender is dropped.
+    fn body() -> (ByteStream, oneshot::Sender<()>) {
+        let (sender, mut receiver) = oneshot::channel();
+        let chunks = stream::poll_fn(move |cx| {
+            let _ = ready!(receiver.poll_unpin(cx));
+            Poll::Ready(None::<Result<Bytes>>)
+        });
+        (Box::pin(chunks), sender)
+    }
+
+    #[tokio::test]
+    async fn body_that_ends_during_a_yield_wakes_the_task_once() {
+        let wakes = Arc::new(WakeCount::default());
+        let waker = Waker::from(wakes.clone());
+        let mut cx = Context::from_waker(&waker);
+        let (mut body, sender) = body();
+        let mut drain = Drain::default();
+        assert!(drain.poll(&mut body, &mut cx).is_pending());
+        drop(sender);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1, "the end of the body");
+        assert!(drain.poll(&mut body, &mut cx).is_ready());
+
+        // The wakes of yields arrive while this task waits.
+        yield_now().await;
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn yield_wakes_the_task_of_a_body_that_is_pending() {
+        let wakes = Arc::new(WakeCount::default());
+        let waker = Waker::from(wakes.clone());
+        let (mut body, _sender) = body();
+        let mut drain = Drain::default();
+        let polled = drain.poll(&mut body, &mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        yield_now().await;
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_stays_open_is_given_up() {
+        let (mut body, _sender) = body();
+        let mut drain = Drain::default();
+        let start_time = tokio::time::Instant::now();
+        poll_fn(|cx| drain.poll(&mut body, cx)).await;
+        let waiting_time = start_time.elapsed();
+        assert!(
+            waiting_time >= DRAIN_TIME && waiting_time < 2 * DRAIN_TIME,
+            "{waiting_time:?}"
+        );
     }
 }
