@@ -108,11 +108,11 @@ impl ActiveRun {
         let old_messages = state.messages.clone();
         state.response = self.outcome.last_answer.clone();
         state.usage = Some(self.cx.usage());
-        state.output_messages = state.messages.as_slice()
-            [self.history.initial_len.min(state.messages.len())..]
-            .iter()
-            .cloned()
-            .collect();
+        state.output_messages = match self.history.initial_len.min(state.messages.len()) {
+            // The list is shared with the history instead of copied.
+            0 => state.messages.clone(),
+            len => state.messages.as_slice()[len..].iter().cloned().collect(),
+        };
         let mut grace = None;
         for hook in &config.hooks.after_agent {
             self.cx.set_state(state.clone());
