@@ -105,14 +105,9 @@ impl PollClock {
         self.unanswered_wake().is_some()
     }
 
-    /// Polls `future`, whose wakes go through this clock: `waker` is the clock's own.
-    pub(crate) fn poll<F: Future + Unpin>(
-        &self,
-        waker: &Waker,
-        cx: &mut Context<'_>,
-        future: &mut F,
-    ) -> Poll<F::Output> {
-        self.task.register(cx.waker());
+    /// Polls `future`, whose wakes go through this clock: `waker` is the clock's own. The task is
+    /// [registered](Self::register) before.
+    pub(crate) fn poll<F: Future + Unpin>(&self, waker: &Waker, future: &mut F) -> Poll<F::Output> {
         let former = self.state.fetch_and(IN_READER, Ordering::AcqRel);
         if let Some(woken) = woken(former) {
             let late = self.now().saturating_sub(woken.get());

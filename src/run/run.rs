@@ -264,9 +264,9 @@ impl Run {
     /// Advances the loop if it was woken since the last poll: a reader also polls after each
     /// message that it takes.
     fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
-        let is_waiting = matches!(self.state, LoopState::Waiting(_));
-        if !is_waiting || self.shared.clock.register(cx) {
-            self.poll_loop(cx);
+        let is_woken = self.shared.clock.register(cx);
+        if is_woken || matches!(self.state, LoopState::Created(_)) {
+            self.poll_loop();
         }
     }
 
@@ -279,7 +279,8 @@ impl Run {
             self.yielded = 0;
             cx.waker().wake_by_ref();
             if self.shared.is_stop_due() {
-                self.poll_loop(cx);
+                self.shared.clock.register(cx);
+                self.poll_loop();
             }
             return Poll::Pending;
         }
@@ -304,8 +305,8 @@ impl Run {
         }
     }
 
-    /// Advances the loop, unless it has ended.
-    fn poll_loop(&mut self, cx: &mut Context<'_>) {
+    /// Advances the loop, unless it has ended. The task is registered at the clock before.
+    fn poll_loop(&mut self) {
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
         // future that has panicked.
         let mut future = match std::mem::replace(&mut self.state, LoopState::Gone) {
@@ -315,7 +316,7 @@ impl Run {
                 return;
             }
         };
-        match self.shared.clock.poll(&self.waker, cx, &mut future) {
+        match self.shared.clock.poll(&self.waker, &mut future) {
             Poll::Ready(output) => {
                 self.shared.tasks.close();
                 self.state = LoopState::Ended(Box::new(output));
