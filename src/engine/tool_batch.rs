@@ -364,7 +364,7 @@ impl CallRunner<'_> {
 
     /// Runs the slot's call and sets its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut CallSlot) -> &'s mut CallSlot {
-        let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.start));
+        let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
