@@ -1,15 +1,13 @@
 //! The end of a body whose answer is complete.
 
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
 use super::http::ByteStream;
+use super::yields::Yields;
 
 /// The time to wait for the end of the body once the answer is complete. A connection whose body
 /// was read to its end goes back to the pool; a connection whose body the server keeps open is
@@ -28,93 +26,58 @@ const DRAIN_CHUNKS: usize = 16;
 pub(super) struct Drain {
     timer: Option<Pin<Box<Sleep>>>,
     /// The number of times that the task has yielded.
-    yields: u32,
-    /// The wake at the end of the last yield.
-    yield_end: Option<YieldEnd>,
+    yield_count: u32,
     /// The number of chunks that were discarded.
     chunks: usize,
-}
-
-/// The wake at the end of a yield. It reaches the task only while this exists: the body usually
-/// wakes the task earlier, and a second wake would poll the run for nothing.
-struct YieldEnd(Arc<YieldWaker>);
-
-struct YieldWaker {
-    task: Waker,
-    is_over: AtomicBool,
-}
-
-impl YieldEnd {
-    fn new(task: &Waker) -> Self {
-        Self(Arc::new(YieldWaker {
-            task: task.clone(),
-            is_over: AtomicBool::new(false),
-        }))
-    }
-}
-
-impl Drop for YieldEnd {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Release);
-    }
-}
-
-impl Wake for YieldWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.is_over.load(Ordering::Acquire) {
-            self.task.wake_by_ref();
-        }
-    }
 }
 
 impl Drain {
     /// Reads the rest of the body and discards it, for at most [`DRAIN_TIME`]. The caller drops the
     /// body once this is ready.
-    pub(super) fn poll(&mut self, body: &mut ByteStream, cx: &mut Context<'_>) -> Poll<()> {
-        self.yield_end = None;
+    pub(super) fn poll(
+        &mut self,
+        body: &mut ByteStream,
+        yields: &mut Yields,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        yields.end();
         loop {
             match body.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(_))) if self.chunks < DRAIN_CHUNKS => self.chunks += 1,
                 Poll::Ready(_) => return Poll::Ready(()),
-                // The end has usually arrived with the last event, and the connection's task only
-                // has to run to pass it on. A timer would wake the thread that waits for events.
-                Poll::Pending if self.yields < DRAIN_YIELDS => return self.poll_yield(cx),
+                // The end has usually arrived with the last event.
+                Poll::Pending if self.yield_count < DRAIN_YIELDS => {
+                    self.yield_count += 1;
+                    return yields.poll(cx);
+                }
                 Poll::Pending => {
                     let timer = self
                         .timer
                         .get_or_insert_with(|| Box::pin(sleep(DRAIN_TIME)));
                     ready!(timer.as_mut().poll(cx));
                     // A thread that was delayed receives the end together with the timer.
-                    if self.yields < 2 * DRAIN_YIELDS {
-                        return self.poll_yield(cx);
+                    if self.yield_count < 2 * DRAIN_YIELDS {
+                        self.yield_count += 1;
+                        return yields.poll(cx);
                     }
                     return Poll::Ready(());
                 }
             }
         }
     }
-
-    /// Lets other tasks run before this one is polled again.
-    fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.yields += 1;
-        let end = self.yield_end.insert(YieldEnd::new(cx.waker()));
-        let waker = Waker::from(end.0.clone());
-        pin!(yield_now()).poll(&mut Context::from_waker(&waker))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
 
     use bytes::Bytes;
     use futures::{FutureExt, stream};
     use tokio::sync::oneshot;
+    use tokio::task::yield_now;
 
     use super::*;
     use crate::error::Result;
@@ -144,11 +107,11 @@ mod tests {
         let waker = Waker::from(wakes.clone());
         let mut cx = Context::from_waker(&waker);
         let (mut body, sender) = body();
-        let mut drain = Drain::default();
-        assert!(drain.poll(&mut body, &mut cx).is_pending());
+        let (mut drain, mut yields) = (Drain::default(), Yields::default());
+        assert!(drain.poll(&mut body, &mut yields, &mut cx).is_pending());
         drop(sender);
         assert_eq!(wakes.0.load(Ordering::SeqCst), 1, "the end of the body");
-        assert!(drain.poll(&mut body, &mut cx).is_ready());
+        assert!(drain.poll(&mut body, &mut yields, &mut cx).is_ready());
 
         // The wakes of yields arrive while this task waits.
         yield_now().await;
@@ -160,8 +123,8 @@ mod tests {
         let wakes = Arc::new(WakeCount::default());
         let waker = Waker::from(wakes.clone());
         let (mut body, _sender) = body();
-        let mut drain = Drain::default();
-        let polled = drain.poll(&mut body, &mut Context::from_waker(&waker));
+        let (mut drain, mut yields) = (Drain::default(), Yields::default());
+        let polled = drain.poll(&mut body, &mut yields, &mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         yield_now().await;
         assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
@@ -170,9 +133,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn body_that_stays_open_is_given_up() {
         let (mut body, _sender) = body();
-        let mut drain = Drain::default();
+        let (mut drain, mut yields) = (Drain::default(), Yields::default());
         let start_time = tokio::time::Instant::now();
-        poll_fn(|cx| drain.poll(&mut body, cx)).await;
+        poll_fn(|cx| drain.poll(&mut body, &mut yields, cx)).await;
         let waiting_time = start_time.elapsed();
         assert!(
             waiting_time >= DRAIN_TIME && waiting_time < 2 * DRAIN_TIME,
