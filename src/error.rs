@@ -154,6 +154,9 @@ struct Inner {
 
 impl Error {
     /// Creates an error of `kind` with a text that states what was wrong, where, and what to do.
+    // Cold, as are the other constructors, so that the compiler moves the code that makes the text
+    // of an error out of the way of code without errors.
+    #[cold]
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -173,6 +176,7 @@ impl Error {
     /// Wraps any error, kept as the source, like [`std::io::Error::other`].
     ///
     /// An [`Error`] that was boxed before is returned unchanged.
+    #[cold]
     pub fn other(error: impl Into<BoxError>) -> Self {
         match error.into().downcast::<Error>() {
             Ok(own) => *own,
@@ -182,6 +186,7 @@ impl Error {
 
     /// Sets the error that caused this one.
     #[must_use]
+    #[cold]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.inner.source = Some(redacted_source(source.into()));
         self
@@ -217,6 +222,7 @@ impl Error {
 
     /// Prepends `prefix: ` to the text, to add where the error occurred.
     #[must_use]
+    #[cold]
     pub fn context(mut self, prefix: impl fmt::Display) -> Self {
         self.inner.text = redacted(format!("{prefix}: {}", self.inner.text));
         self
@@ -444,30 +450,35 @@ impl StdError for Error {
 }
 
 impl From<&str> for Error {
+    #[cold]
     fn from(text: &str) -> Self {
         Self::new(ErrorKind::Other, text)
     }
 }
 
 impl From<String> for Error {
+    #[cold]
     fn from(text: String) -> Self {
         Self::new(ErrorKind::Other, text)
     }
 }
 
 impl From<BoxError> for Error {
+    #[cold]
     fn from(error: BoxError) -> Self {
         Self::other(error)
     }
 }
 
 impl From<std::io::Error> for Error {
+    #[cold]
     fn from(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).with_source(error)
     }
 }
 
 impl From<serde_json::Error> for Error {
+    #[cold]
     fn from(error: serde_json::Error) -> Self {
         Self::new(ErrorKind::Other, error.to_string()).with_source(error)
     }

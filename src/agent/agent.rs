@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::engine::Config;
 use crate::error::Result;
 use crate::hook::Hook;
@@ -14,6 +12,7 @@ use crate::model::Model;
 use crate::run::{Run, RunHandle};
 use crate::session::{SessionInfo, SessionStore};
 use crate::tool::Tool;
+use crate::util::ids::random_id;
 
 use super::builder::AgentBuilder;
 use super::info::{AgentInfo, HookInfo};
@@ -123,7 +122,7 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn new_session(&self) -> Session {
-        Session::new(self.clone(), Uuid::now_v7().to_string().into())
+        Session::new(self.clone(), random_id())
     }
 
     /// Returns the sessions of the agent's store, the most recently written first. Sessions of

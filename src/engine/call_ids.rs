@@ -1,10 +1,8 @@
 //! The assignment of unique ids to tool calls.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use crate::message::{Messages, Part};
 use crate::model::ModelResponse;
+use crate::util::hash::IdSet;
 use crate::util::unique_names::UniqueNames;
 
 /// The name of calls without an id.
@@ -14,7 +12,7 @@ const NO_ID: &str = "call";
 /// like that, the history would be refused forever.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
-    used: HashSet<Arc<str>>,
+    used: IdSet,
     unique_names: UniqueNames,
 }
 

@@ -108,11 +108,11 @@ impl ActiveRun {
         let old_messages = state.messages.clone();
         state.response = self.outcome.last_answer.clone();
         state.usage = Some(self.cx.usage());
-        state.output_messages = state.messages.as_slice()
-            [self.history.initial_len.min(state.messages.len())..]
-            .iter()
-            .cloned()
-            .collect();
+        state.output_messages = match self.history.initial_len.min(state.messages.len()) {
+            // The list is shared with the history instead of copied.
+            0 => state.messages.clone(),
+            len => state.messages.as_slice()[len..].iter().cloned().collect(),
+        };
         let mut grace = None;
         for hook in &config.hooks.after_agent {
             self.cx.set_state(state.clone());
@@ -254,20 +254,12 @@ impl RunOutcome {
     }
 
     fn send_result(&self, cx: &RunContext, output: &RunOutput, reason: &str) {
-        let (api_time, time_to_first_token, own_models) = {
+        let (api_time, time_to_first_token, model_usage) = {
             let stats = lock(&cx.shared().stats);
-            let models = stats.by_model.clone();
-            (stats.api_time, stats.time_to_first_token, models)
+            let child_models = lock(&cx.shared().child_models);
+            let usage = total_model_usage(&stats.by_model, &child_models);
+            (stats.api_time, stats.time_to_first_token, usage)
         };
-        let mut models = lock(&cx.shared().child_models).clone();
-        if models.is_empty() {
-            models = own_models;
-        } else {
-            // Added last: a child may have other limits for the same model.
-            for (model, usage) in own_models {
-                usage.add_to(&mut models, &model);
-            }
-        }
 
         let mut result = ResultMessage::new(cx.shared().envelope(), output.end.subtype());
         result.duration_ms = millis(cx.started().elapsed());
@@ -280,7 +272,7 @@ impl RunOutcome {
             .map(|reason| reason.as_str().into());
         result.total_cost_usd = output.cost;
         result.usage = output.usage;
-        result.model_usage = model_usage(models);
+        result.model_usage = model_usage;
         result.permission_denials = output.permission_denials.clone();
         result.structured_output = output.structured.clone();
         result.terminal_reason = Some(reason.into());
@@ -325,14 +317,30 @@ fn too_slow(hook: &str) -> Error {
     )
 }
 
-fn model_usage(models: BTreeMap<Arc<str>, ModelStats>) -> BTreeMap<Arc<str>, ModelUsage> {
-    let mut usage_by_model = BTreeMap::new();
-    for (model, stats) in models {
+/// Returns the usage of a run and of its child runs, by model.
+fn total_model_usage(
+    own_models: &BTreeMap<Arc<str>, ModelStats>,
+    child_models: &BTreeMap<Arc<str>, ModelStats>,
+) -> BTreeMap<Arc<str>, ModelUsage> {
+    if child_models.is_empty() {
+        return model_usage(own_models);
+    }
+
+    // Added last: a child may have other limits for the same model.
+    let mut models = child_models.clone();
+    for (model, usage) in own_models {
+        usage.clone().add_to(&mut models, model);
+    }
+    model_usage(&models)
+}
+
+fn model_usage(models: &BTreeMap<Arc<str>, ModelStats>) -> BTreeMap<Arc<str>, ModelUsage> {
+    let usage = models.iter().map(|(model, stats)| {
         let usage = ModelUsage::new(stats.usage, stats.cost_usd)
             .with_limits(stats.context_window, stats.max_output_tokens);
-        usage_by_model.insert(model, usage);
-    }
-    usage_by_model
+        (model.clone(), usage)
+    });
+    usage.collect()
 }
 
 fn millis(duration: Duration) -> u64 {

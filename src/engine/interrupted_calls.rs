@@ -88,7 +88,7 @@ impl ActiveRun {
         self.cx.emit_init();
         let start = CallStart::default();
         let runner = self.call_runner(1);
-        let result = match runner.run(call.clone(), &start).await {
+        let result = match runner.run(call, &start).await {
             // A call that has not begun succeeds only by the reply of a person.
             Some(CallOutcome::Done(mut result)) if start.has_begun() || !result.is_error => {
                 sanitize::result(&mut result);

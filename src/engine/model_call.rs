@@ -120,7 +120,7 @@ async fn reserve(
 /// Makes one attempt. Its permit is released when this returns, and so before the wait for a retry.
 async fn call_once(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
     let cx = attempt.cx;
-    let _permit = cx.budget().permit(&cx.shared().clock).boxed().await;
+    let _permit = cx.budget().permit(&cx.shared().clock).await;
     let start_time = Instant::now();
     let result = stream_answer(attempt).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();

@@ -239,6 +239,11 @@ async fn before_agent(
     cx: &RunContext,
     mut state: AgentState,
 ) -> Result<AgentState> {
+    if config.hooks.before_agent.is_empty() {
+        set_sections(cx, &state);
+        return Ok(state);
+    }
+
     let loaded_messages = state.messages.clone();
     for hook in &config.hooks.before_agent {
         let input_state = state.clone();
@@ -265,14 +270,17 @@ async fn before_agent(
         cx.warn(STALE_COMPACTION);
     }
 
-    // Hooks may have set sections of the system prompt in the state.
+    set_sections(cx, &state);
+    Ok(state)
+}
+
+/// Sets the sections of the system prompt in the state, which hooks may have changed.
+fn set_sections(cx: &RunContext, state: &AgentState) {
     for section in state.system_prompt.sections() {
         let id = section.id.clone();
         let text = section.text.clone();
         cx.system().set(id, text, section.stability);
     }
-
-    Ok(state)
 }
 
 impl ActiveRun {

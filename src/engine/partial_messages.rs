@@ -1,12 +1,11 @@
 //! A model's events as stream events of the Messages API.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
-use crate::model::{ModelEvent, ResponseHead};
+use crate::model::{ModelEvent, OpenCalls, ResponseHead};
 use crate::sdk::block::PROVIDER;
 use crate::sdk::citations::citation_values;
 use crate::sdk::{ApiMessage, ApiStreamEvent, BlockDelta, BlockStart};
@@ -30,7 +29,7 @@ pub(super) struct Partials {
     usage: Usage,
     /// The model's numbers of the incomplete calls, by id. Some models begin all calls before they
     /// complete one.
-    incomplete_calls: BTreeMap<Arc<str>, VecDeque<u32>>,
+    incomplete_calls: OpenCalls<()>,
 }
 
 impl Partials {
@@ -39,7 +38,7 @@ impl Partials {
             open_block: OpenBlockKind::None,
             next_index: 0,
             usage: Usage::default(),
-            incomplete_calls: BTreeMap::new(),
+            incomplete_calls: OpenCalls::default(),
         }
     }
 
@@ -56,10 +55,7 @@ impl Partials {
                 self.emit_delta(BlockDelta::Thinking(text), out);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
-                self.incomplete_calls
-                    .entry(id.clone())
-                    .or_default()
-                    .push_back(index);
+                self.incomplete_calls.insert(index, id.clone(), ());
                 self.begin_block(
                     OpenBlockKind::Call(index),
                     || BlockStart::ToolUse { id, name },
@@ -74,8 +70,11 @@ impl Partials {
             // A delta of a call whose block is closed is not emitted.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
-                let queue = self.incomplete_calls.get_mut(&call.id);
-                match queue.and_then(VecDeque::pop_front) {
+                let first = self.incomplete_calls.find(&call.id);
+                if let Some(index) = first {
+                    self.incomplete_calls.remove(index);
+                }
+                match first {
                     Some(index) if self.open_block == OpenBlockKind::Call(index) => {
                         self.end_block(out);
                     }

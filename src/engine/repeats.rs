@@ -1,9 +1,10 @@
 //! The detection of a model that repeats its calls.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use crate::message::{ToolCall, ToolResult};
+use crate::util::hash::SeededState;
 
 /// The number of equal calls with equal results at which the model is warned.
 const WARN: u32 = 3;
@@ -85,7 +86,7 @@ impl RepeatDetector {
 /// Hashes a call with its result. The arguments count as the text that the model wrote, if there is
 /// one: repeated calls nearly always have the same text, and nothing has to be serialized.
 fn outcome_hash((call, result): &(ToolCall, ToolResult)) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = SeededState::default().build_hasher();
     call.name.hash(&mut hasher);
     match &call.raw_args {
         Some(raw) => raw.hash(&mut hasher),

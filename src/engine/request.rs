@@ -61,10 +61,7 @@ impl RequestBuilder {
     /// Returns the history to send, repaired if it is invalid.
     fn checked_history(&mut self, config: &Config, cx: &RunContext) -> Result<Messages> {
         let messages = self.history_to_send(cx);
-        let hook_count = config.hooks.modify_request.len();
-        self.checks
-            .reserve_exact((hook_count + 1).saturating_sub(self.checks.len()));
-        self.checks.resize_with(hook_count + 1, ModelCheck::default);
+        self.add_checks(config.hooks.modify_request.len() + 1);
         match self.checks[0].check(&messages) {
             Ok(()) => Ok(messages),
             Err(problem) => self.repair_history(cx, &problem),
@@ -79,6 +76,26 @@ impl RequestBuilder {
         let messages = self.history_to_send(cx);
         self.checks[0].check(&messages)?;
         Ok(messages)
+    }
+
+    /// Adds checks until there are `count`.
+    fn add_checks(&mut self, count: usize) {
+        let missing_count = count.saturating_sub(self.checks.len());
+        self.checks.reserve_exact(missing_count);
+        self.checks
+            .extend(std::iter::repeat_with(ModelCheck::default).take(missing_count));
+    }
+
+    /// Repairs the history after an input. The next request finds its messages checked.
+    pub(super) fn repair_state(&mut self, state: &mut AgentState) -> Repairs {
+        self.add_checks(1);
+        let old_messages = state.messages.clone();
+        let waiting_ids = state.waiting_ids();
+        let repairs = self.checks[0].ensure(&mut state.messages, &waiting_ids);
+        if !repairs.is_empty() {
+            state.retain_positions(&old_messages);
+        }
+        repairs
     }
 
     /// Repairs the history at a run's end. Messages that were checked before are skipped. The calls

@@ -141,8 +141,9 @@ impl ActiveRun {
 
     /// Repairs the history after an input that may not follow it: an assistant message, or results
     /// without a call.
-    pub(super) fn repair_input(&self) {
-        let repairs = self.cx.state(AgentState::repair);
+    pub(super) fn repair_input(&mut self) {
+        let requests = &mut self.requests;
+        let repairs = self.cx.state(|state| requests.repair_state(state));
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "the input was repaired to fit the history: {repairs}"

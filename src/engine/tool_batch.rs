@@ -259,17 +259,29 @@ impl CallRunner<'_> {
         pace: &mut Pace,
     ) -> Vec<&'s mut CallSlot> {
         let mut queue = group.iter_mut();
-        let first_slots = queue.by_ref().take(self.config.limits.parallel_tools);
-        let mut running_calls: FuturesUnordered<_> =
-            first_slots.map(|slot| self.run_slot(slot)).collect();
+        let mut running_calls = FuturesUnordered::new();
         let mut ended_slots = Vec::new();
         loop {
-            // First, collect the calls that have ended; each makes room for the next.
+            // First, start calls while there is room for more. Most calls end at once: only the
+            // others take part in the set, which costs more than such a call.
+            while running_calls.len() < self.config.limits.parallel_tools
+                && let Some(slot) = queue.next()
+            {
+                let mut call = Box::pin(self.run_slot(slot));
+                match poll!(&mut call) {
+                    Poll::Ready(slot) => {
+                        ended_slots.push(slot);
+                        self.yield_between_calls(pace).await;
+                    }
+                    Poll::Pending => running_calls.push(call),
+                }
+            }
+
+            // Next, collect the calls that have ended; each makes room for another.
             match poll!(running_calls.next()) {
                 Poll::Ready(Some(slot)) => {
                     ended_slots.push(slot);
                     self.yield_between_calls(pace).await;
-                    running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
                     continue;
                 }
                 Poll::Ready(None) => return ended_slots,
@@ -287,7 +299,8 @@ impl CallRunner<'_> {
                     () = &mut write_future, if !is_written => is_written = true,
                     slot = running_calls.next(), if !running_calls.is_empty() => {
                         ended_slots.extend(slot);
-                        running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
+                        let next_slot = queue.next();
+                        running_calls.extend(next_slot.map(|slot| Box::pin(self.run_slot(slot))));
                     }
                     else => break,
                 }
@@ -364,7 +377,7 @@ impl CallRunner<'_> {
 
     /// Runs the slot's call and sets its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut CallSlot) -> &'s mut CallSlot {
-        let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.start));
+        let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))

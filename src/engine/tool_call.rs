@@ -1,5 +1,6 @@
 //! One tool call, from its permission to its result.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -102,14 +103,14 @@ impl CallRunner<'_> {
     /// Checks a call and runs it. Its start is stored just before the tool may run, unless the tool
     /// is read-only or the start was stored with the answer. Returns `None` if the run ends before
     /// that.
-    pub(super) async fn run(&self, call: ToolCall, start: &CallStart) -> Option<CallOutcome> {
+    pub(super) async fn run(&self, call: &ToolCall, start: &CallStart) -> Option<CallOutcome> {
         if self.halt.is_set() {
             return None;
         }
 
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
-            Err(text) => return Some(CallOutcome::Done(ToolResult::failed(&call, text))),
+            Err(text) => return Some(CallOutcome::Done(ToolResult::failed(call, text))),
         };
 
         let context = ResultContext::default();
@@ -121,31 +122,38 @@ impl CallRunner<'_> {
         };
 
         let permit = if start.is_stored && check.decides_by_mode_alone() {
-            Ok(Permit::Run(call.clone()))
+            None
         } else {
             let check_cost = text_len(&call.args).saturating_mul(CHECK_COST);
             self.decision_pace.lock().await.step(check_cost).await;
-            check.permit(call.clone()).await
+            Some(check.permit(call.clone()).await)
         };
 
-        let mut result = match permit {
-            Ok(Permit::Run(_)) if self.halt.is_set() => return None,
-            Ok(Permit::Run(call)) => {
+        let permitted_call = match permit {
+            None => Ok(Cow::Borrowed(call)),
+            Some(Ok(Permit::Run(call))) => Ok(Cow::Owned(call)),
+            Some(Ok(Permit::Park(pending))) => return Some(CallOutcome::Parked(pending)),
+            Some(Ok(Permit::Reply(result))) => Err(result),
+            Some(Err(refusal)) => {
+                self.halt.set(refusal.exit());
+                Err(refusal.into_result(call))
+            }
+        };
+
+        let mut result = match permitted_call {
+            Ok(_) if self.halt.is_set() => return None,
+            Ok(call) => {
                 let end = self.run_permitted(&tool, &call, &context, start).await;
                 match end {
                     CallEnd::Done(result) => result,
                     CallEnd::Asks(question) => {
+                        let call = call.into_owned();
                         return Some(CallOutcome::Parked(check.pending(call, question)));
                     }
                     CallEnd::NotBegun => return None,
                 }
             }
-            Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
-            Ok(Permit::Reply(result)) => self.limited(result, &call),
-            Err(refusal) => {
-                self.halt.set(refusal.exit());
-                self.limited(refusal.into_result(&call), &call)
-            }
+            Err(result) => self.limited(result, call),
         };
 
         context.add_to(&mut result, self.max_result_bytes);
@@ -199,7 +207,7 @@ impl CallRunner<'_> {
         start.begin();
         let clock = CallClock::start(self.cx);
         self.report_progress(&clock, call, ProgressData::started(call.args.clone()));
-        let result = self.run_wrapped(tool, call.clone(), context, &clock).await;
+        let result = self.run_wrapped(tool, call, context, &clock).await;
         if let Some(question) = self.open_question(context, &result) {
             self.cx.drop_watchers(&call.id);
             self.report_progress(&clock, call, json!({"state": "waiting"}));
@@ -239,7 +247,7 @@ impl CallRunner<'_> {
     async fn run_wrapped(
         &self,
         tool: &Arc<dyn Tool>,
-        call: ToolCall,
+        call: &ToolCall,
         context: &ResultContext,
         clock: &Arc<CallClock>,
     ) -> ToolResult {
@@ -250,6 +258,19 @@ impl CallRunner<'_> {
             max_result_bytes: self.max_result_bytes,
         };
 
+        if config.hooks.wrap_tool_call.is_empty() {
+            let execution = Execution {
+                config,
+                cx: self.cx,
+                tool,
+                call,
+                clock,
+                context,
+                limits,
+            };
+            return execution.run().await;
+        }
+
         let core = ToolCore {
             config: config.clone(),
             tool: tool.clone(),
@@ -259,10 +280,6 @@ impl CallRunner<'_> {
             clock: clock.clone(),
             limits,
         };
-
-        if config.hooks.wrap_tool_call.is_empty() {
-            return core.execution(self.cx, &call).run().await;
-        }
 
         let chain = HookChain {
             hooks: config.hooks.wrap_tool_call.clone(),
@@ -276,9 +293,9 @@ impl CallRunner<'_> {
                 // A hook may return a result with another id or name; it answers this call.
                 result.tool_call_id = call.id.clone();
                 result.name = call.name.clone();
-                self.limited(result, &call)
+                self.limited(result, call)
             }
-            Err(error) => ToolResult::failed(&call, error.to_string()),
+            Err(error) => ToolResult::failed(call, error.to_string()),
         }
     }
 

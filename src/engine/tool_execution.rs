@@ -11,7 +11,7 @@ use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, UnansweredQuestion};
 use crate::util::Cancellation;
-use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
+use crate::util::blocking::{LARGE_TEXT, blocking};
 use crate::util::panic::{self, DropContained};
 use crate::util::secret::redact_text;
 use crate::util::text::cut_bytes;
@@ -147,16 +147,20 @@ impl Execution<'_> {
         let question = end.take_question();
         let question_len = question.as_ref().map_or(0, UnansweredQuestion::text_len);
         let text_len = end.text_len().saturating_add(question_len);
-        let call = self.call.clone();
         let limits = self.limits;
-        // Measuring and redacting take time in proportion to the text.
-        let limited = blocking_if_large(text_len, move || {
+        let limit = move |call: &ToolCall| {
             let question = question.map(|question| limited_question(question, limits));
-            (end.into_limited_result(&call, limits), question)
-        });
-        let (result, question) = limited
-            .await
-            .unwrap_or_else(|error| (ToolResult::failed(self.call, error.to_string()), None));
+            (end.into_limited_result(call, limits), question)
+        };
+
+        // Measuring and redacting take time in proportion to the text.
+        let (result, question) = if text_len < LARGE_TEXT {
+            limit(self.call)
+        } else {
+            let call = self.call.clone();
+            let limited = blocking(move || Ok(limit(&call))).await;
+            limited.unwrap_or_else(|error| (ToolResult::failed(self.call, error.to_string()), None))
+        };
         self.context.set_question(question);
         result
     }

@@ -1,7 +1,8 @@
 //! The validation of a growing history.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use crate::util::hash::{IdMap, IdSet};
 
 use super::message::Message;
 use super::messages::{Messages, shared_prefix};
@@ -114,7 +115,7 @@ impl ModelCheck {
 #[derive(Clone, Debug, Default)]
 struct CheckState {
     /// The id of every call.
-    ids: HashSet<Arc<str>>,
+    ids: IdSet,
     /// The role of the message before.
     last_role: Option<Role>,
     /// True once there was a message that is not a system message.
@@ -134,7 +135,7 @@ struct Turn {
     calls: Vec<(Arc<str>, bool)>,
     /// The position of each id among the calls. Empty until a result does not answer the first open
     /// call: results nearly always come in order.
-    places: HashMap<Arc<str>, usize>,
+    places: IdMap<usize>,
     /// The number of leading calls that all have a result.
     first_open: usize,
     /// The number of calls up to the last call that has a result.

@@ -19,6 +19,9 @@ use super::wholeness::Wholeness;
 /// characters that OpenAI allows.
 const RESPONSE_LEN: usize = 24;
 
+/// The number of calls up to which they are searched one by one.
+const FEW: usize = 16;
+
 /// Assigns every call of one response an id that is unique in the history.
 ///
 /// Some servers send no ids, some the same ids in every response. A generated id depends only on
@@ -75,15 +78,48 @@ impl CallIds {
 #[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<StreamedCall>,
+    /// The positions of the calls, once there are more than [`FEW`].
+    positions: Option<Box<Positions>>,
+}
+
+/// The positions of many calls.
+#[derive(Default)]
+struct Positions {
     /// The position of the last call of each index.
     of_index: BTreeMap<u64, usize>,
     /// The position of the last call of each of the provider's ids.
     of_id: BTreeMap<String, usize>,
 }
 
+impl Positions {
+    fn of(calls: &[StreamedCall]) -> Self {
+        let mut positions = Self::default();
+        for (position, call) in calls.iter().enumerate() {
+            positions.add_index(call.index, position);
+            positions.add_id(&call.provider_id, position);
+        }
+        positions
+    }
+
+    fn add_index(&mut self, index: Option<u64>, position: usize) {
+        if let Some(index) = index {
+            self.of_index.insert(index, position);
+        }
+    }
+
+    fn add_id(&mut self, id: &str, position: usize) {
+        if !id.is_empty() {
+            let last = self.of_id.entry(id.to_owned()).or_insert(position);
+            *last = position.max(*last);
+        }
+    }
+}
+
 /// A call while its pieces arrive.
 #[derive(Default)]
 struct StreamedCall {
+    /// The index of its first piece.
+    index: Option<u64>,
     /// The provider's id, which may be empty.
     provider_id: String,
     name: String,
@@ -175,9 +211,14 @@ impl Calls {
     /// Begins a call and returns its position.
     fn begin(&mut self, index: Option<u64>) -> usize {
         let position = self.calls.len();
-        self.calls.push(StreamedCall::default());
-        if let Some(index) = index {
-            self.of_index.insert(index, position);
+        self.calls.push(StreamedCall {
+            index,
+            ..StreamedCall::default()
+        });
+        match &mut self.positions {
+            Some(positions) => positions.add_index(index, position),
+            None if position < FEW => {}
+            None => self.positions = Some(Box::new(Positions::of(&self.calls))),
         }
 
         position
@@ -189,8 +230,9 @@ impl Calls {
         streamed.fields = piece.fields.or(streamed.fields.take());
         if streamed.provider_id.is_empty() && !piece.id.is_empty() {
             streamed.provider_id.push_str(piece.id);
-            let last = self.of_id.entry(piece.id.to_owned()).or_insert(position);
-            *last = position.max(*last);
+            if let Some(positions) = &mut self.positions {
+                positions.add_id(piece.id, position);
+            }
         }
 
         if streamed.name.is_empty() {
@@ -200,13 +242,32 @@ impl Calls {
         streamed.args.push_str(piece.args);
     }
 
+    /// Returns the position of the last call with this index.
+    fn position_of_index(&self, index: u64) -> Option<usize> {
+        match &self.positions {
+            Some(positions) => positions.of_index.get(&index).copied(),
+            None => self
+                .calls
+                .iter()
+                .rposition(|call| call.index == Some(index)),
+        }
+    }
+
+    /// Returns the position of the last call with this id of the provider, which is not empty.
+    fn position_of_id(&self, id: &str) -> Option<usize> {
+        match &self.positions {
+            Some(positions) => positions.of_id.get(id).copied(),
+            None => self.calls.iter().rposition(|call| call.provider_id == id),
+        }
+    }
+
     /// Returns the call that a piece belongs to; `None` if it begins a new call.
     fn find(&mut self, piece: &CallPiece<'_>, max_values: usize) -> Option<usize> {
         let CallPiece {
             index, id, name, ..
         } = *piece;
         if let Some(index) = index {
-            let position = *self.of_index.get(&index)?;
+            let position = self.position_of_index(index)?;
             let streamed = &mut self.calls[position];
 
             // Some servers number every call 0 and distinguish them only by their ids.
@@ -217,9 +278,9 @@ impl Calls {
         }
 
         if !id.is_empty()
-            && let Some(position) = self.of_id.get(id)
+            && let Some(position) = self.position_of_id(id)
         {
-            return Some(*position);
+            return Some(position);
         }
 
         let position = self.calls.len().checked_sub(1)?;

@@ -22,10 +22,15 @@ use super::frames::{Frames, IgnoredBytes, OPENING, check_document, is_event_stre
 use super::http::{ByteStream, Secrets};
 use super::lines::LineDecoder;
 use super::sse::SseDecoder;
+use super::yields::Yields;
 
 /// The time without an event after which a [complete](Decoder::is_complete) answer ends. Comments
 /// do not prolong it.
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// The number of times that the task yields for the next chunk of a complete answer before it sets
+/// a timer for [`SILENCE`].
+const SILENCE_YIELDS: u32 = 2;
 
 /// The maximum number of chunks, and of their bytes, that one poll reads without emitting an event.
 const QUIET_CHUNKS: usize = 4096;
@@ -124,6 +129,9 @@ pub(crate) struct Decoding<D> {
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Drain,
+    yields: Yields,
+    /// The number of yields since the last event of a complete answer.
+    silence_yields: u32,
     /// The timer of [`SILENCE`], which begins with the wait after the last event.
     silence: Option<Pin<Box<Sleep>>>,
     secrets: Secrets,
@@ -197,6 +205,8 @@ impl<D: Decoder> Decoding<D> {
             opening: Vec::new(),
             failure: None,
             drain: Drain::default(),
+            yields: Yields::default(),
+            silence_yields: 0,
             silence: None,
             secrets,
             share: event_options.buffers.map(|buffers| buffers.share()),
@@ -259,6 +269,7 @@ impl<D: Decoder> Decoding<D> {
         let Some(body) = self.body.as_mut() else {
             return Poll::Ready(Ok(()));
         };
+        self.yields.end();
         let next = match body.as_mut().poll_next(cx) {
             Poll::Ready(next) => next,
             Poll::Pending => {
@@ -284,7 +295,7 @@ impl<D: Decoder> Decoding<D> {
     /// Waits for the end of the body, then drops it.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(body) = &mut self.body {
-            ready!(self.drain.poll(body, cx));
+            ready!(self.drain.poll(body, &mut self.yields, cx));
             self.body = None;
         }
 
@@ -296,10 +307,23 @@ impl<D: Decoder> Decoding<D> {
         if !self.decoder.is_complete() {
             return Poll::Pending;
         }
+
+        // The end of the stream has usually arrived with the last event.
+        if self.silence.is_none() && self.silence_yields < SILENCE_YIELDS {
+            self.silence_yields += 1;
+            return self.yields.poll(cx);
+        }
+
         let timer = self
             .silence
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
         timer.as_mut().poll(cx)
+    }
+
+    /// Returns `true` if the timer of [`SILENCE`] is set.
+    #[cfg(test)]
+    pub(super) fn has_timer(&self) -> bool {
+        self.silence.is_some()
     }
 
     /// Checks the number of ignored bytes, and the memory of an incomplete frame. Both are known
@@ -397,6 +421,7 @@ impl<D: Decoder> Decoding<D> {
 
                     self.opening = Vec::new();
                     self.silence = None;
+                    self.silence_yields = 0;
                     let len = event.name.len() + event.data.len();
                     frame(decoder, event.name, event.data, events)?;
                     if events.take_new_content() {
@@ -410,6 +435,7 @@ impl<D: Decoder> Decoding<D> {
                     };
 
                     self.silence = None;
+                    self.silence_yields = 0;
                     let len = line.len();
                     frame(decoder, "", line, events)?;
                     if events.take_new_content() {

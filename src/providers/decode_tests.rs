@@ -1,13 +1,14 @@
 //! Answers that share the memory for what has not arrived whole, and bytes that are ignored.
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::channel::mpsc;
+use futures::{StreamExt, poll, stream};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
-use super::decode::{DecodeOptions, EventOptions, Framing, decode};
+use super::decode::{DecodeOptions, Decoding, EventOptions, Framing, decode};
 use super::decoder::Decoder;
 use super::events::Events;
 use super::http::Secrets;
@@ -118,4 +119,55 @@ async fn answer_with_too_many_ignored_bytes_ends_with_an_error() {
         assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
         assert!(error.text().contains("67108864 bytes"), "{error}");
     }
+}
+
+/// Is complete after each event, and never done.
+struct Complete;
+
+impl Decoder for Complete {
+    fn event(&mut self, _: &str, _: &str, _: &mut Events) -> Result<()> {
+        Ok(())
+    }
+
+    fn document(&mut self, _: &str, _: &mut Events) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Events) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn complete_answer_sets_a_timer_only_if_no_event_follows() {
+    let options = DecodeOptions {
+        provider: "test".into(),
+        framing: Framing::Sse,
+        event_options: EventOptions::new(false, ResponseLimits::default(), None),
+        secrets: Secrets::default(),
+    };
+    let (sender, body) = mpsc::unbounded();
+    let mut answer = Decoding::new(body.boxed(), Complete, options);
+    for _ in 0..10 {
+        let chunk = Bytes::from_static(b"data: {}\n\n");
+        sender.unbounded_send(Ok(chunk)).expect("a reader");
+        assert!(poll!(answer.next()).is_pending());
+        assert!(!answer.has_timer());
+    }
+
+    // Comments are no events.
+    for _ in 0..2 {
+        let chunk = Bytes::from_static(b": ping\n\n");
+        sender.unbounded_send(Ok(chunk)).expect("a reader");
+        assert!(poll!(answer.next()).is_pending());
+    }
+    assert!(answer.has_timer());
 }

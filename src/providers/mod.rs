@@ -117,6 +117,7 @@ mod transformations;
 mod whole_calls;
 mod wholeness;
 mod window;
+mod yields;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;

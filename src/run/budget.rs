@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::{Either, select};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -247,14 +248,11 @@ impl Budget {
     /// that are held by runs that are not polled.
     pub(crate) async fn permit(&self, clock: &Arc<PollClock>) -> CallPermit<'_> {
         let tree = &*self.0.tree;
-        let acquired = std::pin::pin!(tree.permits.acquire());
-        let stalled = std::pin::pin!(tree.permit_holders.stalled(clock));
-        let permit = match select(acquired, stalled).await {
-            // The semaphore is never closed.
-            Either::Left((permit, _)) => permit.ok(),
-            Either::Right(_) => None,
+        // This overtakes no task: a permit that is released goes to the first one that waits.
+        let permit = match tree.permits.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => tree.wait_for_permit(clock).boxed().await,
         };
-
         CallPermit {
             holders: &tree.permit_holders,
             holder: tree.permit_holders.add(clock),
@@ -270,6 +268,19 @@ impl Budget {
     /// Returns this budget and its ancestors, up to the root.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    }
+}
+
+impl Tree {
+    /// Waits for a permit. Returns `None` if the runs that hold the permits are not polled.
+    async fn wait_for_permit(&self, clock: &PollClock) -> Option<SemaphorePermit<'_>> {
+        let acquired = std::pin::pin!(self.permits.acquire());
+        let stalled = std::pin::pin!(self.permit_holders.stalled(clock));
+        match select(acquired, stalled).await {
+            // The semaphore is never closed.
+            Either::Left((permit, _)) => permit.ok(),
+            Either::Right(_) => None,
+        }
     }
 }
 

@@ -265,6 +265,7 @@ impl RunContext {
     }
 
     /// Sends a warning to the reader, with secrets redacted, and logs it with `tracing`.
+    #[cold]
     pub fn warn(&self, text: impl Into<String>) {
         let mut text = text.into();
         redact_text(&mut text);
@@ -278,6 +279,7 @@ impl RunContext {
 
     /// Sends a warning that may be repeated, such as a model's, to the reader: each text once in a
     /// run, and at most 32 texts.
+    #[cold]
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;

@@ -12,15 +12,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::util::time::later;
 
+/// The bit of a clock's state that is set while the reader polls the run's stream.
+const IN_READER: u64 = 1;
+/// The position of the other bits: the time of the first wake that no poll of the loop has
+/// answered, in nanoseconds since the epoch of the clock, at least 1. They are 0 if there is none.
+const WOKEN_SHIFT: u32 = 1;
+
 /// The clock of one run. It does not count the time from a wake to the poll that answers it: a
 /// waiting run is polled only after a wake, so this is the reader's time.
 pub(crate) struct PollClock {
     /// The task that polls the run.
     task: AtomicWaker,
     epoch: Instant,
-    /// The time of the first wake that no poll has answered, in nanoseconds since `epoch`, at least
-    /// 1. It is 0 if there is none.
-    woken: AtomicU64,
+    /// [`IN_READER`], and the time of the first wake that no poll has answered.
+    state: AtomicU64,
     /// The nanoseconds between wakes and the polls that answered them.
     unpolled: AtomicU64,
 }
@@ -30,7 +35,7 @@ impl Default for PollClock {
         Self {
             task: AtomicWaker::new(),
             epoch: Instant::now(),
-            woken: AtomicU64::new(0),
+            state: AtomicU64::new(0),
             unpolled: AtomicU64::new(0),
         }
     }
@@ -42,36 +47,70 @@ impl Wake for PollClock {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.woken.load(Ordering::Acquire) == 0 {
-            let now = self.now().max(1);
+        let mut state = self.state.load(Ordering::Relaxed);
+        let mut now = 0;
+        loop {
+            let mut next = state;
             // If there are several wakes before a poll, the first counts.
-            let _ = self
-                .woken
-                .compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
+            if woken(state).is_none() {
+                if now == 0 {
+                    now = self.now().max(1);
+                }
+                next |= now << WOKEN_SHIFT;
+            }
+
+            // Written even if nothing changes, so that the reader sees what happened before this
+            // wake.
+            let outcome =
+                self.state
+                    .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed);
+            match outcome {
+                Ok(_) => break,
+                Err(current) => state = current,
+            }
         }
-        self.task.wake();
+
+        // A wake of the task during its own poll would run it again for nothing, on another thread
+        // where there is one. The reader sees the wake before its poll ends.
+        if state & IN_READER == 0 {
+            self.task.wake();
+        }
     }
 }
 
+/// Returns the time of the unanswered wake in a state of the clock.
+fn woken(state: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(state >> WOKEN_SHIFT)
+}
+
 impl PollClock {
+    /// Begins a poll of the run's stream. Wakes of the loop do not reach the task until
+    /// [`leave_reader`](Self::leave_reader).
+    pub(crate) fn enter_reader(&self) {
+        self.state.fetch_or(IN_READER, Ordering::AcqRel);
+    }
+
+    /// Ends a poll of the run's stream. Returns `true` if the loop was woken and not polled since:
+    /// unless the reader polls again before it waits, as after a message, the caller has to wake
+    /// the task.
+    pub(crate) fn leave_reader(&self) -> bool {
+        let state = self.state.fetch_and(!IN_READER, Ordering::AcqRel);
+        woken(state).is_some()
+    }
+
     /// Registers the task that polls the run. Returns `true` if the run was woken since its last
     /// poll; if not, the next wake reaches the task.
     pub(crate) fn register(&self, cx: &Context<'_>) -> bool {
         self.task.register(cx.waker());
-        self.woken.load(Ordering::Acquire) != 0
+        self.unanswered_wake().is_some()
     }
 
-    /// Polls `future`, whose wakes go through this clock: `waker` is the clock's own.
-    pub(crate) fn poll<F: Future + Unpin>(
-        &self,
-        waker: &Waker,
-        cx: &mut Context<'_>,
-        future: &mut F,
-    ) -> Poll<F::Output> {
-        self.task.register(cx.waker());
-        let woken = self.woken.swap(0, Ordering::AcqRel);
-        if woken != 0 {
-            let late = self.now().saturating_sub(woken);
+    /// Polls `future`, whose wakes go through this clock: `waker` is the clock's own. The task is
+    /// [registered](Self::register) before.
+    pub(crate) fn poll<F: Future + Unpin>(&self, waker: &Waker, future: &mut F) -> Poll<F::Output> {
+        let former = self.state.fetch_and(IN_READER, Ordering::AcqRel);
+        if let Some(woken) = woken(former) {
+            let late = self.now().saturating_sub(woken.get());
             self.unpolled.fetch_add(late, Ordering::AcqRel);
         }
         Pin::new(future).poll(&mut Context::from_waker(waker))
@@ -86,7 +125,7 @@ impl PollClock {
 
     /// Returns the time of the first wake after the last poll; `None` if there was none.
     pub(crate) fn unanswered_wake(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.woken.load(Ordering::Acquire))
+        woken(self.state.load(Ordering::Acquire))
     }
 
     fn now(&self) -> u64 {

@@ -264,44 +264,23 @@ impl Run {
     /// Advances the loop if it was woken since the last poll: a reader also polls after each
     /// message that it takes.
     fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
-        let is_waiting = matches!(self.state, LoopState::Waiting(_));
-        if !is_waiting || self.shared.clock.register(cx) {
-            self.poll_loop(cx);
+        let is_woken = self.shared.clock.register(cx);
+        if is_woken || matches!(self.state, LoopState::Created(_)) {
+            self.poll_loop();
         }
     }
 
-    /// Advances the loop, unless it has ended.
-    fn poll_loop(&mut self, cx: &mut Context<'_>) {
-        // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
-        // future that has panicked.
-        let mut future = match std::mem::replace(&mut self.state, LoopState::Gone) {
-            LoopState::Created(future) | LoopState::Waiting(future) => future,
-            ended => {
-                self.state = ended;
-                return;
-            }
-        };
-        match self.shared.clock.poll(&self.waker, cx, &mut future) {
-            Poll::Ready(output) => {
-                self.shared.tasks.close();
-                self.state = LoopState::Ended(Box::new(output));
-            }
-            Poll::Pending => self.state = LoopState::Waiting(future),
-        }
-    }
-}
-
-impl Stream for Run {
-    type Item = SdkMessage;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+    /// Returns the next message, and advances the tasks and the loop when no message waits.
+    #[inline(always)] // Messages are large, and a call would copy each once more.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
         // Yields to other tasks of the reader from time to time, also when messages are always
         // ready.
         if self.yielded >= MESSAGES_AT_ONCE {
             self.yielded = 0;
             cx.waker().wake_by_ref();
             if self.shared.is_stop_due() {
-                self.poll_loop(cx);
+                self.shared.clock.register(cx);
+                self.poll_loop();
             }
             return Poll::Pending;
         }
@@ -324,6 +303,39 @@ impl Stream for Run {
                 Poll::Pending
             }
         }
+    }
+
+    /// Advances the loop, unless it has ended. The task is registered at the clock before.
+    fn poll_loop(&mut self) {
+        // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
+        // future that has panicked.
+        let mut future = match std::mem::replace(&mut self.state, LoopState::Gone) {
+            LoopState::Created(future) | LoopState::Waiting(future) => future,
+            ended => {
+                self.state = ended;
+                return;
+            }
+        };
+        match self.shared.clock.poll(&self.waker, &mut future) {
+            Poll::Ready(output) => {
+                self.shared.tasks.close();
+                self.state = LoopState::Ended(Box::new(output));
+            }
+            Poll::Pending => self.state = LoopState::Waiting(future),
+        }
+    }
+}
+
+impl Stream for Run {
+    type Item = SdkMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+        self.shared.clock.enter_reader();
+        let polled = self.poll_message(cx);
+        if self.shared.clock.leave_reader() && polled.is_pending() {
+            cx.waker().wake_by_ref();
+        }
+        polled
     }
 }
 

@@ -11,13 +11,13 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
-use uuid::Uuid;
 
 use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind};
 use crate::session::AgentState;
 use crate::tool::{BackgroundTasks, PermissionMode, TaskSink};
+use crate::util::ids;
 use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
@@ -90,7 +90,7 @@ impl RunShared {
     ) -> Self {
         Self {
             session_id,
-            run_id: Uuid::now_v7().to_string().into(),
+            run_id: ids::id(),
             parent_tool_use_id,
             tasks,
             tree,

@@ -1,9 +1,7 @@
 //! The detection of runs that hold a reservation or a permit and are not polled.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,9 +15,13 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The runs of a tree that hold a part of its budget, or its permits for model calls.
 #[derive(Default)]
-pub(crate) struct Holders {
-    clocks: Mutex<HashMap<u64, Arc<PollClock>>>,
-    next_id: AtomicU64,
+pub(crate) struct Holders(Mutex<HolderList>);
+
+#[derive(Default)]
+struct HolderList {
+    /// The clocks of the holders in the order of their ids.
+    clocks: Vec<(u64, Arc<PollClock>)>,
+    next_id: u64,
 }
 
 /// The entry of a run in [`Holders`]. [`Holders::remove`] ends it.
@@ -28,13 +30,18 @@ pub(crate) struct HolderId(u64);
 
 impl Holders {
     pub(crate) fn add(&self, clock: &Arc<PollClock>) -> HolderId {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        lock(&self.clocks).insert(id, clock.clone());
+        let mut list = lock(&self.0);
+        let id = list.next_id;
+        list.next_id += 1;
+        list.clocks.push((id, clock.clone()));
         HolderId(id)
     }
 
     pub(crate) fn remove(&self, id: HolderId) {
-        lock(&self.clocks).remove(&id.0);
+        let mut list = lock(&self.0);
+        if let Ok(index) = list.clocks.binary_search_by_key(&id.0, |(id, _)| *id) {
+            list.clocks.remove(index);
+        }
     }
 
     /// Completes when all holders count as not polled, after one to two intervals in the time of
@@ -55,9 +62,10 @@ impl Holders {
 
     /// Returns the unanswered wake of each holder, or `None` if there is no holder or one has
     /// answered all wakes.
-    fn unanswered_wakes(&self) -> Option<HashMap<u64, NonZeroU64>> {
-        let clocks = lock(&self.clocks);
-        let wakes: HashMap<_, _> = clocks
+    fn unanswered_wakes(&self) -> Option<Vec<(u64, NonZeroU64)>> {
+        let list = lock(&self.0);
+        let wakes: Vec<_> = list
+            .clocks
             .iter()
             .map(|(id, clock)| Some((*id, clock.unanswered_wake()?)))
             .collect::<Option<_>>()?;

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub(super) struct StopSignal {
     waker: AtomicWaker,
     /// Completes when the time limit is reached; `None` without a limit.
     timer: Mutex<Option<Pin<Box<Sleep>>>>,
+    /// True once the run has a time limit. Most runs have none, and lock no timer.
+    has_timer: AtomicBool,
 }
 
 impl Default for StopSignal {
@@ -55,6 +57,7 @@ impl Default for StopSignal {
             stop: AtomicU8::new(Stop::None as u8),
             waker: AtomicWaker::new(),
             timer: Mutex::default(),
+            has_timer: AtomicBool::new(false),
         }
     }
 }
@@ -68,6 +71,7 @@ impl StopSignal {
     /// Requests a stop at `deadline`.
     pub(super) fn request_at(&self, deadline: Instant) {
         *lock(&self.timer) = Some(Box::pin(sleep_until(deadline)));
+        self.has_timer.store(true, Ordering::Release);
     }
 
     pub(super) fn get(&self) -> Stop {
@@ -83,12 +87,21 @@ impl StopSignal {
     /// not been polled since.
     pub(super) fn is_due(&self) -> bool {
         let is_late = |timer: &Pin<Box<Sleep>>| timer.deadline() <= Instant::now();
-        self.get() != Stop::None || lock(&self.timer).as_ref().is_some_and(is_late)
+        let has_timer = self.has_timer.load(Ordering::Acquire);
+        self.get() != Stop::None || has_timer && lock(&self.timer).as_ref().is_some_and(is_late)
     }
 
     /// Returns `true` if a stop was requested; otherwise the task is woken by the next request.
     fn poll_stopped(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
+        if self.has_timer.load(Ordering::Acquire) {
+            self.poll_timer(cx);
+        }
+        self.get() != Stop::None
+    }
+
+    /// Requests a stop if the time limit is reached; otherwise the task is woken then.
+    fn poll_timer(&self, cx: &mut Context<'_>) {
         let mut timer = lock(&self.timer);
         let is_due = timer
             .as_mut()
@@ -97,7 +110,6 @@ impl StopSignal {
             *timer = None;
             self.stop.fetch_max(Stop::Deadline as u8, Ordering::AcqRel);
         }
-        self.get() != Stop::None
     }
 
     /// Awaits `future`; `None` if a stop is requested first.

@@ -17,6 +17,7 @@ pub(crate) mod http_body;
 pub(crate) mod http_client;
 #[cfg(feature = "http")]
 pub(crate) mod http_secrets;
+pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod json_size;
 #[cfg(any(feature = "fs", feature = "http"))]

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::hash::SeededState;
+
 /// The next number to try for each name, so that very many equal names cost no search each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UniqueNames(HashMap<Box<str>, usize>);
+pub(crate) struct UniqueNames(HashMap<Box<str>, usize, SeededState>);
 
 impl UniqueNames {
     /// Returns `base` if it is free, else the first free name of `{base}_2`, `{base}_3`, ...

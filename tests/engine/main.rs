@@ -90,3 +90,4 @@ mod suppressed_results;
 mod tools_in_runs;
 mod unmatched_rules;
 mod unpolled_time;
+mod wakes;

@@ -1,17 +1,18 @@
 //! The parts of an encoded request that its answer is read with.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::message::{Message, ToolCall};
+use crate::util::hash::IdSet;
 
 /// The calls of an encoded history. Their ids are collected by the encoder, so that a lookup costs
 /// the same for every length of the history.
 #[derive(Clone, Debug, Default)]
 pub(in crate::providers) struct History {
     pub(super) len: usize,
-    pub(super) ids: Option<Arc<HashSet<Arc<str>>>>,
+    pub(super) ids: Option<Arc<IdSet>>,
     /// The ids of the calls of the last group, which are not among `ids`.
     pub(super) last: BTreeSet<Arc<str>>,
 }

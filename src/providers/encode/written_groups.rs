@@ -1,9 +1,9 @@
 //! The groups of messages that the last body of a run has.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::message::{Message, Role, shared_prefix};
+use crate::util::hash::IdSet;
 
 use super::history::{History, calls};
 use super::wire::Wire;
@@ -18,7 +18,7 @@ pub(super) struct WrittenGroups {
     /// The ends of the closed groups.
     ends: Vec<GroupEnd>,
     /// The ids of the calls in `messages`, if there are any.
-    ids: Option<Arc<HashSet<Arc<str>>>>,
+    ids: Option<Arc<IdSet>>,
     pub(super) last: LastGroup,
     /// The offset of the breakpoint of the request before the last, which stays for one request: a
     /// server that looks for the stored prefix only near a breakpoint finds it there.
