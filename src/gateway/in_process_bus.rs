@@ -32,8 +32,9 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// It stores a limited number of inbound messages that are not acknowledged, 1,024 by default, and
 /// as many outbound messages for each channel. As JSON, each direction may have 64 MiB, and each
 /// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
-/// the same task should therefore do both at the same time. The inbound messages of one chat can fill
-/// the bus for all others: a channel that strangers write to should limit the messages of each.
+/// the same task should therefore do both at the same time. The inbound messages of one chat can
+/// fill the bus for all others: a channel that strangers write to should limit the messages of
+/// each.
 ///
 /// A message whose id was published recently is dropped. The bus recognizes the last ids, twice as
 /// many as it can store messages.

@@ -10,8 +10,8 @@ const MAX_GRANTS: usize = 256;
 const MAX_SESSION_BYTES: usize = 1024 * 1024;
 /// The maximum number of sessions with grants. A further session replaces the oldest.
 const MAX_SESSIONS: usize = 1024;
-/// The maximum size of the grants of all sessions, in bytes. Beyond it, those of the oldest sessions
-/// are removed.
+/// The maximum size of the grants of all sessions, in bytes. Beyond it, those of the oldest
+/// sessions are removed.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// One grant.

@@ -90,8 +90,8 @@ fn waits(count: usize, thread: mpsc::Sender<oneshot::Sender<usize>>) -> FuncTool
     })
 }
 
-/// Each wake arrives from another thread, before, during or after the poll that waits for it. A lost
-/// one would make the run wait forever.
+/// Each wake arrives from another thread, before, during or after the poll that waits for it. A
+/// lost one would make the run wait forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wakes_of_a_foreign_thread_are_never_lost() {
     const COUNT: usize = 20_000;

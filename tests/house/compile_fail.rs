@@ -2,10 +2,10 @@
 //! `*.stderr`.
 //!
 //! `TRYBUILD=overwrite cargo test --features testing --test house compile_fail` writes the messages
-//! anew. They are those of one compiler, so another one skips the test, and of the default features,
-//! since they list what else there is. The compiler names closures and async blocks by the path of their
-//! file, and arranges its text by the length of that: cases use named functions and types instead,
-//! so that a copy of the sources elsewhere gets the same messages.
+//! anew. They are those of one compiler, so another one skips the test, and of the default
+//! features, since they list what else there is. The compiler names closures and async blocks by
+//! the path of their file, and arranges its text by the length of that: cases use named functions
+//! and types instead, so that a copy of the sources elsewhere gets the same messages.
 
 use std::fs;
 use std::process::Command;

@@ -80,8 +80,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// * Processes of another user, such as those started with `sudo`, can be ended only by root or in
 ///   a cgroup.
 /// * A command that ends its watcher may outlive this process.
-/// * A file or socket that this process has open without close-on-exec is open in its commands, too,
-///   and a `Sandbox` does not close it. Rust's library opens none so; other libraries may.
+/// * A file or socket that this process has open without close-on-exec is open in its commands,
+///   too, and a `Sandbox` does not close it. Rust's library opens none so; other libraries may.
 ///
 /// Run commands that must not be able to do any of this in a container: use a `DockerBackend`.
 ///

@@ -255,8 +255,9 @@ pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
     secrets: Arc<[super::Secret]>,
-    /// Secrets that are not registered for the process. The search for them takes several kilobytes,
-    /// so it is made when it is needed: a server may have tens of thousands of redactors.
+    /// Secrets that are not registered for the process. The search for them takes several
+    /// kilobytes, so it is made when it is needed: a server may have tens of thousands of
+    /// redactors.
     local: Arc<[String]>,
 }
 
