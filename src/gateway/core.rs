@@ -23,8 +23,8 @@ use super::shared::GatewayShared;
 use super::state_manager::StateManager;
 use super::summaries::Summaries;
 
-/// The number of sessions that are loaded at the same time to find the use of an input, besides
-/// those of the turns in progress.
+/// The number of sessions that are loaded at the same time to find the use of an input, in addition
+/// to those of the turns in progress.
 pub(super) const PARALLEL_LOADS: usize = 16;
 /// The delay after which a turn is tried again when another process has its session.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
