@@ -75,7 +75,9 @@ impl Session {
     /// If the future is dropped, each of these sessions is either removed or complete; a second
     /// call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
-        let removed_ids = self.stored().delete(ChildSearch::All).await?;
+        let mut removed_ids = Vec::new();
+        let search = ChildSearch::All;
+        self.stored().delete(search, &mut removed_ids).await?;
         Ok(removed_ids.contains(&self.id))
     }
 

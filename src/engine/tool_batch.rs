@@ -261,12 +261,16 @@ impl CallRunner<'_> {
         let mut queue = group.iter_mut();
         let mut running_calls = FuturesUnordered::new();
         let mut ended_slots = Vec::new();
+        let max_parallel = self.config.limits.parallel_tools;
         loop {
-            // First, start calls while there is room for more. Most calls end at once: only the
-            // others take part in the set, which costs more than such a call.
-            while running_calls.len() < self.config.limits.parallel_tools
+            // First, start as many calls as may run at once, while there is room. Most calls end at
+            // once: only the others take part in the set, which costs more than such a call.
+            let mut start_count = 0;
+            while running_calls.len() < max_parallel
+                && start_count < max_parallel
                 && let Some(slot) = queue.next()
             {
+                start_count += 1;
                 let mut call = Box::pin(self.run_slot(slot));
                 match poll!(&mut call) {
                     Poll::Ready(slot) => {
@@ -284,8 +288,9 @@ impl CallRunner<'_> {
                     self.yield_between_calls(pace).await;
                     continue;
                 }
-                Poll::Ready(None) => return ended_slots,
-                Poll::Pending => {}
+                Poll::Ready(None) if queue.len() == 0 => return ended_slots,
+                _ if running_calls.len() < max_parallel && queue.len() > 0 => continue,
+                _ => {}
             }
 
             // Then, while the others wait, store the results so far. The calls are polled next to

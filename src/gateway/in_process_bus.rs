@@ -34,7 +34,7 @@ const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 /// channel a quarter of that. Publishing waits for space. A channel that publishes and consumes in
 /// the same task should therefore do both at the same time. The inbound messages of one chat can
 /// fill the bus for all others: a channel that strangers write to should limit the messages of
-/// each.
+/// each sender.
 ///
 /// A message whose id was published recently is dropped. The bus recognizes the last ids, twice as
 /// many as it can store messages.

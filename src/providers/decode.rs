@@ -132,7 +132,7 @@ pub(crate) struct Decoding<D> {
     yields: Yields,
     /// The number of yields since the last event of a complete answer.
     silence_yields: u32,
-    /// The timer of [`SILENCE`], which begins with the wait after the last event.
+    /// The timer of [`SILENCE`], which begins after [`SILENCE_YIELDS`] yields.
     silence: Option<Pin<Box<Sleep>>>,
     secrets: Secrets,
     /// The memory of an incomplete frame.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 
 use super::agent_state::{AgentState, belongs_to_other_user};
 use super::descendants::descendants;
@@ -35,14 +35,12 @@ impl OwnedSession<'_> {
         Ok(state.filter(|state| !belongs_to_other_user(state, self.owner)))
     }
 
-    /// Checks that the session is not one of another user. Returns `true` if it is a subagent's
-    /// session of the owner.
-    pub(crate) async fn check_owner(&self) -> Result<bool> {
-        if self.owner.is_none() {
-            return Ok(false);
+    /// Checks that the session is not one of another user.
+    pub(crate) async fn check_owner(&self) -> Result<()> {
+        if self.owner.is_some() && self.state().await?.is_none() {
+            return Err(not_found(self.id));
         }
-        let state = self.state().await?.ok_or_else(|| not_found(self.id))?;
-        Ok(state.parent.is_some())
+        Ok(())
     }
 
     /// Sets the title; an empty one removes it.
@@ -55,40 +53,34 @@ impl OwnedSession<'_> {
 
     /// Copies the session to a new id.
     pub(crate) async fn fork(&self, new_id: &str) -> Result<()> {
-        let is_child = self.check_owner().await?;
-        self.store.fork(self.id, new_id).await?;
-        self.detach(is_child, new_id).await
+        self.check_owner().await?;
+        self.store.fork(self.id, new_id).await
     }
 
     /// Copies the first messages of the session to a new id.
     pub(crate) async fn fork_at(&self, new_id: &str, messages: usize) -> Result<()> {
-        let is_child = self.check_owner().await?;
-        self.store.fork_at(self.id, new_id, messages).await?;
-        self.detach(is_child, new_id).await
-    }
-
-    /// Removes the parent of a copy, which is in no list with one, and is not removed with it.
-    async fn detach(&self, is_child: bool, copy_id: &str) -> Result<()> {
-        if !is_child {
-            return Ok(());
-        }
-        let lease = self.store.lease(copy_id).await?;
-        let stored_session = self.store.load(copy_id).await?;
-        let mut state = stored_session.ok_or_else(|| not_found(copy_id))?.state;
-        state.parent = None;
-        self.store.append(&lease, vec![Record::about(&state)]).await
+        self.check_owner().await?;
+        self.store.fork_at(self.id, new_id, messages).await
     }
 
     /// Removes the session after the sessions of its subagents, so that a removal that is dropped
-    /// or fails can be repeated. Returns the ids of the sessions that existed.
-    pub(crate) async fn delete(&self, search: ChildSearch) -> Result<Vec<Arc<str>>> {
-        let mut removed_ids = Vec::new();
+    /// or fails can be repeated. Adds the ids of the sessions that existed to `removed_ids`, also
+    /// before an error.
+    pub(crate) async fn delete(
+        &self,
+        search: ChildSearch,
+        removed_ids: &mut Vec<Arc<str>>,
+    ) -> Result<()> {
         if self.owner.is_some() && self.state().await?.is_none() {
-            return Ok(removed_ids);
+            return Ok(());
         }
-        if self.store.is_leased(self.id).await? {
-            return Err(Error::session_busy(self.id));
-        }
+        // No run may begin before the sessions of its subagents are removed.
+        let lease = match self.store.lease(self.id).await {
+            Ok(lease) => Some(lease),
+            Err(error) if error.kind() == ErrorKind::SessionBusy => return Err(error),
+            // A session that no run can have, such as one over a limit, can be removed.
+            Err(_) => None,
+        };
 
         let children = match search {
             ChildSearch::All => descendants(self.id, self.store.list().await?),
@@ -103,9 +95,10 @@ impl OwnedSession<'_> {
             }
         }
         first_error?;
+        drop(lease);
         if self.store.delete(self.id).await? {
             removed_ids.push(self.id.clone());
         }
-        Ok(removed_ids)
+        Ok(())
     }
 }

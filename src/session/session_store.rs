@@ -301,7 +301,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns [`ErrorKind::SessionNotFound`] if `from` does not exist, [`ErrorKind::Conflict`] if
     /// `to` exists, and [`ErrorKind::SessionBusy`] while a run has leased `to`.
     async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
+        let mut session = self.load(from).await?.ok_or_else(|| not_found(from))?;
+        session.state.parent = None;
         self.create(to, session).await
     }
 

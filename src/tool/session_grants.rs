@@ -8,7 +8,8 @@ use std::sync::Arc;
 const MAX_GRANTS: usize = 256;
 /// The maximum size of the grants of one session, in bytes. Further ones have no effect.
 const MAX_SESSION_BYTES: usize = 1024 * 1024;
-/// The maximum number of sessions with grants. A further session replaces the oldest.
+/// The maximum number of sessions with grants. A further session replaces the one whose last grant
+/// is the oldest.
 const MAX_SESSIONS: usize = 1024;
 /// The maximum size of the grants of all sessions, in bytes. Beyond it, those of the oldest
 /// sessions are removed.
@@ -56,12 +57,12 @@ impl<T> Default for SessionGrants<T> {
 impl<T: SessionGrant> SessionGrants<T> {
     /// Adds grants to a session.
     pub(crate) fn add(&mut self, session: &Arc<str>, grants: impl IntoIterator<Item = T>) {
-        if !self.sessions.contains_key(session) {
-            if self.order.len() >= MAX_SESSIONS {
-                self.remove_oldest();
-            }
-            self.order.push_back(session.clone());
+        if self.sessions.contains_key(session) {
+            self.order.retain(|other| other != session);
+        } else if self.order.len() >= MAX_SESSIONS {
+            self.remove_oldest();
         }
+        self.order.push_back(session.clone());
 
         let entry = self.sessions.entry(session.clone()).or_default();
         for grant in grants {
@@ -73,7 +74,7 @@ impl<T: SessionGrant> SessionGrants<T> {
                 self.bytes += size;
             }
         }
-        // The grants of one session have less than this.
+        // This session is the newest, and its grants have less than this.
         while self.bytes > MAX_BYTES {
             self.remove_oldest();
         }
@@ -123,6 +124,19 @@ mod tests {
         grants.add(&"1".into(), 1..=MAX_GRANTS);
         assert!(grants.contains("1", &(MAX_GRANTS - 1)));
         assert!(!grants.contains("1", &MAX_GRANTS));
+    }
+
+    #[test]
+    fn further_grant_of_the_oldest_session_removes_those_of_another() {
+        let mut grants = SessionGrants::default();
+        let text = "a".repeat(MAX_SESSION_BYTES - 1);
+        for session in 0..MAX_BYTES / MAX_SESSION_BYTES {
+            grants.add(&session.to_string().into(), [text.clone()]);
+        }
+        grants.add(&"0".into(), ["b".to_owned()]);
+        grants.add(&"new".into(), [text.clone()]);
+        assert!(grants.contains("0", &text) && grants.contains("0", &"b".to_owned()));
+        assert!(!grants.contains("1", &text) && grants.contains("new", &text));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! New ids of sessions and runs.
 
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::thread;
 
+use fastrand::Rng;
 use uuid::{Builder, Uuid};
 
 use super::time::now_ms;
@@ -16,10 +20,17 @@ pub(crate) fn random_id() -> Arc<str> {
     id_of_now(&random_bytes)
 }
 
+thread_local! {
+    /// Seeded by the keys of a hash table, which come from the system once in each thread.
+    static RNG: RefCell<Rng> = RefCell::new(Rng::with_seed(
+        RandomState::new().hash_one(thread::current().id()),
+    ));
+}
+
 /// Returns a new id that is a name and no secret, without a system call for random bytes.
 pub(crate) fn id() -> Arc<str> {
     let mut random_bytes = [0; 10];
-    fastrand::fill(&mut random_bytes);
+    RNG.with_borrow_mut(|rng| rng.fill(&mut random_bytes));
     id_of_now(&random_bytes)
 }
 

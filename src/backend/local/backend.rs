@@ -81,7 +81,7 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   a cgroup.
 /// * A command that ends its watcher may outlive this process.
 /// * A file or socket that this process has open without close-on-exec is open in its commands,
-///   too, and a `Sandbox` does not close it. Rust's library opens none so; other libraries may.
+///   too, and a `Sandbox` does not close it. The standard library opens none in this way.
 ///
 /// Run commands that must not be able to do any of this in a container: use a `DockerBackend`.
 ///

@@ -69,7 +69,8 @@ const GATEWAY: &str = "gateway";
 /// longer one is refused with [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 ///
 /// Of the inbound messages, and of the messages to each channel, at most 10,000 are delivered and
-/// not acknowledged, in all processes together. The next messages wait for an acknowledgement.
+/// not acknowledged, in all processes together, and 64 MiB in one process. The next messages wait
+/// for an acknowledgement, those of other chats too: limit what one sender may publish.
 ///
 /// # Connection
 ///

@@ -10,7 +10,7 @@ use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, Result};
 use crate::util::sync::lock;
@@ -160,7 +160,11 @@ impl Source {
             }
             self.give_back_dropped().await;
             if !self.state.has_room() {
-                self.state.change.notified().await;
+                let change = self.state.change.notified();
+                if timeout(self.config.ack_wait / 2, change).await.is_err() {
+                    // The messages that wait here are delivered again, perhaps to another process.
+                    *pull = Pull::default();
+                }
                 continue;
             }
             if pull.current.is_none() && !self.receive(&mut pull).await? {

@@ -59,7 +59,8 @@ pub(super) fn routes(api: Api) -> Api {
         Verb::Delete,
         path,
         group,
-        "Removes a thread with its log and its traces, and the threads of its subagents.",
+        "Removes a thread with its log and its traces, and the threads of its subagents. A durable \
+         store finds those whose ids begin with `ID:sub:`.",
     );
     let fork_operation = Operation::new(
         Verb::Post,
@@ -357,21 +358,26 @@ async fn delete(
     path: Path,
 ) -> Result<StatusCode, ApiError> {
     let (thread, load_permit) = thread_to_change(&app, &caller, &path).await?;
-    // The store is listed to find the threads of subagents, which must not stop loads of others.
+    // The search for the threads of subagents must not stop loads of others.
     drop(load_permit);
     let permit = list_permit(&app, &caller, &thread.store).await?;
     // A task of its own, which a client that leaves does not stop between two threads.
     let removal = tokio::spawn(async move {
-        let removed_ids = permit
-            .hold_during(thread.session().delete(ChildSearch::ById))
-            .await?;
+        let mut removed_ids = Vec::new();
+        let session = thread.session();
+        let removal = session.delete(ChildSearch::ById, &mut removed_ids);
+        let outcome = permit.hold_during(removal).await;
+        if outcome.is_ok() {
+            // The thread itself also if another request has removed it meanwhile.
+            removed_ids.push(thread.key.thread.clone());
+        }
         let mut key = thread.key;
-        // The thread itself also if another request has removed it meanwhile.
-        for id in std::iter::once(key.thread.clone()).chain(removed_ids) {
+        for id in removed_ids {
             key.thread = id;
             app.runs.forget_thread(&key);
             app.traces.remove_thread(&key);
         }
+        outcome?;
         Ok(StatusCode::NO_CONTENT)
     });
     removal.await.map_err(|_| ApiError::internal())?

@@ -362,7 +362,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let shared = self.0.clone();
         let id = from.to_owned();
-        let forked = self.listing(move |cancellation| {
+        let forked = self.reading(move |cancellation| {
             let read = |fold| shared.read_whole(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
@@ -405,7 +405,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
         let shared = self.0.clone();
         let id = id.to_owned();
-        self.listing(move |cancellation| shared.children(&id, cancellation))
+        self.reading(move |cancellation| shared.children(&id, cancellation))
             .await
     }
 

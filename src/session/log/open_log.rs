@@ -184,9 +184,7 @@ impl<L: Log> OpenLog<L> {
         append: EncodedAppend,
     ) -> Result<()> {
         let outcome = shared.log.append(self.begin(), &append.bytes);
-        self.finish(append, outcome)?;
-        self.write_due_snapshot(shared);
-        Ok(())
+        self.finish(append, outcome)
     }
 
     /// Writes a snapshot if one is due in a log that gets them with appends. Returns `true` if one
