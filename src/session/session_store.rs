@@ -294,8 +294,8 @@ pub trait SessionStore: Send + Sync + 'static {
         self.append(&lease, session.records()).await
     }
 
-    /// Copies the session `from`, as it is stored now, to the new id `to`; `from` stays as it is. The
-    /// copy has no parent: it is a session of its own, even if `from` is that of a subagent.
+    /// Copies the session `from`, as it is stored now, to the new id `to`; `from` stays as it is.
+    /// The copy has no parent: it is a session of its own, even if `from` is that of a subagent.
     ///
     /// # Errors
     ///
@@ -313,8 +313,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are copied, and questions about calls that are not copied, are dropped. In
     /// stores with a log, the copy has the task list and the files as they were at the last copied
-    /// message; in other stores, the current task list and files. The copy has no ids of inputs and no
-    /// parent.
+    /// message; in other stores, the current task list and files. The copy has no ids of inputs and
+    /// no parent.
     ///
     /// # Errors
     ///
