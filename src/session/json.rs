@@ -273,7 +273,6 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
 
     session.input_ids.clear();
     state.inputs = Inputs::default();
-    state.parent = None;
     let results = history[len..]
         .iter()
         .take_while(|message| len > 0 && message.as_tool_result().is_some());

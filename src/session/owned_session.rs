@@ -7,8 +7,10 @@ use crate::error::{ErrorKind, Result};
 use super::agent_state::{AgentState, belongs_to_other_user};
 use super::descendants::descendants;
 use super::errors::not_found;
+use super::json::cut;
 use super::record::Record;
 use super::session_store::SessionStore;
+use super::stored::StoredSession;
 
 /// A stored session outside of its runs. With an owner, the session of another user does not
 /// exist.
@@ -51,16 +53,35 @@ impl OwnedSession<'_> {
         self.store.append(&lease, vec![Record::about(&state)]).await
     }
 
-    /// Copies the session to a new id.
+    /// Copies the session to a new id. The copy of a subagent's session has no parent: it is a
+    /// session of its own, which is in lists and is not removed with the parent.
     pub(crate) async fn fork(&self, new_id: &str) -> Result<()> {
-        self.check_owner().await?;
-        self.store.fork(self.id, new_id).await
+        match self.without_parent().await? {
+            Some(session) => self.store.create(new_id, session).await,
+            None => self.store.fork(self.id, new_id).await,
+        }
     }
 
-    /// Copies the first messages of the session to a new id.
+    /// Copies the first messages of the session to a new id, without a parent.
     pub(crate) async fn fork_at(&self, new_id: &str, messages: usize) -> Result<()> {
-        self.check_owner().await?;
-        self.store.fork_at(self.id, new_id, messages).await
+        match self.without_parent().await? {
+            Some(session) => {
+                let beginning = cut(self.id, session, messages)?;
+                self.store.create(new_id, beginning).await
+            }
+            None => self.store.fork_at(self.id, new_id, messages).await,
+        }
+    }
+
+    /// Returns the session without its parent; `None` if it has none.
+    async fn without_parent(&self) -> Result<Option<StoredSession>> {
+        let stored_session = self.store.load(self.id).await?;
+        let mut session = stored_session.ok_or_else(|| not_found(self.id))?;
+        if belongs_to_other_user(&session.state, self.owner) {
+            return Err(not_found(self.id));
+        }
+        let parent = session.state.parent.take();
+        Ok(parent.map(|_| session))
     }
 
     /// Removes the session after the sessions of its subagents, so that a removal that is dropped

@@ -295,15 +295,13 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Copies the session `from`, as it is stored now, to the new id `to`; `from` stays as it is.
-    /// The copy has no parent: it is a session of its own, even if `from` is that of a subagent.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::SessionNotFound`] if `from` does not exist, [`ErrorKind::Conflict`] if
     /// `to` exists, and [`ErrorKind::SessionBusy`] while a run has leased `to`.
     async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        let mut session = self.load(from).await?.ok_or_else(|| not_found(from))?;
-        session.state.parent = None;
+        let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
         self.create(to, session).await
     }
 
@@ -313,8 +311,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// A cut between a call and its results moves after the results. A summary that covers more
     /// messages than are copied, and questions about calls that are not copied, are dropped. In
     /// stores with a log, the copy has the task list and the files as they were at the last copied
-    /// message; in other stores, the current task list and files. The copy has no ids of inputs and
-    /// no parent.
+    /// message; in other stores, the current task list and files. The copy has no ids of inputs.
     ///
     /// # Errors
     ///

@@ -30,7 +30,6 @@ pub(super) async fn forking(store: &impl SessionStore) -> Result<()> {
     store.fork("a", "b").await?;
     let mut copy = state.clone();
     copy.thread_id = "b".into();
-    copy.parent = None;
     let stored_copy = load(store, "b").await?;
     same_state("the copy", &stored_copy.state, &copy)?;
     same("started", &stored_copy.started, &vec!["call_2".into()])?;
@@ -67,7 +66,6 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
         store.fork_at("a", &id, cut).await?;
         let mut expected = state.clone();
         expected.thread_id = id.as_str().into();
-        expected.parent = None;
         expected.messages = first(kept).collect::<Messages>();
         expected.infos.keep(kept);
         if !has_summary {
