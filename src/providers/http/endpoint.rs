@@ -1,9 +1,9 @@
 //! The endpoint of a provider, and its requests.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use futures::future::{Either, select};
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
+use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -56,9 +57,12 @@ pub(crate) struct Endpoint {
     url: Arc<OnceLock<Result<Url, String>>>,
 }
 
+/// An address, with the runtime of the requests to it: each runtime has a pool of its own.
+type PoolAddress = (Option<Id>, Arc<str>);
+
 /// The addresses that have answered since their last broken connection. Only these can have a
-/// pooled connection. The process has one set, because it has one pool.
-static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
+/// pooled connection.
+static ANSWERED: LazyLock<Mutex<HashSet<PoolAddress>>> = LazyLock::new(Mutex::default);
 
 /// The maximum number of remembered addresses, because a program may use new addresses without end.
 /// A request to a forgotten address is not retried at once when its pooled connection is broken.
@@ -229,17 +233,19 @@ impl Endpoint {
         let client = client::client(Scheme::of(url), self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let first = self.attempt(&client, url, body).await;
+        let runtime = Handle::try_current().ok().map(|handle| handle.id());
+        let address = (runtime, self.base.clone());
         let (response, timer) = match first {
             // The server had closed the pooled connection, so one new connection is tried.
             Err(error)
-                if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
+                if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&address) =>
             {
                 self.attempt(&client, url, body).boxed().await?
             }
             first => first?,
         };
 
-        note_answered(&mut lock(&ANSWERED), &self.base);
+        note_answered(&mut lock(&ANSWERED), address);
         match self.accept(*response, timer) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
@@ -394,14 +400,11 @@ impl Endpoint {
 }
 
 /// Remembers that the address has answered.
-fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
-    if answered.contains(base) {
-        return;
-    }
-    if answered.len() >= MAX_ANSWERED {
+fn note_answered(answered: &mut HashSet<PoolAddress>, address: PoolAddress) {
+    if answered.len() >= MAX_ANSWERED && !answered.contains(&address) {
         answered.clear();
     }
-    answered.insert(base.clone());
+    answered.insert(address);
 }
 
 /// Returns `true` for a text that is one segment of a path as it is.
@@ -478,11 +481,11 @@ mod tests {
 
     #[test]
     fn many_addresses_take_bounded_memory() {
-        let mut addresses = BTreeSet::new();
+        let mut addresses = HashSet::new();
         for n in 0..10_000 {
-            let base: Arc<str> = format!("http://host-{n}").into();
-            note_answered(&mut addresses, &base);
-            assert!(addresses.contains(&base) && addresses.len() <= MAX_ANSWERED);
+            let address = (None, format!("http://host-{n}").into());
+            note_answered(&mut addresses, address.clone());
+            assert!(addresses.contains(&address) && addresses.len() <= MAX_ANSWERED);
         }
     }
 }

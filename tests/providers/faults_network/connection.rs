@@ -22,6 +22,27 @@ async fn n01_refused_connection_and_early_reset_are_connect_errors() {
     }
 }
 
+/// A server that answered another runtime has no connection in the pool of this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn request_is_sent_once_in_a_runtime_without_a_pooled_connection() {
+    for api in ALL {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(api.text("first"));
+        server.reply(Reply::raw().reset());
+        let model = api.model(&server.url(), PATIENCE);
+        model.call(api.request()).await.unwrap();
+
+        let call = tokio::task::spawn_blocking(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().unwrap();
+            runtime.block_on(model.call(api.request()))
+        });
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{api:?} {error}");
+        assert_eq!(server.requests().len(), 2, "{api:?}");
+    }
+}
+
 #[tokio::test]
 async fn n16_last_event_ends_the_answer_on_an_open_socket() {
     for api in ALL {
