@@ -26,6 +26,7 @@ pub(crate) enum ChildSearch {
     /// All, which takes a list of the store.
     All,
     /// Those of [`SessionStore::children`].
+    #[cfg_attr(not(feature = "server"), expect(dead_code))]
     ById,
 }
 
