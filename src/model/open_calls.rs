@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 /// The number of calls up to which a list is searched from its start. Answers have few calls, but
 /// nothing keeps a server from sending many.
-const FEW: usize = 16;
+const MAX_LISTED: usize = 16;
 
 /// Calls whose end has not arrived, by their index in the stream and by their id.
 #[derive(Debug)]
 pub(crate) enum OpenCalls<T> {
-    /// At most [`FEW`] calls in the order of their indexes.
-    Few(Vec<(u32, Arc<str>, T)>),
-    Many(IndexedCalls<T>),
+    /// At most [`MAX_LISTED`] calls in the order of their indexes.
+    Listed(Vec<(u32, Arc<str>, T)>),
+    Indexed(IndexedCalls<T>),
 }
 
 /// Calls that are found in logarithmic time.
@@ -25,14 +25,14 @@ pub(crate) struct IndexedCalls<T> {
 
 impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Listed(Vec::new())
     }
 }
 
 impl<T> OpenCalls<T> {
     /// Adds a call, in place of the one with the same index.
     pub(crate) fn insert(&mut self, index: u32, id: Arc<str>, call: T) {
-        if let Self::Few(calls) = self {
+        if let Self::Listed(calls) = self {
             let place = calls.partition_point(|(former, ..)| *former < index);
             let is_replaced = calls
                 .get(place)
@@ -41,7 +41,7 @@ impl<T> OpenCalls<T> {
                 calls[place] = (index, id, call);
                 return;
             }
-            if calls.len() < FEW {
+            if calls.len() < MAX_LISTED {
                 calls.insert(place, (index, id, call));
                 return;
             }
@@ -53,43 +53,43 @@ impl<T> OpenCalls<T> {
             for (index, id, call) in calls.drain(..) {
                 indexed_calls.insert(index, id, call);
             }
-            *self = Self::Many(indexed_calls);
+            *self = Self::Indexed(indexed_calls);
         }
 
-        if let Self::Many(calls) = self {
+        if let Self::Indexed(calls) = self {
             calls.insert(index, id, call);
         }
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         match self {
-            Self::Few(calls) => {
+            Self::Listed(calls) => {
                 let (.., call) = calls.iter_mut().find(|(other, ..)| *other == index)?;
                 Some(call)
             }
-            Self::Many(calls) => calls.calls.get_mut(&index).map(|(_, call)| call),
+            Self::Indexed(calls) => calls.calls.get_mut(&index).map(|(_, call)| call),
         }
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
         match self {
-            Self::Few(calls) => {
+            Self::Listed(calls) => {
                 let place = calls.iter().position(|(other, ..)| *other == index)?;
                 let (.., call) = calls.remove(place);
                 Some(call)
             }
-            Self::Many(calls) => calls.remove(index),
+            Self::Indexed(calls) => calls.remove(index),
         }
     }
 
     /// Returns the index of the first call with this id.
     pub(crate) fn find(&self, id: &Arc<str>) -> Option<u32> {
         match self {
-            Self::Few(calls) => {
+            Self::Listed(calls) => {
                 let (index, ..) = calls.iter().find(|(_, other, _)| other == id)?;
                 Some(*index)
             }
-            Self::Many(calls) => {
+            Self::Indexed(calls) => {
                 let (first_id, index) = calls.indexes.range((id.clone(), 0)..).next()?;
                 (first_id == id).then_some(*index)
             }
@@ -98,19 +98,19 @@ impl<T> OpenCalls<T> {
 
     /// Returns the calls in the order of their indexes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let (few, many) = match self {
-            Self::Few(calls) => (&calls[..], None),
-            Self::Many(calls) => (&[][..], Some(&calls.calls)),
+        let (listed, indexed) = match self {
+            Self::Listed(calls) => (&calls[..], None),
+            Self::Indexed(calls) => (&[][..], Some(&calls.calls)),
         };
-        let few = few.iter().map(|(index, _, call)| (*index, call));
-        let many = many.into_iter().flatten();
-        few.chain(many.map(|(index, (_, call))| (*index, call)))
+        let listed = listed.iter().map(|(index, _, call)| (*index, call));
+        let indexed = indexed.into_iter().flatten();
+        listed.chain(indexed.map(|(index, (_, call))| (*index, call)))
     }
 
     pub(crate) fn clear(&mut self) {
         match self {
-            Self::Few(calls) => calls.clear(),
-            Self::Many(_) => *self = Self::default(),
+            Self::Listed(calls) => calls.clear(),
+            Self::Indexed(_) => *self = Self::default(),
         }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
         for index in 0..100 {
             many.insert(1_000 + index, "filler".into(), 0);
         }
-        assert!(matches!(many, OpenCalls::Many(_)));
+        assert!(matches!(many, OpenCalls::Indexed(_)));
         for calls in [&mut few, &mut many] {
             calls.insert(3, "a".into(), 30);
             calls.insert(1, "a".into(), 10);

@@ -20,7 +20,7 @@ use super::wholeness::Wholeness;
 const RESPONSE_LEN: usize = 24;
 
 /// The number of calls up to which they are searched one by one.
-const FEW: usize = 16;
+const MAX_LISTED: usize = 16;
 
 /// Assigns every call of one response an id that is unique in the history.
 ///
@@ -78,7 +78,7 @@ impl CallIds {
 #[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<StreamedCall>,
-    /// The positions of the calls, once there are more than [`FEW`].
+    /// The positions of the calls, once there are more than [`MAX_LISTED`].
     positions: Option<Box<Positions>>,
 }
 
@@ -217,7 +217,7 @@ impl Calls {
         });
         match &mut self.positions {
             Some(positions) => positions.add_index(index, position),
-            None if position < FEW => {}
+            None if position < MAX_LISTED => {}
             None => self.positions = Some(Box::new(Positions::of(&self.calls))),
         }
 

@@ -142,7 +142,7 @@ impl Listening {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    if lacks_descriptors(&error) {
+                    if has_no_descriptors(&error) {
                         // No request that would drop them can arrive.
                         self.handle.registry().drop_unused();
                     }
@@ -171,7 +171,7 @@ impl fmt::Debug for Listening {
 }
 
 /// Returns `true` if the process or the system has no file descriptors left.
-fn lacks_descriptors(error: &io::Error) -> bool {
+fn has_no_descriptors(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::MFILE | Errno::NFILE)

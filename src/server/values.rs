@@ -43,7 +43,7 @@ impl ValueRoom {
         let Some(remaining) = self.remaining.checked_sub(count) else {
             return Err(invalid(format!(
                 "the body has more than {MAX_VALUES} JSON values at {name:?}, which is the limit; \
-                 send fewer, or a text"
+                 send fewer"
             )));
         };
         self.remaining = remaining;

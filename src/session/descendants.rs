@@ -19,8 +19,8 @@ pub(crate) fn descendants(id: &str, list: Vec<SessionInfo>) -> Vec<Arc<str>> {
     let mut index = 0;
     while let Some(parent) = ids.get(index) {
         // Each list is taken once, so that the loop ends even if sessions name each other.
-        let below = children.remove(parent).unwrap_or_default();
-        ids.extend(below);
+        let grandchildren = children.remove(parent).unwrap_or_default();
+        ids.extend(grandchildren);
         index += 1;
     }
     ids.retain(|child| **child != *id);

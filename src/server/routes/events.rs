@@ -390,7 +390,7 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> Vec<Record> {
+    fn text_record(text: &str) -> Vec<Record> {
         let message = Message::human(text).into();
         vec![Record::Message {
             message,
@@ -411,7 +411,7 @@ mod tests {
             has_revisions,
         });
         let lease = store.lease("th").await.unwrap();
-        store.append(&lease, said("first")).await.unwrap();
+        store.append(&lease, text_record("first")).await.unwrap();
         let (shutdown, is_closing) = watch::channel(false);
         let runs = RunTable::new(RunLimits::default(), OnDisconnect::default());
         let reader = RemoteThread {
@@ -433,11 +433,11 @@ mod tests {
         let mut pieces = Box::pin(reader.into_stream());
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         assert!(text(pieces.next().await.unwrap()).contains("first"));
-        let pause = timeout(Duration::from_secs(100), pieces.next()).await;
-        assert!(pause.is_err());
+        let outcome = timeout(Duration::from_secs(100), pieces.next()).await;
+        assert!(outcome.is_err());
         assert_eq!(store.loads.load(Ordering::Relaxed), 1);
 
-        store.append(&lease, said("second")).await.unwrap();
+        store.append(&lease, text_record("second")).await.unwrap();
         assert!(text(pieces.next().await.unwrap()).contains("second"));
         drop(lease);
         assert!(text(pieces.next().await.unwrap()).contains("interrupted"));

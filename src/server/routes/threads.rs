@@ -403,9 +403,11 @@ async fn fork(
     OptionalBody(body): OptionalBody<ForkBody>,
 ) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
     let (thread, state, permit) = owned_thread(&app, &caller, &path).await?;
-    let len = copy_len(&state, body.at);
+    // A copy of more messages than there are fails, and does not count.
+    if body.at.is_none_or(|at| at <= state.messages.len()) {
+        app.uploads.count_copy(&caller, copy_len(&state, body.at))?;
+    }
     drop(state);
-    app.uploads.count_copy(&caller, len)?;
     let new_id: Arc<str> = new_thread_id().into();
     let session = thread.session();
     match body.at {
@@ -422,8 +424,8 @@ async fn fork(
 /// Estimates the size of a copy of a thread with its first `messages` messages or all, in bytes.
 fn copy_len(state: &AgentState, messages: Option<usize>) -> usize {
     let history = state.messages.as_slice().iter();
-    let copied = history.take(messages.unwrap_or(usize::MAX));
-    let messages_len: usize = copied.map(|message| message_size(message)).sum();
+    let copied_messages = history.take(messages.unwrap_or(usize::MAX));
+    let messages_len: usize = copied_messages.map(|message| message_size(message)).sum();
     let files = state.files.iter();
     let files_len: usize = files
         .map(|(path, content)| path.len() + content.len())

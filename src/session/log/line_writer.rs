@@ -57,7 +57,7 @@ pub(super) fn write(
     Ok(needs_mark)
 }
 
-/// Adds a line. Returns `true` if it has `info`, which a long line has not.
+/// Adds a line. Returns `true` if it has `info`; a long line does not have it.
 fn write_line(
     bytes: &mut Vec<u8>,
     entry: &LogEntry,

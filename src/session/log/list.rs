@@ -80,8 +80,8 @@ impl<L: Log> LogShared<L> {
         let mut children = Newest::new(MAX_COUNT, MAX_BYTES);
         self.log.for_each_page_with(&prefix, &mut |page| {
             check_not_cancelled(cancellation)?;
-            let mut ids = page;
-            ids.retain(|id| id.starts_with(&prefix));
+            let is_child = |id: &Arc<str>| id.starts_with(&prefix);
+            let ids: Vec<_> = page.into_iter().filter(is_child).collect();
             for ids in ids.chunks(AT_ONCE) {
                 self.add_infos(ids, &mut children, cancellation)?;
             }
@@ -139,8 +139,12 @@ impl<L: Log> LogShared<L> {
     ) -> Result<Option<(LogSummary, u64)>> {
         let end = LogEnd::of(&tail);
         drop(tail);
-        let scan = self.read_whole(id, cancellation, LogFold::new(id));
-        let outcome = scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+        let outcome = match self.read_whole(id, cancellation, LogFold::new(id)) {
+            // It was removed, and may be back with the same end.
+            Ok(None) => return Ok(None),
+            Ok(Some(scan)) => whole_info(&scan),
+            Err(error) => Err(error),
+        };
         self.whole_reads.add(id, end, &outcome);
         outcome
     }

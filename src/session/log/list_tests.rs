@@ -230,7 +230,7 @@ async fn load_does_not_wait_for_a_list() {
         writers: None,
     };
     let store = LogStore::named(log, "an option", queues);
-    say(&store, "a", None).await;
+    write_about(&store, "a", None).await;
 
     is_gated.store(true, Ordering::Relaxed);
     let mut list = Box::pin(store.list());
@@ -244,8 +244,8 @@ async fn load_does_not_wait_for_a_list() {
     assert_eq!(list.await.unwrap().len(), 1);
 }
 
-/// Writes a session of a subagent of `parent`, or another one.
-async fn say(store: &LogStore<MemoryLog>, id: &str, parent: Option<&str>) {
+/// Writes a session, with `parent` that of a subagent.
+async fn write_about(store: &LogStore<MemoryLog>, id: &str, parent: Option<&str>) {
     let lease = store.lease(id).await.unwrap();
     let about = Record::About {
         user_id: None,
@@ -272,7 +272,7 @@ async fn children_are_found_without_reading_other_sessions() {
         ("q", None),
         ("q:sub:a:1", Some("q")),
     ] {
-        say(&store, id, parent).await;
+        write_about(&store, id, parent).await;
     }
     let store = LogStore::new(log.on_step(move |step| {
         if let LogStep::Tail(_) = step {

@@ -205,7 +205,7 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    /// Runs work that reads many logs, or one more than once. It delays no work of `reading`.
+    /// Runs work that reads many logs, for lists and `prune`. It delays no work of `reading`.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,

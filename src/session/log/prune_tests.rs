@@ -104,33 +104,39 @@ fn long_ago(log: &[u8]) -> Vec<u8> {
     old_log
 }
 
-#[tokio::test]
-async fn prune_reads_an_unreadable_last_line_in_no_turn_of_the_writers() {
+/// Returns a store, its log, and the count of the steps that are `counted` and happen in a turn of
+/// the writers.
+fn store_with_count(
+    counted: fn(&LogStep<'_>) -> bool,
+) -> (LogStore<MemoryLog>, MemoryLog, Arc<AtomicUsize>) {
     let writers = Arc::<OnceLock<Queue>>::default();
-    let pieces_in_turn = Arc::<AtomicUsize>::default();
-    let (queue, in_turn) = (writers.clone(), pieces_in_turn.clone());
+    let count = Arc::<AtomicUsize>::default();
+    let (queue, count_in_turn) = (writers.clone(), count.clone());
     let log = MemoryLog {
         appends_together: true,
         ..MemoryLog::default()
     };
     let log = log.on_step(move |step| {
-        if let LogStep::Piece(_) = step {
-            let is_turn = queue
-                .get()
-                .is_some_and(|queue| queue.take_queued_at().is_some());
-            in_turn.fetch_add(usize::from(is_turn), Ordering::Relaxed);
-        }
+        let is_turn = queue
+            .get()
+            .is_some_and(|queue| counted(&step) && queue.take_queued_at().is_some());
+        count_in_turn.fetch_add(usize::from(is_turn), Ordering::Relaxed);
         Ok(())
     });
-    let logs = log.logs.clone();
-    let store = LogStore::new(log);
+    let store = LogStore::new(log.clone());
     let _is_first = writers.set(store.shared().queues.writers.clone().unwrap());
+    (store, log, count)
+}
+
+#[tokio::test]
+async fn prune_reads_an_unreadable_last_line_in_no_turn_of_the_writers() {
+    let (store, log, pieces_in_turn) = store_with_count(|step| matches!(step, LogStep::Piece(_)));
     let text = "x".repeat(100_000);
     for text in [&text[..], "end"] {
         let lease = store.lease("a").await.unwrap();
         store.append(&lease, vec![said(text)]).await.unwrap();
     }
-    for log in lock(&logs).values_mut() {
+    for log in lock(&log.logs).values_mut() {
         *log = long_ago(log);
         log.extend_from_slice(b"junk\n");
     }
@@ -141,33 +147,14 @@ async fn prune_reads_an_unreadable_last_line_in_no_turn_of_the_writers() {
 
 #[tokio::test]
 async fn new_session_is_opened_outside_the_turn_of_the_writers() {
-    let writers = Arc::<OnceLock<Queue>>::default();
-    let opened_in_turn = Arc::<AtomicUsize>::default();
-    let (queue, in_turn) = (writers.clone(), opened_in_turn.clone());
-    let log = MemoryLog {
-        appends_together: true,
-        ..MemoryLog::default()
-    };
-    let log = log.on_step(move |step| {
-        if let LogStep::Open = step {
-            let is_turn = queue
-                .get()
-                .is_some_and(|queue| queue.take_queued_at().is_some());
-            in_turn.fetch_add(usize::from(is_turn), Ordering::Relaxed);
-        }
-        Ok(())
-    });
-    let store = LogStore::new(log);
-    let _is_first = writers.set(store.shared().queues.writers.clone().unwrap());
+    let (store, _log, opened_in_turn) = store_with_count(|step| matches!(step, LogStep::Open));
     append(&store, "a").await;
     store.fork("a", "b").await.unwrap();
     assert_eq!(opened_in_turn.load(Ordering::Relaxed), 0);
     let error = store.fork("a", "b").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(
-        store.load("b").await.unwrap().unwrap().state.messages.len(),
-        1
-    );
+    let copy = store.load("b").await.unwrap().unwrap();
+    assert_eq!(copy.state.messages.len(), 1);
     drop(store.lease("b").await.unwrap());
 }
 
