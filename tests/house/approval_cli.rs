@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use agentcore::SessionStore;
 use agentcore::session::JsonlStore;
@@ -209,36 +209,45 @@ fn single_decision_without_a_list_is_accepted() {
 fn second_process_is_rejected_while_one_answers() {
     let (held, calls) = asked();
     let folder = held.path();
-    let mut first = hanging(folder, &calls[0]);
+    let _first = BlockedProcess::start(folder, &calls[0]);
     let why = "in use by another run";
     refused(&answer(folder, &[allow(&calls[0])]), why);
     refused(&answer(folder, &[allow(&calls[1])]), why);
-    first.kill().unwrap();
-    first.wait().unwrap();
 }
 
-/// A process that was told to pay and cannot, for its ledger is a pipe that nobody reads. It has
-/// said that it begins.
-fn hanging(folder: &Path, call: &Value) -> std::process::Child {
-    let pipe = folder.join("ledger.txt");
-    let made = Command::new("mkfifo").arg(pipe).status().unwrap();
-    assert!(made.success());
-    let mut child = approval(folder, &["approve", id(call)])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "paying 50 to \"Ada\"");
-    child
+/// A process that began a payment and cannot end it, because its ledger is a pipe without a reader.
+/// It is killed when this is dropped.
+struct BlockedProcess(Child);
+
+impl BlockedProcess {
+    /// Starts the process, and waits until the payment has begun.
+    fn start(folder: &Path, call: &Value) -> Self {
+        let pipe = folder.join("ledger.txt");
+        let made = Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(made.success());
+        let child = approval(folder, &["approve", id(call)])
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut process = Self(child.unwrap());
+        let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "paying 50 to \"Ada\"");
+        process
+    }
+}
+
+impl Drop for BlockedProcess {
+    fn drop(&mut self) {
+        // Errors mean that it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
 fn approved_call_of_a_killed_process_does_not_run_again() {
     let (held, calls) = asked();
     let folder = held.path();
-    let mut child = hanging(folder, &calls[0]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(BlockedProcess::start(folder, &calls[0]));
     fs::remove_file(folder.join("ledger.txt")).unwrap();
 
     refused(
