@@ -90,11 +90,11 @@ impl ActiveRun {
         let runner = self.call_runner(1);
         let result = match runner.run(call, &start).await {
             // A call that has not begun succeeds only by the reply of a person.
-            Some(CallOutcome::Done(mut result)) if start.has_begun() || !result.is_error => {
+            CallOutcome::Done(mut result) if start.has_begun() || !result.is_error => {
                 sanitize::result(&mut result);
                 result
             }
-            Some(CallOutcome::Done(_) | CallOutcome::Parked(_)) | None => {
+            CallOutcome::Done(_) | CallOutcome::Pending(_) | CallOutcome::NotBegun => {
                 ToolResult::failed(call, MAY_HAVE_RUN)
             }
         };

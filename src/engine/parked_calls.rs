@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::session::{PendingCall, Record};
-use crate::tool::{Answer, Tool, Verdict};
+use crate::tool::{Answer, Verdict};
 use crate::util::Pace;
 use crate::util::time::now_ms;
 
@@ -20,7 +20,7 @@ use super::result_context::ResultContext;
 use super::result_limits::limit_result;
 use super::sanitize;
 use super::tool_batch::cancelled_result;
-use super::tool_call::CallEnd;
+use super::tool_call::CallOutcome;
 use super::tool_permission::{PermissionCheck, reply_result};
 
 impl ActiveRun {
@@ -166,46 +166,41 @@ impl ActiveRun {
         let writer = &self.history.writer;
         writer.append_with_state(&self.cx, records).await?;
         answers.ids.insert(pending.id.clone());
-        match self.run_decided(&tool, &call, context).await {
-            Some(CallEnd::Done(result)) => Ok(Some(result)),
-            Some(CallEnd::Asks(question)) => {
-                self.replace_pending(&pending.id, check.pending(call, question));
+        match self.run_decided(&check, &call).await {
+            CallOutcome::Done(result) => Ok(Some(result)),
+            CallOutcome::Pending(new_call) => {
+                self.replace_pending(&pending.id, new_call);
                 Ok(None)
             }
-            Some(CallEnd::NotBegun) | None => {
+            CallOutcome::NotBegun => {
                 answers.ids.remove(&pending.id);
                 Ok(None)
             }
         }
     }
 
-    /// Runs a call whose question is answered. Returns `None` if it could not begin.
-    async fn run_decided(
-        &self,
-        tool: &Arc<dyn Tool>,
-        call: &ToolCall,
-        context: &ResultContext,
-    ) -> Option<CallEnd> {
+    /// Runs a call whose question is answered.
+    async fn run_decided(&self, check: &PermissionCheck<'_>, call: &ToolCall) -> CallOutcome {
         let runner = self.call_runner(1);
         let start = CallStart::default();
-        let execution = runner.run_permitted(tool, call, context, &start);
-        let end = self.cx.shared().unless_stopped(execution).await;
+        let execution = runner.run_permitted(check, call, &start);
+        let outcome = self.cx.shared().unless_stopped(execution).await;
         if runner.halt.is_interrupted() {
             self.cx.shared().request_stop(Stop::Interrupt);
         }
 
         if start.has_begun() {
-            return Some(end.unwrap_or_else(|| CallEnd::Done(cancelled_result(call, true))));
+            return outcome.unwrap_or_else(|| CallOutcome::Done(cancelled_result(call, true)));
         }
 
-        if let Some(CallEnd::Done(refusal)) = end {
+        if let Some(CallOutcome::Done(refusal)) = outcome {
             self.cx.warn(format!(
                 "{}; the call stays pending",
                 refusal.content.text()
             ));
         }
 
-        None
+        CallOutcome::NotBegun
     }
 
     /// Replaces the pending call `id` by `new_call`, which has another question.

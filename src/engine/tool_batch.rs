@@ -57,7 +57,7 @@ impl ActiveRun {
         let mut pace = Pace::default();
         for call in &calls[..group_len.min(calls.len())] {
             pace.step(text_len(&call.args)).await;
-            let is_certain = panic::catch(|| runner.is_certain(call));
+            let is_certain = panic::catch(|| runner.is_certain_to_run(call));
             if is_certain.unwrap_or(false) {
                 call_ids.push(call.id.clone());
             }
@@ -201,7 +201,8 @@ impl<'a> ToolBatch<'a> {
         }
     }
 
-    /// Returns the outcomes of the calls. A call without an outcome was cancelled.
+    /// Returns the outcomes of the calls. A call without an outcome, or that did not begin, was
+    /// cancelled.
     fn finish(self) -> FinishedBatch {
         let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
@@ -214,11 +215,13 @@ impl<'a> ToolBatch<'a> {
             batch.shares.extend(slot.share);
             let result = match slot.outcome {
                 Some(CallOutcome::Done(result)) => result,
-                Some(CallOutcome::Parked(pending)) => {
+                Some(CallOutcome::Pending(pending)) => {
                     batch.parked.push(pending);
                     continue;
                 }
-                None => cancelled_result(&slot.call, slot.start.has_begun()),
+                Some(CallOutcome::NotBegun) | None => {
+                    cancelled_result(&slot.call, slot.start.has_begun())
+                }
             };
 
             batch.results.push((slot.call, result));
@@ -385,12 +388,12 @@ impl CallRunner<'_> {
         let call_future = panic::catch_async(self.run(&slot.call, &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
-            Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
+            CallOutcome::Done(ToolResult::failed(&slot.call, text))
         });
-        if let Some(CallOutcome::Done(result)) = &mut outcome {
+        if let CallOutcome::Done(result) = &mut outcome {
             slot.share = Some(self.byte_size.hold_result(result, &slot.call));
         }
-        slot.outcome = outcome;
+        slot.outcome = Some(outcome);
         slot
     }
 }

@@ -1,6 +1,7 @@
 //! One tool call, from its permission to its result.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -33,14 +34,8 @@ const CHECK_COST: usize = 128;
 /// The outcome of a call.
 pub(super) enum CallOutcome {
     Done(ToolResult),
-    Parked(PendingCall),
-}
-
-/// The end of a permitted call.
-pub(super) enum CallEnd {
-    Done(ToolResult),
-    /// The call waits for the answer to this question of its tool.
-    Asks(UnansweredQuestion),
+    /// The call waits for the answer to a question.
+    Pending(PendingCall),
     /// The run ends, and the call did not begin.
     NotBegun,
 }
@@ -101,16 +96,15 @@ impl Halt {
 
 impl CallRunner<'_> {
     /// Checks a call and runs it. Its start is stored just before the tool may run, unless the tool
-    /// is read-only or the start was stored with the answer. Returns `None` if the run ends before
-    /// that.
-    pub(super) async fn run(&self, call: &ToolCall, start: &CallStart) -> Option<CallOutcome> {
+    /// is read-only or the start was stored with the answer.
+    pub(super) async fn run(&self, call: &ToolCall, start: &CallStart) -> CallOutcome {
         if self.halt.is_set() {
-            return None;
+            return CallOutcome::NotBegun;
         }
 
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
-            Err(text) => return Some(CallOutcome::Done(ToolResult::failed(call, text))),
+            Err(text) => return CallOutcome::Done(ToolResult::failed(call, text)),
         };
 
         let context = ResultContext::default();
@@ -121,48 +115,46 @@ impl CallRunner<'_> {
             context: &context,
         };
 
-        let permit = if start.is_stored && check.decides_by_mode_alone() {
-            None
-        } else {
-            let check_cost = text_len(&call.args).saturating_mul(CHECK_COST);
-            self.decision_pace.lock().await.step(check_cost).await;
-            Some(check.permit(call.clone()).await)
+        let mut outcome = match self.permitted_call(&check, call, start).await {
+            Continue(_) if self.halt.is_set() => CallOutcome::NotBegun,
+            Continue(call) => self.run_permitted(&check, &call, start).await,
+            Break(outcome) => outcome,
         };
 
-        let permitted_call = match permit {
-            None => Ok(Cow::Borrowed(call)),
-            Some(Ok(Permit::Run(call))) => Ok(Cow::Owned(call)),
-            Some(Ok(Permit::Park(pending))) => return Some(CallOutcome::Parked(pending)),
-            Some(Ok(Permit::Reply(result))) => Err(result),
-            Some(Err(refusal)) => {
-                self.halt.set(refusal.exit());
-                Err(refusal.into_result(call))
-            }
-        };
-
-        let mut result = match permitted_call {
-            Ok(_) if self.halt.is_set() => return None,
-            Ok(call) => {
-                let end = self.run_permitted(&tool, &call, &context, start).await;
-                match end {
-                    CallEnd::Done(result) => result,
-                    CallEnd::Asks(question) => {
-                        let call = call.into_owned();
-                        return Some(CallOutcome::Parked(check.pending(call, question)));
-                    }
-                    CallEnd::NotBegun => return None,
-                }
-            }
-            Err(result) => self.limited(result, call),
-        };
-
-        context.add_to(&mut result, self.max_result_bytes);
-        Some(CallOutcome::Done(result))
+        if let CallOutcome::Done(result) = &mut outcome {
+            context.add_to(result, self.max_result_bytes);
+        }
+        outcome
     }
 
-    /// Returns `true` if the start of a call has to be stored, and nothing can keep the call from
-    /// running or change it.
-    pub(super) fn is_certain(&self, call: &ToolCall) -> bool {
+    /// Returns the call as it is permitted to run, or its outcome if it is not permitted.
+    async fn permitted_call<'c>(
+        &self,
+        check: &PermissionCheck<'_>,
+        call: &'c ToolCall,
+        start: &CallStart,
+    ) -> ControlFlow<CallOutcome, Cow<'c, ToolCall>> {
+        if start.is_stored && check.decides_by_mode_alone() {
+            return Continue(Cow::Borrowed(call));
+        }
+
+        let check_cost = text_len(&call.args).saturating_mul(CHECK_COST);
+        self.decision_pace.lock().await.step(check_cost).await;
+        let result = match check.permit(call.clone()).await {
+            Ok(Permit::Run(call)) => return Continue(Cow::Owned(call)),
+            Ok(Permit::Park(pending)) => return Break(CallOutcome::Pending(pending)),
+            Ok(Permit::Reply(result)) => result,
+            Err(refusal) => {
+                self.halt.set(refusal.exit());
+                refusal.into_result(call)
+            }
+        };
+        Break(CallOutcome::Done(self.limited(result, call)))
+    }
+
+    /// Returns `true` if no hook, gate or question can stop or change the call, and its start has
+    /// to be stored.
+    pub(super) fn is_certain_to_run(&self, call: &ToolCall) -> bool {
         let Ok(tool) = self.cx.tools().resolve(&call.name) else {
             return false;
         };
@@ -181,26 +173,26 @@ impl CallRunner<'_> {
     /// result, so neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
-        tool: &Arc<dyn Tool>,
+        check: &PermissionCheck<'_>,
         call: &ToolCall,
-        context: &ResultContext,
         start: &CallStart,
-    ) -> CallEnd {
+    ) -> CallOutcome {
+        let PermissionCheck { tool, context, .. } = *check;
         if !start.is_stored && !tool.side_effect().is_read_only() {
             let is_halted = || self.halt.is_set() || self.cx.shared().is_stopped();
             let call_id = call.id.clone();
-            let outcome = self.starts.store(self.writer, self.cx, call_id, is_halted);
-            let Some(outcome) = outcome.await else {
-                return CallEnd::NotBegun;
+            let storing = self.starts.store(self.writer, self.cx, call_id, is_halted);
+            let Some(stored) = storing.await else {
+                return CallOutcome::NotBegun;
             };
             // Another call may have ended the run while the start was stored.
             if is_halted() {
-                return CallEnd::NotBegun;
+                return CallOutcome::NotBegun;
             }
-            if let Err(error) = outcome {
+            if let Err(error) = stored {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
-                return CallEnd::Done(ToolResult::failed(call, text));
+                return CallOutcome::Done(ToolResult::failed(call, text));
             }
         }
 
@@ -211,14 +203,14 @@ impl CallRunner<'_> {
         if let Some(question) = self.open_question(context, &result) {
             self.cx.drop_watchers(&call.id);
             self.report_progress(&clock, call, json!({"state": "waiting"}));
-            return CallEnd::Asks(question);
+            return CallOutcome::Pending(check.pending(call.clone(), question));
         }
 
         let result = self.run_post_hooks(call, result).await;
         self.cx.report_result(&result);
         let end_data = ProgressData::done(result.is_error, &result.content.text());
         self.report_progress(&clock, call, end_data);
-        CallEnd::Done(result)
+        CallOutcome::Done(result)
     }
 
     /// Returns the unanswered question of a tool if the agent parks such questions. The call then

@@ -21,7 +21,7 @@ use crate::util::text::truncate;
 
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
-use super::closing::{exit_for_error, exit_for_stop_reason};
+use super::closing::exit_for_error;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;
@@ -44,14 +44,23 @@ pub(super) struct Recoveries {
     pub(super) continuations: u32,
 }
 
-/// The use of an answer.
-enum AnswerUse {
-    /// It is stored, and its calls run.
-    Store,
-    /// It is dropped, and the turn is repeated.
-    Repeat,
-    /// The run ends with it.
-    End(ExitReason),
+/// The kind of a response, by its calls, its content and its stop reason.
+#[derive(Debug, PartialEq)]
+enum ResponseKind {
+    /// It has calls.
+    Calls,
+    /// It has content, and the model ended it.
+    Complete,
+    /// It has content, and the provider continues it in the next request.
+    Paused,
+    /// The model refused.
+    Refusal,
+    /// The model reached its output limit or the end of the context window.
+    Truncated,
+    /// It has no content, because a stop sequence came first.
+    Stopped,
+    /// It has no content and no reason for that.
+    Empty,
 }
 
 impl ActiveRun {
@@ -196,10 +205,7 @@ impl ActiveRun {
         self.history.call_ids.claim(&mut response);
         let len = self.cx.state(|state| state.messages.len());
         self.history.context_size.report(&response.usage, len);
-        if has_nothing_to_store(&response)
-            && self.recoveries.has_empty_answer
-            && !has_reason(&response)
-        {
+        if self.recoveries.has_empty_answer && kind_of(&response) == ResponseKind::Empty {
             return Err(empty_response(self.cx.model().id()));
         }
 
@@ -241,7 +247,7 @@ impl ActiveRun {
         cx.shared().unless_stopped(compaction).await == Some(true)
     }
 
-    /// Stores an answer and runs its calls.
+    /// Acts on a response: stores it and runs its calls, repeats the turn, or ends the run.
     async fn handle_answer(
         &mut self,
         response: Arc<ModelResponse>,
@@ -251,30 +257,60 @@ impl ActiveRun {
             self.cx.warn(note);
         }
 
-        match self.choose_use(&response).await? {
-            AnswerUse::Store => {}
-            AnswerUse::Repeat => {
-                self.repeat_turn();
-                return Ok(Continue(()));
+        match kind_of(&response) {
+            ResponseKind::Calls => self.run_calls_of(response, cut_note).await,
+            ResponseKind::Complete => {
+                let (response, _) = self.store_answer(response, &[]).await?;
+                self.end_or_continue(&response).boxed().await
             }
-            AnswerUse::End(exit) => return Ok(Break(exit)),
-        }
-
-        let calls: Vec<_> = response.tool_calls().cloned().collect();
-        let (response, starts) = self.store_answer(response, &calls).await?;
-        if !calls.is_empty() {
-            let note = cut_note.map(|note| format!("Note: {note}."));
-            let exit = self.run_calls(calls, &starts, note).boxed().await?;
-            return Ok(exit.map_or(Continue(()), Break));
-        }
-
-        match response.stop_reason {
-            Some(StopReason::PauseTurn) => Ok(Continue(())),
-            Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
+            ResponseKind::Paused => {
+                self.store_answer(response, &[]).await?;
+                Ok(Continue(()))
+            }
+            ResponseKind::Refusal => {
+                self.handle_refusal(response).boxed().await?;
+                Ok(Break(ExitReason::Refused))
+            }
+            ResponseKind::Truncated if self.make_room().await => {
+                // The run's output, should the repeated call fail.
+                self.outcome.last_answer = Some(response);
+                self.repeat_turn();
+                Ok(Continue(()))
+            }
+            ResponseKind::Truncated if has_nothing_to_store(&response) => {
+                self.outcome.last_answer = Some(response);
                 Ok(Break(ExitReason::MaxTokens))
             }
-            _ => self.end_or_continue(&response).boxed().await,
+            ResponseKind::Truncated => {
+                self.store_answer(response, &[]).await?;
+                Ok(Break(ExitReason::MaxTokens))
+            }
+            ResponseKind::Stopped => {
+                self.outcome.last_answer = Some(response);
+                Ok(Break(ExitReason::StopSequence))
+            }
+            ResponseKind::Empty => {
+                self.recoveries.has_empty_answer = true;
+                self.cx
+                    .warn("the model returned an empty answer; the request is repeated once");
+                self.repeat_turn();
+                Ok(Continue(()))
+            }
         }
+    }
+
+    /// Stores a response and runs its calls. `cut_note` is added to the last result.
+    async fn run_calls_of(
+        &mut self,
+        response: Arc<ModelResponse>,
+        cut_note: Option<String>,
+    ) -> Result<ControlFlow<ExitReason>> {
+        self.recoveries.has_compacted = false;
+        let calls: Vec<_> = response.tool_calls().cloned().collect();
+        let (_, starts) = self.store_answer(response, &calls).await?;
+        let note = cut_note.map(|note| format!("Note: {note}."));
+        let exit = self.run_calls(calls, &starts, note).boxed().await?;
+        Ok(exit.map_or(Continue(()), Break))
     }
 
     /// Stores an answer, which becomes the run's output. Returns it as stored, and the ids of the
@@ -301,45 +337,6 @@ impl ActiveRun {
             return Vec::new();
         }
         self.calls_certain_to_run(calls).await
-    }
-
-    /// Chooses the use of an answer. An answer without calls may be a refusal, cut off, so that it
-    /// is repeated with more room, or empty; any other answer is stored.
-    async fn choose_use(&mut self, response: &Arc<ModelResponse>) -> Result<AnswerUse> {
-        if response.tool_calls().next().is_some() {
-            self.recoveries.has_compacted = false;
-            return Ok(AnswerUse::Store);
-        }
-
-        let reason = response.stop_reason.as_ref();
-        if reason == Some(&StopReason::Refusal) {
-            self.handle_refusal(response.clone()).boxed().await?;
-            return Ok(AnswerUse::End(ExitReason::Refused));
-        }
-
-        let is_cut_off = matches!(
-            reason,
-            Some(StopReason::MaxTokens | StopReason::ContextWindow)
-        );
-        if is_cut_off && self.make_room().await {
-            // The run's output, should the repeated call fail.
-            self.outcome.last_answer = Some(response.clone());
-            return Ok(AnswerUse::Repeat);
-        }
-
-        if !has_nothing_to_store(response) {
-            return Ok(AnswerUse::Store);
-        }
-
-        if is_cut_off || reason == Some(&StopReason::StopSequence) {
-            self.outcome.last_answer = Some(response.clone());
-            return Ok(AnswerUse::End(exit_for_stop_reason(reason)));
-        }
-
-        self.recoveries.has_empty_answer = true;
-        self.cx
-            .warn("the model returned an empty answer; the request is repeated once");
-        Ok(AnswerUse::Repeat)
     }
 
     /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
@@ -419,17 +416,21 @@ fn has_nothing_to_store(response: &ModelResponse) -> bool {
     is_empty(response) && (!is_paused || response.content.is_blank())
 }
 
-/// Returns `true` if an answer without content gives a reason for having none.
-fn has_reason(response: &ModelResponse) -> bool {
-    !matches!(
-        response.stop_reason,
-        None | Some(
-            StopReason::EndTurn
-                | StopReason::ToolUse
-                | StopReason::PauseTurn
-                | StopReason::Other(_)
-        )
-    )
+/// Returns the kind of a response.
+fn kind_of(response: &ModelResponse) -> ResponseKind {
+    if response.tool_calls().next().is_some() {
+        return ResponseKind::Calls;
+    }
+
+    let has_content = !has_nothing_to_store(response);
+    match response.stop_reason {
+        Some(StopReason::Refusal) => ResponseKind::Refusal,
+        Some(StopReason::MaxTokens | StopReason::ContextWindow) => ResponseKind::Truncated,
+        Some(StopReason::StopSequence) if !has_content => ResponseKind::Stopped,
+        Some(StopReason::PauseTurn) if has_content => ResponseKind::Paused,
+        _ if has_content => ResponseKind::Complete,
+        _ => ResponseKind::Empty,
+    }
 }
 
 /// Describes the calls that the output limit cut off; `None` if there are none.
@@ -443,4 +444,55 @@ fn note_of_cut_calls(names: &[Arc<str>]) -> Option<String> {
         "the answer reached its output limit within a call of {first_name:?}{others}, which did \
          not run"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Content;
+
+    #[test]
+    fn kind_of_a_response_depends_on_calls_then_stop_reason_then_content() {
+        let call = || {
+            vec![Part::ToolCall(ToolCall::new(
+                "1",
+                "f",
+                serde_json::json!({}),
+            ))]
+        };
+        let text = || vec![Part::Text("x".into())];
+        let blank = || vec![Part::Text(" ".into())];
+        let cases = [
+            (call(), Some(StopReason::Refusal), ResponseKind::Calls),
+            (call(), None, ResponseKind::Calls),
+            (text(), Some(StopReason::Refusal), ResponseKind::Refusal),
+            (text(), Some(StopReason::MaxTokens), ResponseKind::Truncated),
+            (text(), Some(StopReason::PauseTurn), ResponseKind::Paused),
+            (
+                text(),
+                Some(StopReason::StopSequence),
+                ResponseKind::Complete,
+            ),
+            (text(), None, ResponseKind::Complete),
+            (vec![], Some(StopReason::Refusal), ResponseKind::Refusal),
+            (
+                vec![],
+                Some(StopReason::ContextWindow),
+                ResponseKind::Truncated,
+            ),
+            (
+                vec![],
+                Some(StopReason::StopSequence),
+                ResponseKind::Stopped,
+            ),
+            (vec![], Some(StopReason::PauseTurn), ResponseKind::Empty),
+            (blank(), Some(StopReason::EndTurn), ResponseKind::Empty),
+            (vec![], Some(StopReason::ToolUse), ResponseKind::Empty),
+        ];
+        for (parts, stop_reason, kind) in cases {
+            let mut response = ModelResponse::new(Content::from(parts));
+            response.stop_reason = stop_reason;
+            assert_eq!(kind_of(&response), kind, "{response:?}");
+        }
+    }
 }
