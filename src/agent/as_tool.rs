@@ -6,16 +6,16 @@ use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext};
 
 use super::agent::Agent;
-use super::child_result::answer_of;
+use super::child_result::output_of;
 use super::child_session::child_session_id;
 
 impl Agent {
     /// Returns a tool that runs this agent on its argument `task` and returns the final text.
     ///
     /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in its own
-    /// session, `PARENT:sub:NAME:CALL-ANSWER`, where `ANSWER` is a part of the id of the answer
-    /// with the call. A child that fails or is cut off is an error that the model reads, with the
-    /// text and the calls it had. The time limit of this agent applies
+    /// session, `PARENT:sub:NAME:CALL-RESPONSE`, where `RESPONSE` is a part of the id of the
+    /// response with the call. A child that fails or is cut off is an error that the model reads,
+    /// with the text and the calls it had. The time limit of this agent applies
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not the time limit of tools. A call
     /// needs no question, because the calls of the child pass the gates of the calling run; rules
     /// such as `deny:Agent(NAME)` apply.
@@ -54,7 +54,7 @@ impl Agent {
             let session = agent.session(child_session_id(&cx, &tool_name));
             async move {
                 let task = args["task"].as_str().unwrap_or_default().to_owned();
-                let output = answer_of(session.run_as_child(&cx, task).await)?;
+                let output = output_of(session.run_as_child(&cx, task).await)?;
                 Ok::<_, BoxError>(output.text)
             }
         };

@@ -207,7 +207,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the handling of background tasks that have not ended when the model's answer has no
+    /// Sets the handling of background tasks that have not ended when the model's response has no
     /// more calls. Defaults to ending them with the run.
     pub fn unfinished_tasks(mut self, unfinished: UnfinishedTasks) -> Self {
         self.limits.unfinished_tasks = unfinished;
@@ -228,7 +228,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of tokens of one answer. Defaults to the model's limit.
+    /// Sets the maximum number of tokens of one response. Defaults to the model's limit.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
         self
@@ -240,7 +240,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the sequences that end an answer, replacing those set before. Defaults to none.
+    /// Sets the sequences that end a response, replacing those set before. Defaults to none.
     pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.request.stop = stop.into_iter().map(Into::into).collect();
         self
@@ -260,8 +260,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the stream has `stream_event` messages: the pieces of an answer as they arrive.
-    /// Defaults to `false`.
+    /// Sets whether the stream has `stream_event` messages: the pieces of a response as they
+    /// arrive. Defaults to `false`.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
         self.settings.partial_messages = include;
         self
@@ -274,14 +274,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether an input that the model refused stays in the history, with the answer. Defaults
-    /// to `false`, because the provider would refuse the input again in the next request.
+    /// Sets whether an input that the model refused stays in the history, with the response.
+    /// Defaults to `false`, because the provider would refuse the input again in the next request.
     pub fn keep_refused(mut self, keep: bool) -> Self {
         self.request.keep_refused = keep;
         self
     }
 
-    /// Sets whether the text of an interrupted answer stays in the history. Defaults to `true`.
+    /// Sets whether the text of an interrupted response stays in the history. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.keep_interrupted = keep;
         self

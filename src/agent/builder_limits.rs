@@ -9,7 +9,7 @@ use super::builder::AgentBuilder;
 
 impl AgentBuilder {
     /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. A call that
-    /// is repeated after a failure, an empty answer or a compaction does not count again.
+    /// is repeated after a failure, an empty response or a compaction does not count again.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
         self
@@ -68,9 +68,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 16 MiB,
-    /// 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. If an answer exceeds one of
-    /// them, the run ends with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge).
+    /// Sets the limits on the size of one response. Defaults to [`ResponseLimits::default`]: 16
+    /// MiB, 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. If a response exceeds one
+    /// of them, the run ends with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge).
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.settings.response_limits = limits;
         self
@@ -90,15 +90,15 @@ impl AgentBuilder {
     /// limit is cut with a note, media that does not fit is replaced by an error text, and details
     /// are removed. This happens before hooks receive the result, and again after each of them.
     ///
-    /// The results of one answer's calls stay in memory until the last call ends: together they may
-    /// have twice the limit, divided equally among the calls.
+    /// The results of one response's calls stay in memory until the last call ends: together they
+    /// may have twice the limit, divided equally among the calls.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
         self
     }
 
-    /// Sets the limit of a history in bytes, for inputs, answers and results together. Defaults to
-    /// 24 MiB.
+    /// Sets the limit of a history in bytes, for inputs, responses and results together. Defaults
+    /// to 24 MiB.
     ///
     /// Bytes are counted as follows:
     ///
@@ -106,8 +106,8 @@ impl AgentBuilder {
     ///   control character up to six.
     /// * JSON values in calls and details, and the structures around a text, count with their size
     ///   in memory: a number takes 36 bytes, an object with one field 700.
-    /// * The child runs of a run share its limit, including their answers in progress. The limit of
-    ///   a child's own agent applies to the child as well.
+    /// * The child runs of a run share its limit, including their responses in progress. The limit
+    ///   of a child's own agent applies to the child as well.
     /// * The outcome of a background task counts toward this shared limit until the model receives
     ///   it, and as an input from then on.
     /// * Messages from before the run that a summary covers have a separate limit, of twice as many
@@ -118,8 +118,8 @@ impl AgentBuilder {
     /// * A compactor is asked for a summary when more than three quarters are used and messages
     ///   from before the run use more than one quarter.
     /// * Results are cut, as by [`max_result_bytes`](Self::max_result_bytes), so that one quarter
-    ///   is left for answers.
-    /// * An answer that exceeds the limit ends the run with
+    ///   is left for responses.
+    /// * A response that exceeds the limit ends the run with
     ///   [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
     ///   text is stored, up to three quarters of the remaining bytes.
     /// * An input that alone exceeds the limit is refused with
@@ -165,7 +165,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of times that an answer is sent back because it does not match the
+    /// Sets the maximum number of times that a response is sent back because it does not match the
     /// schema of [`Run::output_schema`](crate::Run::output_schema). Defaults to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;

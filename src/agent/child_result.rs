@@ -6,9 +6,9 @@ use crate::error::{BoxError, Error, Result};
 use crate::run::{ExitReason, RunOutput};
 use crate::tool::ToolError;
 
-/// Returns the output of a child that ended with an answer. If it failed or was cut off, returns an
-/// error with its last text and its calls.
-pub(crate) fn answer_of(outcome: Result<RunOutput>) -> Result<RunOutput, BoxError> {
+/// Returns the output of a child that ended with a response. If it failed or was cut off, returns
+/// an error with its last text and its calls.
+pub(crate) fn output_of(outcome: Result<RunOutput>) -> Result<RunOutput, BoxError> {
     match outcome {
         Ok(output) if is_whole(output.end) => Ok(output),
         Ok(output) => {

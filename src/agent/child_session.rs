@@ -3,26 +3,30 @@
 use crate::engine::RunningCall;
 use crate::tool::ToolContext;
 
-/// The number of digits of an answer's id.
+/// The number of digits of a response's id.
 const DIGITS: usize = 8;
 
-/// Returns the id of the session of the subagent that a call starts: `PARENT:sub:NAME:CALL-ANSWER`,
-/// where `ANSWER` is the end of the id of the answer with the call.
+/// Returns the id of the session of the subagent that a call starts:
+/// `PARENT:sub:NAME:CALL-RESPONSE`, where `RESPONSE` is the end of the id of the response with the
+/// call.
 ///
 /// A server may use the id of a call again once the history with the first one was cut, and two
-/// calls must not continue one session. The answer is the same when the call is run again, such as
-/// after a question about it.
+/// calls must not continue one session. The response is the same when the call is run again, such
+/// as after a question about it.
 pub(crate) fn child_session_id(cx: &ToolContext, name: &str) -> String {
     let (session_id, call_id) = (cx.session_id(), cx.call_id());
     let Some(call) = RunningCall::of(cx) else {
         return format!("{session_id}:sub:{name}:{call_id}");
     };
 
-    // An answer that a hook has moved has no id. Nothing but this run then starts the subagent.
-    let answer = call
-        .answer_id()
+    // A response that a hook has moved has no id. Nothing but this run then starts the subagent.
+    let response_id = call
+        .response_id()
         .unwrap_or_else(|| call.run().run_id().to_owned());
-    let digits: Vec<_> = answer.chars().filter(char::is_ascii_hexdigit).collect();
+    let digits: Vec<_> = response_id
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .collect();
     let end: String = digits[digits.len().saturating_sub(DIGITS)..]
         .iter()
         .collect();

@@ -17,8 +17,8 @@ use super::retained_source::RetainedSource;
 impl AgentBuilder {
     /// Creates a builder with the parts of the agent whose run made the call of `cx`: the model in
     /// use, the tools, hooks and compactor, the backend and the working directory, the store, the
-    /// retry policy, the limits of answers and of hooks, the choice of partial messages, the trace
-    /// recorder and the token counter. `None` outside any run.
+    /// retry policy, the limits of responses and of hooks, the choice of partial messages, the
+    /// trace recorder and the token counter. `None` outside any run.
     ///
     /// The name, the system prompt, the other limits and the permissions have the defaults of a new
     /// builder. For a [child](crate::Session::child_of) of the run, the limits and the permissions

@@ -91,9 +91,10 @@ impl Session {
     ///
     /// An input that is sent a second time is not processed again:
     ///
-    /// * If it was answered, the run returns that answer without a model call. If it failed and a
-    ///   later input was answered, the run returns the later answer.
-    /// * If there is no answer since, the run continues from where the earlier one stopped. While
+    /// * If the model has responded to it, the run returns that response without a model call. If
+    ///   it failed and the model has responded to a later input, the run returns the later
+    ///   response.
+    /// * If there is no response since, the run continues from where the earlier one stopped. While
     ///   calls wait for approval, it ends with
     ///   [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending.
     /// * If a hook has changed the history at the position of the input, the run fails with
@@ -192,12 +193,12 @@ impl Session {
 
     /// Continues the conversation. Nothing happens until the run is polled or awaited.
     ///
-    /// An empty input, [`Messages::new`], lets the model continue with the history as it is. Calls
-    /// that waited for approval are answered as not approved: the conversation continues without
-    /// them.
+    /// An empty input, [`Messages::new`], lets the model continue with the history as it is.
+    /// Pending calls receive the result that they were not approved: the conversation continues
+    /// without them.
     ///
     /// A run that is dropped, or whose process ends, leaves a session that can be continued: every
-    /// input, answer and tool result that was emitted is stored.
+    /// input, response and tool result that was emitted is stored.
     ///
     /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run has
     /// leased the session; for other errors see [`Run::finish`].
@@ -206,12 +207,12 @@ impl Session {
     }
 
     /// Continues after [`ExitReason::AwaitingApproval`](crate::ExitReason::AwaitingApproval): the
-    /// approved calls run, once, and the denied ones are answered.
+    /// approved calls run, once, and the denied ones receive their denial as the result.
     ///
     /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
     ///
     /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
-    /// If the run is stopped, the calls that were not answered by then stay pending.
+    /// If the run is stopped, the calls that have no result by then stay pending.
     ///
     /// The run fails, and no pending call is executed, with an error of the kind
     ///
@@ -388,9 +389,9 @@ impl Session {
         self.stored().state().await
     }
 
-    /// Loads the calls that wait for approval in this session, oldest first.
+    /// Loads the pending calls of this session, which wait for approval, oldest first.
     ///
-    /// A fork has none: the questions of the session it was copied from are decided there.
+    /// A fork has no pending calls: they are decided in the session that it was copied from.
     ///
     /// # Errors
     ///

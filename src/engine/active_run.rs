@@ -166,7 +166,7 @@ pub(super) struct Opened {
 pub(super) enum FirstStep {
     /// The model is called.
     Turns,
-    /// Calls that waited for approval are answered.
+    /// Pending calls are decided.
     Decisions(Decisions),
     /// There is nothing left to do: the input was sent before.
     End(ExitReason),
@@ -189,24 +189,25 @@ pub(super) struct ActiveRun {
 /// The parts of the result message that are known so far.
 #[derive(Default)]
 pub(super) struct RunOutcome {
-    pub(super) last_answer: Option<Arc<ModelResponse>>,
+    pub(super) last_response: Option<Arc<ModelResponse>>,
     pub(super) structured: Option<Box<Value>>,
-    /// The reasons why the run ended, for the result's `errors`.
-    pub(super) end_reasons: Vec<String>,
+    /// The texts of the result's `errors`: the reasons why the run ended.
+    pub(super) error_texts: Vec<String>,
     /// True if the run was stopped while tools were running.
     pub(super) was_stopped_in_tools: bool,
 }
 
 impl RunOutcome {
-    /// Adds a reason why the run ended.
-    pub(super) fn add_reason(&mut self, reason: String) {
-        self.end_reasons.push(reason);
+    /// Adds a text to the errors of the result.
+    pub(super) fn add_error_text(&mut self, text: String) {
+        self.error_texts.push(text);
     }
 
-    /// Notes that the run was stopped, and returns its exit reason.
+    /// Returns the exit reason of a run that was stopped, and adds its text to the errors of the
+    /// result.
     pub(super) fn note_stop(&mut self, stop: Stop) -> ExitReason {
         let exit = stop.exit_reason();
-        self.add_reason(match stop {
+        self.add_error_text(match stop {
             Stop::Deadline => TIME_LIMIT_REACHED.into(),
             _ => format!("the run was stopped: {exit}"),
         });
@@ -234,14 +235,15 @@ impl ActiveRun {
         self.history.save(&self.cx.state_copy()).await
     }
 
-    /// Returns the exit reason if a caller or a hook has stopped the run, and notes the reason.
+    /// Returns the exit reason if a caller or a hook has stopped the run, and adds its text to the
+    /// errors of the result.
     pub(super) fn check_stop(&mut self) -> Option<ExitReason> {
         let stop = self.cx.shared().stop();
         if stop != Stop::None {
             return Some(self.outcome.note_stop(stop));
         }
         let reason = self.cx.hook_stop_reason()?;
-        self.outcome.add_reason(reason);
+        self.outcome.add_error_text(reason);
         Some(ExitReason::HookStopped)
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt to stream an answer.
+//! One attempt to stream a response.
 
 use futures::StreamExt;
 use tokio::task::yield_now;
@@ -17,14 +17,14 @@ use crate::util::json_size::{escaped_len, escaped_prefix};
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
-use super::answer_redactor::redact_stream;
 use super::attempt_view::AttemptView;
 use super::history_size::check_pool;
+use super::response_redactor::redact_stream;
 use super::sanitize;
 use super::usage::ModelAttempt;
 
-/// Streams one answer: events are folded, passed through the hooks' taps and shown.
-pub(super) async fn stream_answer(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
+/// Streams one response: events are folded, passed through the hooks' taps and shown.
+pub(super) async fn stream_response(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
     let ModelAttempt { cx, request, .. } = attempt;
     let is_shown = cx.settings().partial_messages && request.is_visible();
     let mut view = AttemptView::new(cx, request, is_shown);
@@ -51,7 +51,7 @@ async fn stream(
     record: &mut AttemptRecord<'_>,
     view: &mut AttemptView<'_>,
 ) -> Result<ModelResponse> {
-    // An interrupt of this attempt must not keep the answer of an earlier one.
+    // An interrupt of this attempt must not keep the response of an earlier one.
     record.attempt.cx.discard_partial();
     let mut taps = record.attempt.request.start_taps();
     let buffers = record.attempt.cx.shared().tree.event_buffers.clone();
@@ -76,7 +76,7 @@ async fn stream(
     }
 
     if !record.fold.is_stopped() {
-        // The partial answer stays in the record, whose `Drop` keeps it.
+        // The partial response stays in the record, whose `Drop` keeps it.
         return Err(truncated_stream());
     }
 
@@ -88,15 +88,15 @@ async fn stream(
     Ok(response)
 }
 
-/// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial answer, which
+/// An attempt in progress. If it fails or is dropped, its `Drop` keeps the partial response, which
 /// the user may have read already, and records the usage, which has to be paid for.
 struct AttemptRecord<'a> {
     attempt: ModelAttempt<'a>,
     fold: ResponseFold,
     meter: ResponseMeter,
-    /// The memory of the answer so far.
+    /// The memory of the response so far.
     share: PoolShare,
-    /// True once the reader and the hooks receive the answer, from the first event on.
+    /// True once the reader and the hooks receive the response, from the first event on.
     has_begun: bool,
     /// True once the model of the current attempt has sent an event.
     has_events: bool,
@@ -165,9 +165,9 @@ impl AttemptRecord<'_> {
         }
     }
 
-    /// Counts an event against the limits of the answer and against the memory that all answers and
-    /// histories of the run's tree share. An answer to a hook is exempt from the second limit: it
-    /// is not added to a history, and a summary may be needed to free memory.
+    /// Counts an event against the limits of the response and against the memory that all responses
+    /// and histories of the run's tree share. A response to a hook is exempt from the second limit:
+    /// it is not added to a history, and a summary may be needed to free memory.
     fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         self.meter.count(event)?;
         self.share.set(self.meter.memory());
@@ -200,7 +200,7 @@ impl AttemptRecord<'_> {
 
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
         self.has_begun = true;
-        // The partial answer of an earlier attempt is superseded.
+        // The partial response of an earlier attempt is superseded.
         self.attempt.cx.discard_partial();
         if self.attempt.request.is_visible() {
             note_first_event(self.attempt.cx);
@@ -228,7 +228,7 @@ impl AttemptRecord<'_> {
         Ok(())
     }
 
-    /// Records the usage of an incomplete answer; returns `false` when nothing was used.
+    /// Records the usage of an incomplete response; returns `false` when nothing was used.
     fn record_usage(&mut self) -> bool {
         self.has_events
             && self
@@ -272,7 +272,7 @@ fn note_first_event(cx: &RunContext) {
     }
 }
 
-/// Returns `true` if an answer has neither text nor a call.
+/// Returns `true` if a response has neither text nor a call.
 pub(super) fn is_empty(response: &ModelResponse) -> bool {
     response.content.parts().iter().all(|part| match part {
         Part::Text(text) => text.trim_start().is_empty(),
@@ -281,7 +281,7 @@ pub(super) fn is_empty(response: &ModelResponse) -> bool {
     })
 }
 
-/// Returns the error of a model that returned an empty answer twice.
+/// Returns the error of a model that returned an empty response twice.
 pub(super) fn empty_response(model: &str) -> Error {
     Error::new(
         ErrorKind::EmptyResponse,

@@ -1,4 +1,4 @@
-//! The output of an attempt to stream an answer, as readers see it.
+//! The output of an attempt to stream a response, as readers see it.
 
 use uuid::Uuid;
 
@@ -62,7 +62,7 @@ impl<'a> AttemptView<'a> {
         }
     }
 
-    /// Returns `true` if the pieces of the answer are emitted.
+    /// Returns `true` if the pieces of the response are emitted.
     pub(super) fn is_shown(&self) -> bool {
         self.partials.is_some()
     }
@@ -124,7 +124,7 @@ impl Output<'_> {
 }
 
 /// Buffers a message. Adjacent deltas of a block are merged: separately they would take a hundred
-/// times the memory of the answer.
+/// times the memory of the response.
 fn hold(held: &mut Vec<SdkMessage>, message: SdkMessage) {
     match (held.last_mut(), message) {
         (Some(SdkMessage::Partial(last)), SdkMessage::Partial(next)) => {

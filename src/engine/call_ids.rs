@@ -25,7 +25,7 @@ impl CallIds {
         }
     }
 
-    /// Gives every call of an answer an id that is unique in the history. An id that is already
+    /// Gives every call of a response an id that is unique in the history. An id that is already
     /// there gets a number appended.
     pub(super) fn claim(&mut self, response: &mut ModelResponse) {
         for part in response.content.parts_mut() {

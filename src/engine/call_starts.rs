@@ -16,12 +16,12 @@ use super::session_writer::SessionWriter;
 #[derive(Default)]
 pub(super) struct CallStart {
     has_begun: AtomicBool,
-    /// True if its record was stored with the answer.
+    /// True if its record was stored with the response.
     pub(super) is_stored: bool,
 }
 
 impl CallStart {
-    /// Creates the start of a call whose record was stored with the answer.
+    /// Creates the start of a call whose record was stored with the response.
     pub(super) fn stored() -> Self {
         Self {
             has_begun: AtomicBool::new(false),

@@ -58,7 +58,7 @@ impl ActiveRun {
         let mut late_messages = VecDeque::from(take_late_messages(&self.cx));
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        // The history may end with calls that wait for approval. Their results are inserted before
+        // The history may end with pending calls. Their results are inserted before
         // these messages later.
         while let Err(error) = self.history.add_inputs(&mut late_messages).await {
             let is_too_large = error.kind() == ErrorKind::RequestTooLarge;
@@ -85,8 +85,8 @@ impl ActiveRun {
             }
         };
 
-        let waiting_ids = state.waiting_ids();
-        let repairs = self.requests.repair(&mut state.messages, &waiting_ids);
+        let pending_ids = state.pending_call_ids();
+        let repairs = self.requests.repair(&mut state.messages, &pending_ids);
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "the history was repaired at the run's end: {repairs}"
@@ -106,7 +106,7 @@ impl ActiveRun {
     async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
         let config = &*self.config;
         let old_messages = state.messages.clone();
-        state.response = self.outcome.last_answer.clone();
+        state.response = self.outcome.last_response.clone();
         state.usage = Some(self.cx.usage());
         state.output_messages = match self.history.initial_len.min(state.messages.len()) {
             // The list is shared with the history instead of copied.
@@ -122,10 +122,8 @@ impl ActiveRun {
             // Once the run is stopped, all hooks together are limited, in addition to the limit of
             // each.
             let shared = self.cx.shared();
-            let outcome = shared.within_grace(&mut grace, guarded_future).await;
-            let outcome = outcome.unwrap_or_else(|| Err(too_slow(hook.name())));
-
-            match outcome {
+            let hook_result = shared.within_grace(&mut grace, guarded_future).await;
+            match hook_result.unwrap_or_else(|| Err(too_slow(hook.name()))) {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
                     state = changed;
@@ -220,12 +218,12 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
 
 impl RunOutcome {
     /// Splits the end of the run into its exit reason and its error, and adds the text of the error
-    /// to the reasons of the end.
+    /// to the errors of the result.
     fn note_end(&mut self, end: Result<ExitReason>) -> (ExitReason, Option<Error>) {
         match end {
             Ok(exit) => (exit, None),
             Err(error) => {
-                self.add_reason(error.to_string());
+                self.add_error_text(error.to_string());
                 (ExitReason::Error, Some(error))
             }
         }
@@ -234,7 +232,7 @@ impl RunOutcome {
     fn output(&self, cx: &RunContext, exit: ExitReason) -> RunOutput {
         let state = cx.state_copy();
         let text = self
-            .last_answer
+            .last_response
             .as_ref()
             .map(|response| response.text().into_owned());
         let cost = cx.cost();
@@ -266,7 +264,7 @@ impl RunOutcome {
         result.duration_api_ms = millis(api_time);
         result.num_turns = output.turns;
         result.stop_reason = self
-            .last_answer
+            .last_response
             .as_ref()
             .and_then(|last| last.stop_reason.as_ref())
             .map(|reason| reason.as_str().into());
@@ -296,12 +294,12 @@ impl RunOutcome {
     }
 
     fn errors(&self, exit: ExitReason) -> Vec<String> {
-        if self.end_reasons.is_empty() {
+        if self.error_texts.is_empty() {
             vec![format!("the run ended: {exit}")]
         } else {
-            self.end_reasons
+            self.error_texts
                 .iter()
-                .map(|reason| redacted(reason).into_owned())
+                .map(|text| redacted(text).into_owned())
                 .collect()
         }
     }
@@ -347,7 +345,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Converts the stop reason of a last answer, which has no calls, into the exit reason of its run.
+/// Converts the stop reason of a last response, which has no calls, into the exit reason of its
+/// run.
 pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
     match reason {
         Some(StopReason::StopSequence) => ExitReason::StopSequence,
@@ -358,18 +357,18 @@ pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
 }
 
 /// Returns the exit reason of a run that ends with this error, and adds the text of the error to
-/// `end_reasons`.
+/// `error_texts`.
 ///
 /// # Errors
 ///
 /// Returns `error` if the run ends with [`ExitReason::Error`].
-pub(super) fn exit_for_error(error: Error, end_reasons: &mut Vec<String>) -> Result<ExitReason> {
+pub(super) fn exit_for_error(error: Error, error_texts: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
         ErrorKind::Refused => ExitReason::Refused,
         _ => return Err(error),
     };
-    end_reasons.push(error.to_string());
+    error_texts.push(error.to_string());
     Ok(exit)
 }
 

@@ -26,7 +26,8 @@ pub enum OnUnanswered {
     Park,
 }
 
-/// The handling of background tasks that have not ended when the model's answer has no more calls.
+/// The handling of background tasks that have not ended when the model's response has no more
+/// calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnfinishedTasks {
@@ -34,7 +35,7 @@ pub enum UnfinishedTasks {
     #[default]
     Stop,
     /// The run waits for the tasks, and the model is asked again with the outcome of each. A task
-    /// that does not end on its own keeps the run from ending. An answer that was cut off or
+    /// that does not end on its own keeps the run from ending. A response that was cut off or
     /// refused, a hook that stops the run, and a limit of the run end it with its tasks.
     Await,
 }
@@ -102,7 +103,7 @@ pub(crate) struct Limits {
     pub(crate) source_timeout: Duration,
     pub(crate) unanswered: OnUnanswered,
     pub(crate) unfinished_tasks: UnfinishedTasks,
-    /// The time in which a parked question can be answered; `None` is no limit.
+    /// The time in which a pending call can be decided; `None` is no limit.
     pub(crate) approval_expiry: Option<Duration>,
     /// The maximum depth of child runs below the run.
     pub(crate) max_depth: u32,
@@ -132,7 +133,7 @@ impl Default for Limits {
     }
 }
 
-/// The options of the agent's requests, and of the handling of answers.
+/// The options of the agent's requests, and of the handling of responses.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestOptions {
     pub(crate) max_output_tokens: Option<u32>,

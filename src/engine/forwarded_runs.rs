@@ -61,14 +61,14 @@ impl ForwardedRuns {
                 let kind = SystemKind::TaskNotification(Box::new(end));
                 SystemEvent::new(result.envelope, kind).into()
             }
-            SdkMessage::Assistant(answer) => {
-                let count = answer.message.message.tool_calls().count() as u64;
+            SdkMessage::Assistant(event) => {
+                let count = event.message.message.tool_calls().count() as u64;
                 if is_of_child && count > 0 {
                     let mut runs = lock(&self.runs);
-                    let run = runs.entry(answer.envelope.session_id.clone()).or_default();
+                    let run = runs.entry(event.envelope.session_id.clone()).or_default();
                     run.tool_uses += count;
                 }
-                SdkMessage::Assistant(answer)
+                SdkMessage::Assistant(event)
             }
             other => other,
         }

@@ -99,8 +99,8 @@ impl History {
         self.append_records(records, messages, None).await
     }
 
-    /// Stores an answer, its metadata and the starts of these calls, then adds it to the history.
-    async fn append_answer(
+    /// Stores a response, its metadata and the starts of these calls, then adds it to the history.
+    async fn append_response(
         &mut self,
         message: Arc<Message>,
         info: MessageInfo,
@@ -230,13 +230,13 @@ impl History {
         Ok(())
     }
 
-    /// Stores an answer, then emits it.
+    /// Stores a response, then emits it.
     ///
-    /// The starts of the calls in `starts` are stored with it. If the history
-    /// [ends with an answer](Self::ends_with_answer), the parts of `response` are appended to that
-    /// answer, and no start is stored. Returns the answer. If it continues a paused or aborted
-    /// answer, it has the content of both.
-    pub(super) async fn store_answer(
+    /// The starts of the calls in `starts` are stored with it. If the history [ends with a
+    /// response](Self::ends_with_response), the parts of `response` are appended to that response,
+    /// and no start is stored. Returns the response. If it continues a paused or aborted response,
+    /// it has the content of both.
+    pub(super) async fn store_response(
         &mut self,
         response: Arc<ModelResponse>,
         starts: &[Arc<str>],
@@ -244,16 +244,16 @@ impl History {
         self.store(response, false, starts).await
     }
 
-    /// Stores the incomplete answer of a stopped run, or an answer that exceeded a limit, then
-    /// emits it.
-    pub(super) async fn store_partial_answer(
+    /// Stores the partial response of a run that was stopped or of a response that exceeded a
+    /// limit, then emits it.
+    pub(super) async fn store_partial_response(
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<()> {
         self.store(response, true, &[]).await.map(drop)
     }
 
-    /// Stores an answer, complete or aborted, then emits it.
+    /// Stores a response, complete or aborted, then emits it.
     async fn store(
         &mut self,
         response: Arc<ModelResponse>,
@@ -262,24 +262,24 @@ impl History {
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
-        let mut info = self.answer_info(&response, envelope.uuid);
+        let mut info = self.response_info(&response, envelope.uuid);
         info.aborted = is_aborted;
-        let full_answer = if self.ends_with_answer() {
+        let full_response = if self.ends_with_response() {
             self.join(&response, info.clone()).boxed().await?
         } else {
-            self.append_answer(message.clone(), info.clone(), starts)
+            self.append_response(message.clone(), info.clone(), starts)
                 .await?;
             response.clone()
         };
 
         self.record_emitted(1, envelope.uuid);
-        self.emit_answer(envelope, message, info, &response);
-        Ok(full_answer)
+        self.emit_response(envelope, message, info, &response);
+        Ok(full_response)
     }
 
-    /// Returns the metadata of an answer. If the provider sent no model or no id, the run's model
+    /// Returns the metadata of a response. If the provider sent no model or no id, the run's model
     /// and an id made of `uuid` replace them.
-    fn answer_info(&self, response: &ModelResponse, uuid: Uuid) -> MessageInfo {
+    fn response_info(&self, response: &ModelResponse, uuid: Uuid) -> MessageInfo {
         let mut info = MessageInfo::of(response, uuid);
         if info.model.is_empty() {
             info.model = self.cx.model().id().into();
@@ -292,7 +292,7 @@ impl History {
         info
     }
 
-    fn emit_answer(
+    fn emit_response(
         &self,
         envelope: Envelope,
         message: Arc<Message>,
@@ -311,18 +311,18 @@ impl History {
             .push(SdkMessage::Assistant(Box::new(event)));
     }
 
-    /// Returns `true` if the last message of the history is an answer without calls, which the next
-    /// answer joins.
-    pub(super) fn ends_with_answer(&self) -> bool {
+    /// Returns `true` if the last message of the history is a response without calls, which the
+    /// next response joins.
+    pub(super) fn ends_with_response(&self) -> bool {
         self.cx.state(|state| match state.messages.last() {
-            Some(Message::Assistant(answer)) => answer.tool_calls().next().is_none(),
+            Some(Message::Assistant(message)) => message.tool_calls().next().is_none(),
             _ => false,
         })
     }
 
-    /// Appends the parts of `response` to the last message of the history, so that two answers in a
-    /// row are one message, then stores the whole state. Returns `response`; if the earlier answer
-    /// was paused or aborted, with the content of both.
+    /// Appends the parts of `response` to the last message of the history, so that two responses in
+    /// a row are one message, then stores the whole state. Returns `response`; if the earlier
+    /// response was paused or aborted, with the content of both.
     async fn join(
         &mut self,
         response: &Arc<ModelResponse>,
@@ -340,14 +340,15 @@ impl History {
             info.usage += last_info.usage;
         }
 
-        let mut full_answer = None;
+        let mut full_response = None;
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
             state.inputs.end_inputs_at(last);
-            if let Some(Message::Assistant(answer)) = state.messages.get_mut(last) {
+            if let Some(Message::Assistant(message)) = state.messages.get_mut(last) {
                 let parts = response.content.parts().iter().cloned();
-                answer.content.parts_mut().extend(parts);
-                full_answer = was_incomplete.then(|| response.with_content(answer.content.clone()));
+                message.content.parts_mut().extend(parts);
+                full_response =
+                    was_incomplete.then(|| response.with_content(message.content.clone()));
             }
 
             state.set_last_info(Arc::new(info));
@@ -355,7 +356,7 @@ impl History {
         });
 
         self.save(&state).await?;
-        Ok(full_answer.map_or_else(|| response.clone(), Arc::new))
+        Ok(full_response.map_or_else(|| response.clone(), Arc::new))
     }
 
     /// Stores results in the order of their calls, then emits them as one user message.

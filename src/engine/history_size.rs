@@ -10,7 +10,7 @@ use crate::util::byte_pool::{BytePool, PoolShare};
 use super::config::Limits;
 use super::result_limits::{MIN_RESULT_BYTES, limit_result};
 
-/// The limit of all results of one answer together, in multiples of the limit of one result.
+/// The limit of all results of one response together, in multiples of the limit of one result.
 const RESULTS_PER_BATCH: usize = 2;
 
 /// The limit of the messages that a summary covers, which stay in memory, in multiples of the limit
@@ -45,8 +45,8 @@ pub(super) struct HistorySize {
     loaded: usize,
     /// The bytes of messages that this run added.
     added: usize,
-    /// The bytes of an answer that was admitted and is not stored yet.
-    answer: usize,
+    /// The bytes of a response that was admitted and is not stored yet.
+    response: usize,
     share: PoolShare,
     max_bytes: usize,
     max_result_bytes: usize,
@@ -59,7 +59,7 @@ impl HistorySize {
             covered: 0,
             loaded: 0,
             added: 0,
-            answer: 0,
+            response: 0,
             share: pool.share(),
             max_bytes: limits.max_history_bytes,
             max_result_bytes: limits.max_result_bytes,
@@ -84,7 +84,7 @@ impl HistorySize {
         self.update_share();
     }
 
-    /// Adds messages. One of them may be the answer that was admitted.
+    /// Adds messages. One of them may be the response that was admitted.
     pub(super) fn add(&mut self, messages: &[impl AsRef<Message>]) {
         self.add_bytes(size_of_messages(messages));
     }
@@ -94,26 +94,26 @@ impl HistorySize {
         self.add_bytes(input.0);
     }
 
-    /// Adds the parts of an answer that joins a message of the history.
+    /// Adds the parts of a response that joins a message of the history.
     pub(super) fn add_parts(&mut self, parts: &[Part]) {
         self.add_bytes(parts_size(parts));
     }
 
     fn add_bytes(&mut self, bytes: usize) {
         self.added = self.added.saturating_add(bytes);
-        self.answer = 0;
+        self.response = 0;
         self.update_share();
     }
 
     fn update_share(&mut self) {
-        self.share.set(self.total().saturating_add(self.answer));
+        self.share.set(self.total().saturating_add(self.response));
     }
 
     fn total(&self) -> usize {
         self.loaded.saturating_add(self.added)
     }
 
-    /// Returns the number of bytes that an answer may add.
+    /// Returns the number of bytes that a response may add.
     pub(super) fn room(&self) -> usize {
         let own_room = self.max_bytes.saturating_sub(self.total());
         own_room.min(self.share.pool().room())
@@ -145,14 +145,14 @@ impl HistorySize {
         self.total() > self.max_bytes
     }
 
-    /// Checks the history before a model is called. An answer that was admitted and then dropped no
-    /// longer counts.
+    /// Checks the history before a model is called. A response that was admitted and then dropped
+    /// no longer counts.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::ResponseTooLarge`] if the limit is exceeded.
     pub(super) fn check(&mut self) -> Result<()> {
-        self.answer = 0;
+        self.response = 0;
         self.update_share();
         let total = self.total();
         let max_bytes = self.max_bytes;
@@ -177,21 +177,21 @@ impl HistorySize {
         ))
     }
 
-    /// Counts an answer that is about to be stored.
+    /// Counts a response that is about to be stored.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded. The answer is then not
+    /// Returns [`ErrorKind::ResponseTooLarge`] if a limit is exceeded. The response is then not
     /// counted.
-    pub(super) fn admit(&mut self, answer: &ModelResponse) -> Result<()> {
-        let size = parts_size(answer.content.parts());
+    pub(super) fn admit(&mut self, response: &ModelResponse) -> Result<()> {
+        let size = parts_size(response.content.parts());
         let total = self.total().saturating_add(size);
         if total > self.max_bytes {
-            return Err(too_large(WITH_ANSWER, total, self.max_bytes));
+            return Err(too_large(WITH_RESPONSE, total, self.max_bytes));
         }
 
         check_pool(self.share.pool(), size)?;
-        self.answer = size;
+        self.response = size;
         self.update_share();
         Ok(())
     }
@@ -205,7 +205,7 @@ impl HistorySize {
     /// Counts a result in the pool until the returned share is dropped, once the result is part of
     /// the history. A result that would leave less than a sixth of the pool free is cut to
     /// [`MIN_RESULT_BYTES`] first: with the default limits, that sixth has room for such results of
-    /// all calls of an answer.
+    /// all calls of a response.
     pub(super) fn hold_result(&self, result: &mut ToolResult, call: &ToolCall) -> PoolShare {
         let pool = self.share.pool();
         if result_size(result) > pool.room().saturating_sub(pool.max_bytes() / 6) {
@@ -221,7 +221,8 @@ impl HistorySize {
     /// last call ends. All calls have the same limit, so that it does not depend on the order in
     /// which they end.
     ///
-    /// A quarter of the history is left for answers, so that a model can always complete its work.
+    /// A quarter of the history is left for responses, so that a model can always complete its
+    /// work.
     pub(super) fn max_result_bytes(&self, calls: usize) -> usize {
         let batch_bytes = self.max_result_bytes.saturating_mul(RESULTS_PER_BATCH);
         let room = (self.max_bytes / 4 * 3)
@@ -232,9 +233,9 @@ impl HistorySize {
     }
 }
 
-const WITH_ANSWER: &str = "with this answer, the history of the session would have";
+const WITH_RESPONSE: &str = "with this answer, the history of the session would have";
 
-/// Checks that `bytes` of an answer fit into a pool, if they are not counted yet.
+/// Checks that `bytes` of a response fit into a pool, if they are not counted yet.
 ///
 /// # Errors
 ///
@@ -267,21 +268,21 @@ mod tests {
     use crate::message::Content;
 
     #[test]
-    fn answer_that_was_dropped_does_not_count_toward_the_next() {
+    fn response_that_was_dropped_does_not_count_toward_the_next() {
         let limits = Limits::default();
         let pool = BytePool::new(limits.max_history_bytes);
         let mut size = HistorySize::new(&limits, &pool);
-        let answer = ModelResponse {
+        let response = ModelResponse {
             content: Content::from("x".repeat(limits.max_history_bytes / 3 * 2)),
             ..ModelResponse::default()
         };
-        size.admit(&answer).unwrap();
+        size.admit(&response).unwrap();
         assert!(pool.used() > limits.max_history_bytes / 2);
 
         size.check().unwrap();
         assert_eq!(pool.used(), 0);
-        size.admit(&answer).unwrap();
-        let parts = answer.content.parts();
+        size.admit(&response).unwrap();
+        let parts = response.content.parts();
         size.add_parts(parts);
         assert_eq!(pool.used(), parts_size(parts));
     }

@@ -7,7 +7,7 @@ use crate::util::Pace;
 
 use super::active_run::ActiveRun;
 use super::call_starts::CallStart;
-use super::restore::{MAY_HAVE_RUN, UnansweredCall, result_positions};
+use super::restore::{InterruptedCall, MAY_HAVE_RUN, result_positions};
 use super::sanitize;
 use super::tool_call::CallOutcome;
 
@@ -45,22 +45,25 @@ impl ActiveRun {
     ///
     /// Nothing is stored before all calls have ended, so a run that is dropped meanwhile leaves
     /// them without a result.
-    pub(super) async fn rerun(&mut self, open_calls: Vec<UnansweredCall>) -> RerunResults {
+    pub(super) async fn rerun_interrupted_calls(
+        &mut self,
+        interrupted_calls: Vec<InterruptedCall>,
+    ) -> RerunResults {
         let mut results = RerunResults::default();
-        if open_calls.is_empty() {
+        if interrupted_calls.is_empty() {
             return results;
         }
 
         let positions = self.cx.state(|state| result_positions(&state.messages));
         let mut pace = Pace::default();
-        for unanswered in open_calls {
+        for interrupted_call in interrupted_calls {
             pace.step(0).await;
             let may_run = !results.was_interrupted;
-            let rerun = self.rerun_call(&unanswered, may_run).await;
+            let rerun = self.rerun_call(&interrupted_call, may_run).await;
             self.replace_result(
-                &unanswered,
+                &interrupted_call,
                 &rerun.result,
-                positions.get(&unanswered.call.id).copied(),
+                positions.get(&interrupted_call.call.id).copied(),
             );
             self.history.count_result(&rerun.result);
             results.was_interrupted |= rerun.was_interrupted;
@@ -69,13 +72,13 @@ impl ActiveRun {
         results
     }
 
-    async fn rerun_call(&self, unanswered: &UnansweredCall, may_run: bool) -> Rerun {
-        let call = &unanswered.call;
+    async fn rerun_call(&self, interrupted_call: &InterruptedCall, may_run: bool) -> Rerun {
+        let call = &interrupted_call.call;
         let tool = self.cx.tool(&call.name);
         let tool_to_rerun =
-            tool.filter(|tool| unanswered.is_started || tool.side_effect().is_read_only());
+            tool.filter(|tool| interrupted_call.is_started || tool.side_effect().is_read_only());
         let Some(tool) = tool_to_rerun else {
-            return Rerun::skipped(unanswered.preliminary_result());
+            return Rerun::skipped(interrupted_call.preliminary_result());
         };
 
         if !may_run || !tool.is_idempotent() {
@@ -107,11 +110,11 @@ impl ActiveRun {
     /// Replaces the call's preliminary result at `position`, unless a hook has removed it.
     fn replace_result(
         &self,
-        unanswered: &UnansweredCall,
+        interrupted_call: &InterruptedCall,
         result: &ToolResult,
         position: Option<usize>,
     ) {
-        let preliminary_result = unanswered.preliminary_result();
+        let preliminary_result = interrupted_call.preliminary_result();
         self.cx.state(|state| {
             let message = position.and_then(|position| state.messages.get(position));
             if let (Some(position), Some(message)) = (position, message)

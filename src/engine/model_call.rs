@@ -14,7 +14,7 @@ use crate::run::{Estimate, HighestPrice, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
-use super::attempt::stream_answer;
+use super::attempt::stream_response;
 use super::usage::ModelAttempt;
 
 /// Returns the innermost step of the `wrap_model_call` hooks.
@@ -28,7 +28,7 @@ pub(crate) fn model_core() -> Core<ModelRequest> {
 impl RunContext {
     /// Calls a model outside the conversation, for example to write a summary. The call counts in
     /// the run's budget and statistics, and is repeated by the run's retry policy. Retries and
-    /// warnings of the model are emitted; the answer to a request that [`ModelRequest::new`] has
+    /// warnings of the model are emitted; the response to a request that [`ModelRequest::new`] has
     /// created is not. The history does not change.
     ///
     /// To call the run's own model through the inner hooks, use [`Next::run`](crate::Next::run).
@@ -80,8 +80,8 @@ fn call_model(
             // Released before the wait, so that other calls may use it.
             drop(reservation);
 
-            // The usage of a failed attempt is recorded and its text discarded. Only the text of an
-            // answer that exceeded its limits is kept: the turn stores it.
+            // The usage of a failed attempt is recorded and its text discarded. Only the text of a
+            // response that exceeded its limits is kept: the turn stores it.
             if error.kind() != ErrorKind::ResponseTooLarge {
                 cx.discard_partial();
             }
@@ -97,7 +97,8 @@ fn call_model(
     })
 }
 
-/// Reserves the worst case of a call, and limits its answer to the part of the budget that is left.
+/// Reserves the worst case of a call, and limits its response to the part of the budget that is
+/// left.
 async fn reserve(
     cx: &RunContext,
     model: &dyn Model,
@@ -122,10 +123,10 @@ async fn call_once(attempt: ModelAttempt<'_>) -> Result<ModelResponse> {
     let cx = attempt.cx;
     let _permit = cx.budget().permit(&cx.shared().clock).await;
     let start_time = Instant::now();
-    let result = stream_answer(attempt).await;
+    let result = stream_response(attempt).await;
     lock(&cx.shared().stats).api_time += start_time.elapsed();
     let mut response = result?;
-    attempt.record_answer_usage(&mut response);
+    attempt.record_response_usage(&mut response);
     Ok(response)
 }
 

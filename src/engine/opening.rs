@@ -53,10 +53,12 @@ pub(super) async fn open(
     });
 
     // Interrupted calls run after `before_agent`, which may register their tools.
-    let rerun = run.rerun(restored.open_calls).await;
+    let rerun = run
+        .rerun_interrupted_calls(restored.interrupted_calls)
+        .await;
     let input = run.split_input(&request.input)?;
 
-    // Saved before anything is emitted: the results of open calls and the cut are final, and a
+    // Saved before anything is emitted: the results of interrupted calls and the cut are final, and a
     // later load must not find them undone.
     if restored.must_save {
         run.save().await?;
@@ -66,7 +68,7 @@ pub(super) async fn open(
     late_results.extend(rerun.results);
     run.emit_restored(late_results);
     if let Some(id) = input_id.id.as_ref().filter(|_| input_id.was_sent) {
-        let exit = run.answer_repeated_input(id).await?;
+        let exit = run.handle_repeated_input(id).await?;
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
         return Ok(Opened { run, first_step });
     }
@@ -85,7 +87,7 @@ pub(super) async fn open(
     Ok(Opened { run, first_step })
 }
 
-/// Refuses a request that both cuts the history and answers calls at its end.
+/// Refuses a request that both cuts the history and decides calls at its end.
 fn check_request(request: &RunRequest) -> Result<()> {
     if request.options.rewind_to.is_none() || request.decisions.is_none() {
         return Ok(());

@@ -10,8 +10,8 @@ use super::history::History;
 use super::run_input::STALE_COMPACTION;
 
 impl History {
-    /// Removes the input of a run without an answer if the model rejected it or the history exceeds
-    /// its limit. Returns the error of the model call, with a remedy in its text.
+    /// Removes the input of a run without a response if the model rejected it or the history
+    /// exceeds its limit. Returns the error of the model call, with a remedy in its text.
     pub(super) async fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
         let is_rejected = match kind {
@@ -70,8 +70,8 @@ impl History {
             let messages = state.messages.as_slice();
             let (old_messages, new_messages) =
                 messages.split_at(self.initial_len.min(messages.len()));
-            let is_answer = |message: &Arc<Message>| message.role() == Role::Assistant;
-            if new_messages.iter().any(is_answer) {
+            let is_response = |message: &Arc<Message>| message.role() == Role::Assistant;
+            if new_messages.iter().any(is_response) {
                 return (Vec::new(), Vec::new());
             }
 

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
-use crate::model::{AnswerVisibility, Compaction, ModelRequest, ResponseFormat, Stability};
+use crate::model::{Compaction, ModelRequest, ResponseFormat, ResponseVisibility, Stability};
 use crate::run::{OutputFormat, RunContext};
 use crate::session::AgentState;
 
@@ -35,9 +35,9 @@ impl RequestBuilder {
         let messages = self.checked_history(config, cx)?;
         let messages = self.run_modify_hooks(config, cx, messages).await?;
         let visibility = if config.settings.partial_messages {
-            AnswerVisibility::Events
+            ResponseVisibility::Events
         } else {
-            AnswerVisibility::Whole
+            ResponseVisibility::Whole
         };
         Ok(assemble(config, cx, output, messages)
             .with_provider_cache(cx.provider_cache().clone())
@@ -90,8 +90,8 @@ impl RequestBuilder {
     pub(super) fn repair_state(&mut self, state: &mut AgentState) -> Repairs {
         self.add_checks(1);
         let old_messages = state.messages.clone();
-        let waiting_ids = state.waiting_ids();
-        let repairs = self.checks[0].ensure(&mut state.messages, &waiting_ids);
+        let pending_ids = state.pending_call_ids();
+        let repairs = self.checks[0].ensure(&mut state.messages, &pending_ids);
         if !repairs.is_empty() {
             state.retain_positions(&old_messages);
         }

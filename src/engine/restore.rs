@@ -20,8 +20,8 @@ pub(super) const MAY_HAVE_RUN: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
 
-/// The number of parts of messages, of open calls and of input ids from which on a session is
-/// restored on a thread for blocking work.
+/// The number of parts of messages, of started and pending calls and of input ids from which on a
+/// session is restored on a thread for blocking work.
 const LONG: usize = 1_000;
 
 /// The state a run begins with.
@@ -31,20 +31,19 @@ pub(super) struct Restored {
     pub(super) must_save: bool,
     /// The repairs of its history.
     pub(super) repairs: Repairs,
-    /// Calls that had no result when their run was dropped.
-    pub(super) open_calls: Vec<UnansweredCall>,
+    pub(super) interrupted_calls: Vec<InterruptedCall>,
     /// Results that were not emitted yet.
     pub(super) late_results: Vec<ToolResult>,
 }
 
-/// A call without a result.
-pub(super) struct UnansweredCall {
+/// A call that had no result when its run was dropped.
+pub(super) struct InterruptedCall {
     pub(super) call: ToolCall,
     /// True if its start was stored.
     pub(super) is_started: bool,
 }
 
-impl UnansweredCall {
+impl InterruptedCall {
     /// Returns the preliminary result of the call.
     pub(super) fn preliminary_result(&self) -> ToolResult {
         let text = if self.is_started {
@@ -57,7 +56,7 @@ impl UnansweredCall {
 }
 
 /// Repairs the history of a stored session. A long one is repaired on a thread for blocking work.
-/// Calls that wait for approval stay pending if `keeps_pending`.
+/// Pending calls stay pending if `keeps_pending`.
 pub(super) async fn restore(
     stored: StoredSession,
     id: &Arc<str>,
@@ -71,8 +70,8 @@ pub(super) async fn restore(
     blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
 }
 
-/// Returns `true` if the session has at least [`LONG`] parts of messages, open calls and input ids,
-/// or [`LARGE_TEXT`] bytes of messages. A message without parts counts as one part.
+/// Returns `true` if the session has at least [`LONG`] parts of messages, started and pending calls
+/// and input ids, or [`LARGE_TEXT`] bytes of messages. A message without parts counts as one part.
 fn is_long(stored: &StoredSession) -> bool {
     let state = &stored.state;
     let mut count = stored.input_ids.len() + stored.started.len() + state.pending.len();
@@ -98,20 +97,20 @@ fn restore_now(
     let loaded_messages = state.messages.clone();
     place_inputs(&mut state, &stored.input_ids);
     let closed_questions = close_questions(&mut state, id, keeps_pending, max_result_bytes);
-    let call_answers = answer_calls(&mut state, &stored.started, &stored.ended);
+    let missing_results = add_missing_results(&mut state, &stored.started, &stored.ended);
     let repairs = state.repair();
     state.retain_positions(&loaded_messages);
     let must_save = !stored.input_ids.is_empty()
         || closed_questions.must_save
-        || call_answers.must_save
+        || missing_results.must_save
         || !repairs.is_empty();
     let mut late_results = closed_questions.results;
-    late_results.extend(call_answers.late_results);
+    late_results.extend(missing_results.late_results);
     Restored {
         state,
         must_save,
         repairs,
-        open_calls: call_answers.open_calls,
+        interrupted_calls: missing_results.interrupted_calls,
         late_results,
     }
 }
@@ -124,7 +123,7 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
         state.inputs.begin_unknown(ids, &last_input);
     }
 
-    // An assistant message without metadata was part of an input, not an answer.
+    // An assistant message without metadata was part of an input, not a response.
     let messages = &state.messages;
     let infos = &state.infos;
     state.inputs.extend(ids, messages.len(), |position| {
@@ -141,7 +140,8 @@ struct ClosedQuestions {
     results: Vec<ToolResult>,
 }
 
-/// Closes the questions that cannot be answered any more, with a result for each of their calls.
+/// Closes the questions of pending calls that cannot be answered any more, with a result for each
+/// call.
 fn close_questions(
     state: &mut AgentState,
     id: &str,
@@ -151,12 +151,12 @@ fn close_questions(
     // A fork's copy of a question is dropped: if it were answered in both sessions, the call would
     // run twice.
     let stays = |call: &PendingCall| keeps_pending && *call.session_id == *id;
-    let open_calls = std::mem::take(&mut state.pending);
-    let answered_ids = answered_ids(&state.messages);
-    let (open_calls, decided_calls): (Vec<_>, Vec<_>) = open_calls
+    let pending_calls = std::mem::take(&mut state.pending);
+    let ids_with_result = ids_with_result(&state.messages);
+    let (pending_calls, decided_calls): (Vec<_>, Vec<_>) = pending_calls
         .into_iter()
-        .partition(|pending| !answered_ids.contains(&pending.call.id));
-    let (pending, closed_calls): (Vec<_>, Vec<_>) = open_calls.into_iter().partition(stays);
+        .partition(|pending| !ids_with_result.contains(&pending.call.id));
+    let (pending, closed_calls): (Vec<_>, Vec<_>) = pending_calls.into_iter().partition(stays);
     let must_save = !decided_calls.is_empty() || !closed_calls.is_empty();
     state.pending = pending;
     let closed_calls = closed_calls.iter();
@@ -172,33 +172,33 @@ fn close_questions(
     ClosedQuestions { must_save, results }
 }
 
-/// The outcome of [`answer_calls`].
+/// The results of calls that had none.
 #[derive(Default)]
-struct AnsweredCalls {
+struct MissingResults {
     must_save: bool,
     /// The calls that received a preliminary result.
-    open_calls: Vec<UnansweredCall>,
+    interrupted_calls: Vec<InterruptedCall>,
     /// Results that were stored when their call ended.
     late_results: Vec<ToolResult>,
 }
 
-/// Gives every call of the last answer a result, except calls that wait for approval.
-fn answer_calls(
+/// Gives every call of the last response a result, except pending calls.
+fn add_missing_results(
     state: &mut AgentState,
     started_ids: &[Arc<str>],
     ended_results: &[Arc<Message>],
-) -> AnsweredCalls {
-    let waiting_ids: HashSet<_> = state.waiting_ids().into_iter().collect();
+) -> MissingResults {
+    let pending_ids: HashSet<_> = state.pending_call_ids().into_iter().collect();
     let started_ids: HashSet<_> = started_ids.iter().collect();
     let ended_results: HashMap<_, _> = ended_results
         .iter()
         .filter_map(|result| result.as_tool_result())
         .map(|result| (&result.tool_call_id, result))
         .collect();
-    let mut output = AnsweredCalls::default();
+    let mut output = MissingResults::default();
     let mut results = Vec::new();
-    for call in unanswered_calls(&state.messages) {
-        if waiting_ids.contains(&call.id) {
+    for call in calls_without_result(&state.messages) {
+        if pending_ids.contains(&call.id) {
             continue;
         }
 
@@ -210,10 +210,10 @@ fn answer_calls(
         }
 
         let is_started = started_ids.contains(&call.id);
-        let call = UnansweredCall { call, is_started };
+        let call = InterruptedCall { call, is_started };
 
         results.push(call.preliminary_result());
-        output.open_calls.push(call);
+        output.interrupted_calls.push(call);
     }
 
     insert_results(&mut state.messages, results);
@@ -222,7 +222,7 @@ fn answer_calls(
 
 /// Returns the calls of the last assistant message that have no result. Earlier messages were
 /// repaired before.
-fn unanswered_calls(messages: &Messages) -> Vec<ToolCall> {
+fn calls_without_result(messages: &Messages) -> Vec<ToolCall> {
     let history = messages.as_slice();
     let Some(last) = history
         .iter()
@@ -234,16 +234,17 @@ fn unanswered_calls(messages: &Messages) -> Vec<ToolCall> {
     let results = history[last + 1..]
         .iter()
         .filter_map(|message| message.as_tool_result());
-    let answered_ids: HashSet<_> = results.map(|result| &result.tool_call_id).collect();
+    let ids_with_result: HashSet<_> = results.map(|result| &result.tool_call_id).collect();
     history[last]
         .tool_calls()
-        .filter(|call| !answered_ids.contains(&call.id))
+        .filter(|call| !ids_with_result.contains(&call.id))
         .cloned()
         .collect()
 }
 
-/// Returns the ids of the answered calls. If several calls have the same id, the last one counts.
-fn answered_ids(messages: &Messages) -> HashSet<Arc<str>> {
+/// Returns the ids of the calls that have a result. If several calls have the same id, the last one
+/// counts.
+fn ids_with_result(messages: &Messages) -> HashSet<Arc<str>> {
     let mut ids = HashSet::new();
     for message in messages {
         for call in message.tool_calls() {
@@ -302,7 +303,7 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
     let mut output = Vec::with_capacity(messages.len() + results.len());
 
     // Merges two sorted lists: the messages, and the results by the place of their call.
-    // `call_index` is the answer whose results follow.
+    // `call_index` is the response whose results follow.
     let mut call_index = None;
     for (position, message) in messages.as_slice().iter().enumerate() {
         // A result goes before the first one of a later call.
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_and_open_calls_make_a_session_long() {
+    fn long_texts_and_many_calls_make_a_session_long() {
         let stored = || StoredSession::new(AgentState::new("a"));
         let mut long_text = stored();
         let text = "x".repeat(LARGE_TEXT);

@@ -1,4 +1,4 @@
-//! The input of a run: checked, stored and repaired, or answered when it is sent again.
+//! The input of a run: checked, stored and repaired, or handled again when it is sent twice.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl ActiveRun {
 
     /// Handles an input that was sent before. Returns the exit reason if the run has nothing left
     /// to do.
-    pub(super) async fn answer_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
+    pub(super) async fn handle_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
             let has_pending = !state.pending.is_empty();
             let inputs = state.inputs.clone();
@@ -52,33 +52,33 @@ impl ActiveRun {
         });
 
         match inputs.find(id, &messages) {
-            Some(InputState::Answered(at, answer)) => {
-                let mut response = ModelResponse::new(answer.content.clone());
+            Some(InputState::Answered(at, message)) => {
+                let mut response = ModelResponse::new(message.content.clone());
                 let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
-                let exit = self.read_earlier_answer(&response);
-                self.outcome.last_answer = Some(Arc::new(response));
+                let exit = self.read_earlier_response(&response);
+                self.outcome.last_response = Some(Arc::new(response));
                 Ok(Some(exit))
             }
             Some(InputState::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
             Some(InputState::Open(from)) => {
                 self.history.initial_len = from;
-                self.remove_interrupted_answer().await?;
+                self.remove_partial_response().await?;
                 Ok(None)
             }
             Some(InputState::Lost) | None => Err(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "the input {id:?} was sent before, but the history has been changed since and \
-                     its answer is no longer known; read the history, or send the input with a new \
+                     its message is no longer known; read the history, or send the input with a new \
                      id"
                 ),
             )),
         }
     }
 
-    /// Reads the earlier answer in the output format of this run, and returns its exit reason.
-    fn read_earlier_answer(&mut self, response: &ModelResponse) -> ExitReason {
+    /// Reads the earlier response in the output format of this run, and returns its exit reason.
+    fn read_earlier_response(&mut self, response: &ModelResponse) -> ExitReason {
         let exit = exit_for_stop_reason(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.format.as_ref().filter(|_| is_whole);
@@ -90,15 +90,15 @@ impl ActiveRun {
                 exit
             }
             Some(Err(correction)) => {
-                self.outcome.add_reason(correction);
+                self.outcome.add_error_text(correction);
                 ExitReason::StructuredOutput
             }
         }
     }
 
-    /// Removes an interrupted answer from the history, so that its input gets a complete one. Few
+    /// Removes an interrupted response from the history, so that its input gets a complete one. Few
     /// models can continue in the middle of a text.
-    async fn remove_interrupted_answer(&mut self) -> Result<()> {
+    async fn remove_partial_response(&mut self) -> Result<()> {
         let mut state = self.cx.state_copy();
         let [history @ .., last] = state.messages.as_slice() else {
             return Ok(());

@@ -84,8 +84,8 @@ impl RunningCall {
         &self.run
     }
 
-    /// Returns the id of the answer with the call, if it is known.
-    pub(crate) fn answer_id(&self) -> Option<String> {
+    /// Returns the id of the response with the call, if it is known.
+    pub(crate) fn response_id(&self) -> Option<String> {
         self.run.state(|state| {
             let has_call = |message: &Arc<Message>| {
                 let mut calls = message.tool_calls();

@@ -10,7 +10,7 @@ use crate::model::{ModelEvent, ModelResponse};
 
 /// Drops invalid parts: empty texts, citations that are not directly after a text, calls without a
 /// tool name, and JSON that is nested too deep to be stored.
-pub(super) fn answer(response: &mut ModelResponse) {
+pub(super) fn response(response: &mut ModelResponse) {
     let mut is_after_text = false;
     response.content.parts_mut().retain_mut(|part| {
         let is_text = matches!(part, Part::Text(text) if !text.is_empty());
@@ -108,7 +108,7 @@ mod tests {
             annotations("of a call"),
         ]
         .into();
-        answer(&mut response);
+        super::response(&mut response);
         let expected = [Part::text("a"), annotations("of a"), Part::text("b"), call];
         assert_eq!(response.content.parts(), expected);
     }

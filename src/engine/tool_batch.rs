@@ -1,5 +1,5 @@
-//! The tool calls of one answer: run concurrently or alone, with their results in the order of the
-//! calls.
+//! The tool calls of one response: run concurrently or alone, with their results in the order of
+//! the calls.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl CallSlot {
 }
 
 impl ActiveRun {
-    /// Returns the ids of the calls of an answer whose starts are stored with the answer. These
+    /// Returns the ids of the calls of a response whose starts are stored with the response. These
     /// calls begin at once: no hook, gate or question can intervene.
     pub(super) async fn calls_certain_to_run(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
         let runner = self.call_runner(calls.len());
@@ -65,7 +65,7 @@ impl ActiveRun {
         call_ids
     }
 
-    /// Runs the calls of an answer and stores their results. `stored_starts` are the ids of the
+    /// Runs the calls of a response and stores their results. `stored_starts` are the ids of the
     /// calls whose starts are stored, and `note` is added to the last result. Returns the exit
     /// reason if the run ends with the calls.
     pub(super) async fn run_calls(
@@ -83,7 +83,7 @@ impl ActiveRun {
         let is_stopped = run_outcome.is_none();
         let FinishedBatch {
             mut results,
-            parked: parked_calls,
+            pending_calls,
             shares,
             is_interrupted,
         } = batch.finish();
@@ -101,17 +101,17 @@ impl ActiveRun {
         let results = results.into_iter().map(|(_, result)| result).collect();
         self.history.store_results(results).await?;
         drop(shares);
-        if parked_calls.is_empty() {
+        if pending_calls.is_empty() {
             return Ok(exit.or(loop_exit));
         }
 
-        self.park(parked_calls).await?;
+        self.store_pending(pending_calls).await?;
         let exit = exit.or_else(|| self.check_stop());
         Ok(exit.or(Some(ExitReason::AwaitingApproval)))
     }
 
-    /// Stores the calls that wait for approval.
-    async fn park(&self, calls: Vec<PendingCall>) -> Result<()> {
+    /// Stores the pending calls.
+    async fn store_pending(&self, calls: Vec<PendingCall>) -> Result<()> {
         let state = self.cx.state(|state| {
             state.pending.extend(calls);
             state.clone()
@@ -153,7 +153,7 @@ impl ActiveRun {
                     result.content.parts_mut().push(Part::Text(WARNING.into()));
                 }
                 Repeated::Stop => {
-                    self.outcome.add_reason(format!(
+                    self.outcome.add_error_text(format!(
                         "the model repeated one call of tool {:?} with the same result {STOP} \
                          times (loop_detection)",
                         call.name
@@ -167,7 +167,7 @@ impl ActiveRun {
     }
 }
 
-/// The calls of one answer.
+/// The calls of one response.
 struct ToolBatch<'a> {
     runner: CallRunner<'a>,
     slots: Vec<CallSlot>,
@@ -176,7 +176,7 @@ struct ToolBatch<'a> {
 /// The outcomes of a batch, in the order of its calls.
 struct FinishedBatch {
     results: Vec<(ToolCall, ToolResult)>,
-    parked: Vec<PendingCall>,
+    pending_calls: Vec<PendingCall>,
     shares: Vec<PoolShare>,
     /// True if a permission gate requires the run to end.
     is_interrupted: bool,
@@ -206,7 +206,7 @@ impl<'a> ToolBatch<'a> {
     fn finish(self) -> FinishedBatch {
         let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
-            parked: Vec::new(),
+            pending_calls: Vec::new(),
             shares: Vec::new(),
             is_interrupted: self.runner.halt.is_interrupted(),
         };
@@ -216,7 +216,7 @@ impl<'a> ToolBatch<'a> {
             let result = match slot.outcome {
                 Some(CallOutcome::Done(result)) => result,
                 Some(CallOutcome::Pending(pending)) => {
-                    batch.parked.push(pending);
+                    batch.pending_calls.push(pending);
                     continue;
                 }
                 Some(CallOutcome::NotBegun) | None => {

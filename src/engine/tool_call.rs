@@ -96,7 +96,7 @@ impl Halt {
 
 impl CallRunner<'_> {
     /// Checks a call and runs it. Its start is stored just before the tool may run, unless the tool
-    /// is read-only or the start was stored with the answer.
+    /// is read-only or the start was stored with the response.
     pub(super) async fn run(&self, call: &ToolCall, start: &CallStart) -> CallOutcome {
         if self.halt.is_set() {
             return CallOutcome::NotBegun;
@@ -142,7 +142,7 @@ impl CallRunner<'_> {
         self.decision_pace.lock().await.step(check_cost).await;
         let result = match check.permit(call.clone()).await {
             Ok(Permit::Run(call)) => return Continue(Cow::Owned(call)),
-            Ok(Permit::Park(pending)) => return Break(CallOutcome::Pending(pending)),
+            Ok(Permit::Pending(pending)) => return Break(CallOutcome::Pending(pending)),
             Ok(Permit::Reply(result)) => result,
             Err(refusal) => {
                 self.halt.set(refusal.exit());
@@ -169,8 +169,8 @@ impl CallRunner<'_> {
             && parse_arguments(call, tool.parameters()).is_ok()
     }
 
-    /// Runs a permitted call, even if it was approved later. A call that waits for an answer has no
-    /// result, so neither `post_tool_use` hooks nor watchers receive one.
+    /// Runs a permitted call, even if it was approved later. A pending call has no result, so
+    /// neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
         check: &PermissionCheck<'_>,
@@ -200,7 +200,7 @@ impl CallRunner<'_> {
         let clock = CallClock::start(self.cx);
         self.report_progress(&clock, call, ProgressData::started(call.args.clone()));
         let result = self.run_wrapped(tool, call, context, &clock).await;
-        if let Some(question) = self.open_question(context, &result) {
+        if let Some(question) = self.take_pending_question(context, &result) {
             self.cx.drop_watchers(&call.id);
             self.report_progress(&clock, call, json!({"state": "waiting"}));
             return CallOutcome::Pending(check.pending(call.clone(), question));
@@ -213,16 +213,16 @@ impl CallRunner<'_> {
         CallOutcome::Done(result)
     }
 
-    /// Returns the unanswered question of a tool if the agent parks such questions. The call then
-    /// waits for the answer instead of failing.
-    fn open_question(
+    /// Takes the unanswered question of a tool if the agent leaves such calls pending. The call
+    /// then waits for the answer instead of failing.
+    fn take_pending_question(
         &self,
         context: &ResultContext,
         result: &ToolResult,
     ) -> Option<UnansweredQuestion> {
         let question = context.take_question()?;
-        let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
-        is_parked.then_some(question)
+        let is_pending = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
+        is_pending.then_some(question)
     }
 
     fn report_progress(&self, clock: &CallClock, call: &ToolCall, data: impl Into<ProgressData>) {
@@ -282,7 +282,7 @@ impl CallRunner<'_> {
 
         match chain.run(call.clone()).await {
             Ok(mut result) => {
-                // A hook may return a result with another id or name; it answers this call.
+                // A hook may return a result with another id or name; it belongs to this call.
                 result.tool_call_id = call.id.clone();
                 result.name = call.name.clone();
                 self.limited(result, call)
@@ -362,7 +362,7 @@ impl ToolCore {
             };
             call = match check.permit_after_hooks(call, Verdict::Continue).await {
                 Ok(Permit::Run(call)) => call,
-                Ok(Permit::Park(_)) => {
+                Ok(Permit::Pending(_)) => {
                     let text = "the call was changed after it was permitted, and the question \
                                 about the change was not answered";
                     return ToolResult::failed(permitted_call, text);

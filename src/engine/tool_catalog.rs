@@ -119,8 +119,8 @@ impl ToolCatalog {
                 });
 
         let mut has_changed = false;
-        for answer in join_all(requests).await {
-            match answer {
+        for outcome in join_all(requests).await {
+            match outcome {
                 Ok(()) => has_changed = true,
                 Err(warning) => cx.warn(warning),
             }
@@ -135,7 +135,7 @@ async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Too
     let make_error = |text| Err(Error::new(ErrorKind::Other, text));
     // The call itself is inside the future, so that a panic before its first await is caught.
     match timeout(limit, panic::catch_async(async { source.tools().await })).await {
-        Ok(Ok(answer)) => answer,
+        Ok(Ok(outcome)) => outcome,
         Ok(Err(text)) => make_error(format!("it panicked: {text}")),
         Err(_) => make_error(format!("it did not answer within {limit:?}")),
     }

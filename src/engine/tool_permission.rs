@@ -8,9 +8,9 @@
 //! 3. The **mode** is plan, and the tool does more than read.
 //! 4. A hook **denies** the call.
 //! 5. The **gate** denies it, stops the run, or fails.
-//! 6. A **question** is open. If several are open, only one is asked: the rule's, else the hook's,
-//!    else the mode's. Its answer applies to all of them. If a hook allows the call, the question
-//!    of the mode is not asked.
+//! 6. A **question** has no answer. If there are several, only one is asked: the rule's, else the
+//!    hook's, else the mode's. Its answer applies to all of them. If a hook allows the call, the
+//!    question of the mode is not asked.
 //!
 //! A call that a person has approved takes the same steps. Its questions count as answered, and
 //! neither a hook nor the gate may change its arguments.
@@ -39,7 +39,7 @@ pub(super) enum Permit {
     /// The call runs, with these arguments.
     Run(ToolCall),
     /// The call waits for a later answer.
-    Park(PendingCall),
+    Pending(PendingCall),
     /// A person replied instead: the call does not run, and the reply is its result.
     Reply(ToolResult),
 }
@@ -80,7 +80,8 @@ impl PermissionCheck<'_> {
         self.permit_approved(call, verdict).await
     }
 
-    /// Checks a call that the hooks have seen, and asks the open question, if there is one.
+    /// Checks a call that the hooks have seen, and asks the strongest question that has no answer,
+    /// if there is one.
     pub(super) async fn permit_after_hooks(
         &self,
         call: ToolCall,
@@ -88,7 +89,7 @@ impl PermissionCheck<'_> {
     ) -> Result<Permit, Refusal> {
         let (call, gate_decision) = self.check_refusals(call, &hook_verdict).await?;
         let call = self.replace_args(call, gate_decision.args)?;
-        match self.open_question(&call, hook_verdict, gate_decision.verdict) {
+        match self.question_to_ask(&call, hook_verdict, gate_decision.verdict) {
             Some(question) => self.ask(call, question).await,
             None => Ok(Permit::Run(call)),
         }
@@ -166,7 +167,7 @@ impl PermissionCheck<'_> {
 
     /// Refuses a call in plan mode, which takes precedence over gates and hooks.
     fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
-        // A mode may have been set while the answer streamed, a hook ran or a question was open.
+        // A mode may have been set while the response streamed, a hook ran or a question was open.
         self.cx.apply_requested_mode();
         match refusal_by_mode(self.cx.permission_mode(), self.tool) {
             None => Ok(()),
@@ -226,9 +227,9 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Returns the strongest question that has no answer yet; it has to be answered before the call
-    /// runs.
-    fn open_question(
+    /// Returns the question that has to be answered before the call runs: the strongest one that
+    /// has no answer yet.
+    fn question_to_ask(
         &self,
         call: &ToolCall,
         hook_verdict: Verdict,
@@ -285,7 +286,7 @@ impl PermissionCheck<'_> {
             Answer::Reply { text, picked } => Ok(Permit::Reply(reply_result(&call, text, &picked))),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
                 let question = UnansweredQuestion::permission(question);
-                Ok(Permit::Park(self.pending(call, question)))
+                Ok(Permit::Pending(self.pending(call, question)))
             }
             Answer::Unanswered => {
                 let reason = format!(

@@ -1,4 +1,4 @@
-//! The loop: call the model, run the tool calls of its answer, and again.
+//! The loop: call the model, run the tool calls of its response, and repeat.
 //!
 //! Futures that do not exist while the run waits for the model are boxed: otherwise the future of
 //! every waiting run would reserve their size.
@@ -32,13 +32,13 @@ const REFUSAL_CHARS: usize = 1_000;
 /// The recoveries that were tried, so that none is repeated without end.
 #[derive(Default)]
 pub(super) struct Recoveries {
-    /// True if the last answer was empty.
-    has_empty_answer: bool,
-    /// True if the last answer was dropped, so that the next one replaces it.
-    has_dropped_answer: bool,
-    /// True if a compaction was tried since the last answer with tool calls.
+    /// True if the last response was empty.
+    has_empty_response: bool,
+    /// True if the next request repeats the current turn.
+    is_repeated_turn: bool,
+    /// True if a compaction was tried since the last response with tool calls.
     has_compacted: bool,
-    /// The number of answers that did not match the output format and were sent back.
+    /// The number of responses that did not match the output format and were sent back.
     pub(super) output_retries: u32,
     /// The number of times `before_stop` hooks continued the run.
     pub(super) continuations: u32,
@@ -74,14 +74,14 @@ impl ActiveRun {
             // The reader receives all messages of a turn before the next one, so that it can stop
             // the run.
             cx.shared().drained().await;
-            self.apply_requests().await?;
+            self.apply_handle_commands().await?;
             if let Some(exit) = self.check_limits() {
                 return Ok(exit);
             }
 
-            let answer = cx.shared().unless_stopped(self.request_answer()).await;
-            let flow = match answer {
-                Some(Ok(response)) => self.handle_answer(response).boxed().await?,
+            let response = cx.shared().unless_stopped(self.request_response()).await;
+            let flow = match response {
+                Some(Ok(response)) => self.handle_response(response).boxed().await?,
                 Some(Err(error)) => self.handle_error(error).boxed().await?,
                 None => return Ok(self.end_interrupted().boxed().await),
             };
@@ -90,7 +90,7 @@ impl ActiveRun {
                 return Ok(exit);
             }
 
-            // The value of an answer that another turn follows is not the run's output.
+            // The value of a response that another turn follows is not the run's output.
             self.outcome.structured = None;
         }
     }
@@ -98,7 +98,7 @@ impl ActiveRun {
     /// Handles a failed model call. Continues if a compaction has made the request shorter.
     async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
         if error.kind() == ErrorKind::ResponseTooLarge {
-            // A quarter is left for the answer of the next run.
+            // A quarter is left for the response of the next run.
             let room = self.history.byte_size.room();
             self.store_partial(room / 4 * 3).await;
         }
@@ -110,12 +110,12 @@ impl ActiveRun {
 
         let stop = self.cx.shared().stop();
         if stop != Stop::None {
-            self.outcome.add_reason(error.to_string());
+            self.outcome.add_error_text(error.to_string());
             return Ok(Break(stop.exit_reason()));
         }
 
         let error = self.history.remove_rejected_input(error).await;
-        let exit = exit_for_error(error, &mut self.outcome.end_reasons)?;
+        let exit = exit_for_error(error, &mut self.outcome.error_texts)?;
         if exit == ExitReason::Refused && !self.config.request.keep_refused {
             self.history.forget_refused();
         }
@@ -123,9 +123,9 @@ impl ActiveRun {
         Ok(Break(exit))
     }
 
-    /// Applies the requests of handles since the last turn: another model, another permission mode,
-    /// messages to the model.
-    async fn apply_requests(&mut self) -> Result<()> {
+    /// Applies the commands that handles have sent since the last turn: another model, another
+    /// permission mode, messages to the model.
+    async fn apply_handle_commands(&mut self) -> Result<()> {
         let cx = self.cx.clone();
         let (steering, model) = {
             let mut control = lock(&cx.shared().control);
@@ -144,10 +144,10 @@ impl ActiveRun {
         self.cx.apply_requested_mode();
         if !steering.is_empty() {
             let mut steering = VecDeque::from(steering);
-            let outcome = self.history.add_inputs(&mut steering).boxed().await;
+            let added = self.history.add_inputs(&mut steering).boxed().await;
             // After an error, the others are stored at the end of the run.
             lock(&cx.shared().control).steering.splice(..0, steering);
-            outcome?;
+            added?;
 
             // The history counts the announced outcomes from now on.
             cx.shared().tasks.release_outcomes(outcome_bytes);
@@ -156,7 +156,8 @@ impl ActiveRun {
         Ok(())
     }
 
-    /// Checks the limits before a model call. Returns the exit reason if one was reached.
+    /// Checks the limits before a model call. If one was reached, returns the exit reason, and adds
+    /// its text to the errors of the result.
     fn check_limits(&mut self) -> Option<ExitReason> {
         if let Some(exit) = self.check_stop() {
             return Some(exit);
@@ -165,18 +166,18 @@ impl ActiveRun {
         let max_turns = self.config.limits.max_turns;
         if max_turns > 0 && self.cx.turn() >= max_turns {
             self.outcome
-                .add_reason(format!("the limit of {max_turns} turns is reached"));
+                .add_error_text(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
 
-        let (exit, reason) = self.cx.budget().exhausted()?;
-        self.outcome.add_reason(reason);
+        let (exit, text) = self.cx.budget().exhausted()?;
+        self.outcome.add_error_text(text);
         Some(exit)
     }
 
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
-    async fn request_answer(&mut self) -> Result<Arc<ModelResponse>> {
-        let is_new_turn = !std::mem::take(&mut self.recoveries.has_dropped_answer);
+    async fn request_response(&mut self) -> Result<Arc<ModelResponse>> {
+        let is_new_turn = !std::mem::take(&mut self.recoveries.is_repeated_turn);
         let request = self.prepare_request(is_new_turn).boxed().await?;
         self.history.byte_size.check()?;
         let config = &*self.config;
@@ -188,29 +189,29 @@ impl ActiveRun {
         };
 
         let response = chain.run(request).await?;
-        self.accept_answer(response).map(Arc::new)
+        self.accept_response(response).map(Arc::new)
     }
 
-    /// Sanitizes an answer and counts it in the history.
+    /// Sanitizes a response and counts it in the history.
     ///
     /// # Errors
     ///
-    /// Returns an error if the answer is the second empty one in a row, or if it exceeds the limit
-    /// of the history.
-    fn accept_answer(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
-        // The partial answer of an attempt that a hook dropped must not be stored by a later
+    /// Returns an error if the response is the second empty one in a row, or if it exceeds the
+    /// limit of the history.
+    fn accept_response(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
+        // The partial response of an attempt that a hook dropped must not be stored by a later
         // interrupt.
         self.cx.discard_partial();
-        sanitize::answer(&mut response);
+        sanitize::response(&mut response);
         self.history.call_ids.claim(&mut response);
         let len = self.cx.state(|state| state.messages.len());
         self.history.context_size.report(&response.usage, len);
-        if self.recoveries.has_empty_answer && kind_of(&response) == ResponseKind::Empty {
+        if self.recoveries.has_empty_response && kind_of(&response) == ResponseKind::Empty {
             return Err(empty_response(self.cx.model().id()));
         }
 
         if let Err(error) = self.history.byte_size.admit(&response) {
-            // Its text stays, like the text of an answer that alone is too large.
+            // Its text stays, like the text of a response that alone is too large.
             self.cx.keep_partial(response);
             return Err(error);
         }
@@ -218,8 +219,8 @@ impl ActiveRun {
         Ok(response)
     }
 
-    /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces a
-    /// dropped answer.
+    /// Prepares a turn and builds its request. `is_new_turn` is `false` if the request repeats the
+    /// turn.
     async fn prepare_request(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
         let config = self.config.clone();
         self.cx.set_turn(self.cx.turn() + 1);
@@ -233,7 +234,7 @@ impl ActiveRun {
         self.requests.build(&config, &self.cx, format).await
     }
 
-    /// Compacts the history, unless that was tried since the last answer with tool calls. Returns
+    /// Compacts the history, unless that was tried since the last response with tool calls. Returns
     /// `true` if the history is shorter now.
     async fn compact_once(&mut self) -> bool {
         !std::mem::replace(&mut self.recoveries.has_compacted, true) && self.compact().await
@@ -248,7 +249,7 @@ impl ActiveRun {
     }
 
     /// Acts on a response: stores it and runs its calls, repeats the turn, or ends the run.
-    async fn handle_answer(
+    async fn handle_response(
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
@@ -260,11 +261,11 @@ impl ActiveRun {
         match kind_of(&response) {
             ResponseKind::Calls => self.run_calls_of(response, cut_note).await,
             ResponseKind::Complete => {
-                let (response, _) = self.store_answer(response, &[]).await?;
+                let (response, _) = self.store_response(response, &[]).await?;
                 self.end_or_continue(&response).boxed().await
             }
             ResponseKind::Paused => {
-                self.store_answer(response, &[]).await?;
+                self.store_response(response, &[]).await?;
                 Ok(Continue(()))
             }
             ResponseKind::Refusal => {
@@ -273,24 +274,24 @@ impl ActiveRun {
             }
             ResponseKind::Truncated if self.make_room().await => {
                 // The run's output, should the repeated call fail.
-                self.outcome.last_answer = Some(response);
+                self.outcome.last_response = Some(response);
                 self.repeat_turn();
                 Ok(Continue(()))
             }
             ResponseKind::Truncated if has_nothing_to_store(&response) => {
-                self.outcome.last_answer = Some(response);
+                self.outcome.last_response = Some(response);
                 Ok(Break(ExitReason::MaxTokens))
             }
             ResponseKind::Truncated => {
-                self.store_answer(response, &[]).await?;
+                self.store_response(response, &[]).await?;
                 Ok(Break(ExitReason::MaxTokens))
             }
             ResponseKind::Stopped => {
-                self.outcome.last_answer = Some(response);
+                self.outcome.last_response = Some(response);
                 Ok(Break(ExitReason::StopSequence))
             }
             ResponseKind::Empty => {
-                self.recoveries.has_empty_answer = true;
+                self.recoveries.has_empty_response = true;
                 self.cx
                     .warn("the model returned an empty answer; the request is repeated once");
                 self.repeat_turn();
@@ -307,43 +308,43 @@ impl ActiveRun {
     ) -> Result<ControlFlow<ExitReason>> {
         self.recoveries.has_compacted = false;
         let calls: Vec<_> = response.tool_calls().cloned().collect();
-        let (_, starts) = self.store_answer(response, &calls).await?;
+        let (_, starts) = self.store_response(response, &calls).await?;
         let note = cut_note.map(|note| format!("Note: {note}."));
         let exit = self.run_calls(calls, &starts, note).boxed().await?;
         Ok(exit.map_or(Continue(()), Break))
     }
 
-    /// Stores an answer, which becomes the run's output. Returns it as stored, and the ids of the
+    /// Stores a response, which becomes the run's output. Returns it as stored, and the ids of the
     /// calls whose starts are stored with it.
-    async fn store_answer(
+    async fn store_response(
         &mut self,
         response: Arc<ModelResponse>,
         calls: &[ToolCall],
     ) -> Result<(Arc<ModelResponse>, Vec<Arc<str>>)> {
-        self.recoveries.has_empty_answer = false;
+        self.recoveries.has_empty_response = false;
 
-        // Set before the next step, so that the output has the answer if that step fails.
-        self.outcome.last_answer = Some(response.clone());
+        // Set before the next step, so that the output has the response if that step fails.
+        self.outcome.last_response = Some(response.clone());
         let starts = self.starts_to_store(calls).await;
-        let response = self.history.store_answer(response, &starts).await?;
-        self.outcome.last_answer = Some(response.clone());
+        let response = self.history.store_response(response, &starts).await?;
+        self.outcome.last_response = Some(response.clone());
         Ok((response, starts))
     }
 
-    /// Returns the ids of the calls whose starts are stored with the answer. There are none if the
-    /// answer continues the previous message: that write settles all calls.
+    /// Returns the ids of the calls whose starts are stored with the response. There are none if
+    /// the response continues the previous message: that write settles all calls.
     async fn starts_to_store(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
-        if calls.is_empty() || self.history.ends_with_answer() {
+        if calls.is_empty() || self.history.ends_with_response() {
             return Vec::new();
         }
         self.calls_certain_to_run(calls).await
     }
 
-    /// Prepares the repetition of the turn, which counts once: its answer is dropped, and the
-    /// messages emitted for the answer are superseded.
+    /// Makes the next request repeat this turn. The turn counts once, and messages that were
+    /// emitted for it are superseded.
     fn repeat_turn(&mut self) {
         self.cx.set_turn(self.cx.turn().saturating_sub(1));
-        self.recoveries.has_dropped_answer = true;
+        self.recoveries.is_repeated_turn = true;
         if let Some((attempt, first)) = self.cx.supersede_attempt() {
             self.cx.emit(SystemKind::StreamRestart {
                 attempt,
@@ -352,7 +353,7 @@ impl ActiveRun {
         }
     }
 
-    /// Compacts to make room for a longer answer. Returns `true` on success.
+    /// Compacts to make room for a longer response. Returns `true` on success.
     async fn make_room(&mut self) -> bool {
         self.compacting().is_too_long().await && self.compact_once().await
     }
@@ -363,28 +364,28 @@ impl ActiveRun {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.outcome
-            .add_reason(format!("the model refused: {text}"));
+            .add_error_text(format!("the model refused: {text}"));
         if self.config.request.keep_refused {
             if !response.content.is_blank() {
-                self.history.store_answer(response.clone(), &[]).await?;
+                self.history.store_response(response.clone(), &[]).await?;
             }
         } else {
             self.history.forget_refused();
         }
 
-        self.outcome.last_answer = Some(response);
+        self.outcome.last_response = Some(response);
         Ok(())
     }
 
-    /// Stores the partial answer of a run that was stopped, and returns the exit reason.
+    /// Stores the partial response of a run that was stopped, and returns the exit reason.
     async fn end_interrupted(&mut self) -> ExitReason {
         let exit = self.outcome.note_stop(self.cx.shared().stop());
         self.store_partial(self.history.byte_size.room()).await;
         exit
     }
 
-    /// Stores up to `max_bytes` of the text of an answer that was cut off, unless the agent
-    /// discards such answers.
+    /// Stores up to `max_bytes` of the text of a partial response, unless the agent discards
+    /// partial responses.
     async fn store_partial(&mut self, max_bytes: usize) {
         let Some(mut partial) = self.cx.take_partial() else {
             return;
@@ -400,17 +401,17 @@ impl ActiveRun {
         }
 
         let partial = Arc::new(partial);
-        if let Err(error) = self.history.store_partial_answer(partial.clone()).await {
+        if let Err(error) = self.history.store_partial_response(partial.clone()).await {
             let text = format!("the interrupted answer was not stored: {error}");
             self.cx.warn(text);
         }
 
-        self.outcome.last_answer = Some(partial);
+        self.outcome.last_response = Some(partial);
     }
 }
 
-/// Returns `true` if an answer has nothing to store. A paused answer may consist of the provider's
-/// own blocks alone.
+/// Returns `true` if a response has nothing to store. A paused response may consist of the
+/// provider's own blocks alone.
 fn has_nothing_to_store(response: &ModelResponse) -> bool {
     let is_paused = response.stop_reason == Some(StopReason::PauseTurn);
     is_empty(response) && (!is_paused || response.content.is_blank())
@@ -433,7 +434,8 @@ fn kind_of(response: &ModelResponse) -> ResponseKind {
     }
 }
 
-/// Describes the calls that the output limit cut off; `None` if there are none.
+/// Describes the calls that have no end because the response was truncated; `None` if there are
+/// none.
 fn note_of_cut_calls(names: &[Arc<str>]) -> Option<String> {
     let first_name = names.first()?;
     let others = match names.len() - 1 {

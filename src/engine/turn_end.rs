@@ -1,4 +1,4 @@
-//! The end of a run after an answer without calls, unless another answer is required.
+//! The end of a run after a response without calls, unless another response is required.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const MAX_CONTINUATIONS: u32 = 100;
 
 impl ActiveRun {
     /// Ends the run, unless steering, the output format or a `before_stop` hook requires another
-    /// answer.
+    /// response.
     pub(super) async fn end_or_continue(
         &mut self,
         response: &Arc<ModelResponse>,
@@ -52,7 +52,7 @@ impl ActiveRun {
         }
 
         if let Some(reason) = self.cx.hook_stop_reason() {
-            self.outcome.add_reason(reason);
+            self.outcome.add_error_text(reason);
             return Ok(Break(ExitReason::HookStopped));
         }
 
@@ -108,8 +108,8 @@ impl ActiveRun {
         !is_empty
     }
 
-    /// Reads the value that the caller requested from an answer. If it does not match the output
-    /// format, the answer is sent back, or the run ends once the retries are used up.
+    /// Reads the value that the caller requested from a response. If it does not match the output
+    /// format, the response is sent back, or the run ends once the retries are used up.
     async fn read_output(
         &mut self,
         response: &ModelResponse,
@@ -128,7 +128,7 @@ impl ActiveRun {
         };
 
         if self.recoveries.output_retries >= self.config.limits.output_retries {
-            self.outcome.add_reason(correction);
+            self.outcome.add_error_text(correction);
             return Ok(Some(Break(ExitReason::StructuredOutput)));
         }
 

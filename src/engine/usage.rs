@@ -46,29 +46,29 @@ pub(super) struct ModelAttempt<'a> {
 }
 
 impl ModelAttempt<'_> {
-    /// Records the usage of an answer for the model that answered. If the provider reported no
+    /// Records the usage of a response for the model that answered. If the provider reported no
     /// usage and there is a limit, the usage is estimated, so that the limit stays effective.
-    pub(super) fn record_answer_usage(self, answer: &mut ModelResponse) {
+    pub(super) fn record_response_usage(self, response: &mut ModelResponse) {
         let usage = match self.reservation.input_tokens {
-            Some(input) if answer.usage.is_zero() => Usage::new(
+            Some(input) if response.usage.is_zero() => Usage::new(
                 input,
-                estimate_output_tokens(&**self.cx.token_counter(), answer, 0),
+                estimate_output_tokens(&**self.cx.token_counter(), response, 0),
             ),
-            _ => answer.usage,
+            _ => response.usage,
         };
-        self.record_usage_as(answer, usage);
+        self.record_usage_as(response, usage);
     }
 
-    /// Records the usage of the partial output of an interrupted answer. Most providers report
+    /// Records the usage of the partial output of an interrupted response. Most providers report
     /// usage at the end of the stream, so it is estimated here. `unfinished` is the number of bytes
-    /// of thinking and of calls received that are not in `answer`. Returns `false` if nothing was
+    /// of thinking and of calls received that are not in `response`. Returns `false` if nothing was
     /// used.
     pub(super) fn record_partial_usage(
         self,
-        answer: &mut ModelResponse,
+        response: &mut ModelResponse,
         unfinished: usize,
     ) -> bool {
-        let mut usage = answer.usage;
+        let mut usage = response.usage;
         if let Some(input) = self.reservation.input_tokens {
             if usage.is_zero() {
                 usage.input_tokens = input;
@@ -76,42 +76,42 @@ impl ModelAttempt<'_> {
 
             usage.output_tokens = usage.output_tokens.max(estimate_output_tokens(
                 &**self.cx.token_counter(),
-                answer,
+                response,
                 unfinished,
             ));
         }
 
         let is_used = !usage.is_zero();
         if is_used {
-            self.record_usage_as(answer, usage);
+            self.record_usage_as(response, usage);
         }
 
         is_used
     }
 
-    fn record_usage_as(self, answer: &ModelResponse, usage: Usage) {
-        match &answer.answered_by {
+    fn record_usage_as(self, response: &ModelResponse, usage: Usage) {
+        match &response.answered_by {
             Some(card) => record_usage(self.cx, card, usage),
             None => record_usage(self.cx, &self.model.card(self.request), usage),
         }
     }
 }
 
-/// The maximum length of an answer, with its thinking and its calls, in bytes, whose tokens are
+/// The maximum length of a response, with its thinking and its calls, in bytes, whose tokens are
 /// counted with the configured counter. Counting by a vocabulary takes a tenth of a second for as
 /// much, on the executor.
 const MAX_COUNTED: u64 = 1024 * 1024;
 
-/// Estimates the number of tokens of an answer and of `unfinished` bytes. If the token counter
+/// Estimates the number of tokens of a response and of `unfinished` bytes. If the token counter
 /// panics, each byte counts as a token, which is the maximum in any vocabulary.
 fn estimate_output_tokens(
     configured_counter: &dyn TokenCounter,
-    answer: &mut ModelResponse,
+    response: &mut ModelResponse,
     unfinished: usize,
 ) -> u64 {
-    // The counter takes messages; the content is moved instead of copied, because an answer may be
+    // The counter takes messages; the content is moved instead of copied, because a response may be
     // large.
-    let content = std::mem::take(&mut answer.content);
+    let content = std::mem::take(&mut response.content);
     let message = Message::Assistant(AssistantMessage::new(content));
     let counter: &dyn TokenCounter = match Bytes.count_message(&message) {
         ..=MAX_COUNTED => configured_counter,
@@ -127,7 +127,7 @@ fn estimate_output_tokens(
     };
 
     if let Message::Assistant(message) = message {
-        answer.content = message.content;
+        response.content = message.content;
     }
 
     tokens.saturating_add(unfinished as u64)
@@ -191,15 +191,15 @@ mod tests {
         let max_bytes = MAX_COUNTED as usize;
         for (bytes, is_counted) in [(max_bytes / 128, true), (max_bytes / 32, false)] {
             for part in parts(bytes) {
-                let mut answer = ModelResponse {
+                let mut response = ModelResponse {
                     content: Content::from(vec![part; 64]),
                     ..ModelResponse::default()
                 };
                 let counter = Recording::default();
-                let tokens = estimate_output_tokens(&counter, &mut answer, 0);
+                let tokens = estimate_output_tokens(&counter, &mut response, 0);
                 assert!(tokens >= (64 * bytes / 4) as u64);
                 assert_eq!(counter.0.into_inner() > 0, is_counted);
-                assert_eq!(answer.content.parts().len(), 64);
+                assert_eq!(response.content.parts().len(), 64);
             }
         }
     }

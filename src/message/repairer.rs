@@ -26,7 +26,7 @@ pub(super) fn repair_messages(
         pending: pending.iter().map(|id| &**id).collect(),
         slots: Vec::new(),
         slot_of_result: vec![None; messages.len()],
-        answered_ids: HashSet::new(),
+        ids_with_result: HashSet::new(),
         changes: Vec::new(),
     };
 
@@ -75,7 +75,7 @@ pub(super) struct Repairer<'a> {
     /// For each message, the slot that it is the result of.
     pub(super) slot_of_result: Vec<Option<usize>>,
     /// The original ids of calls that have a result.
-    pub(super) answered_ids: HashSet<Arc<str>>,
+    pub(super) ids_with_result: HashSet<Arc<str>>,
     pub(super) changes: Vec<Repair>,
 }
 
@@ -147,7 +147,8 @@ impl Repairer<'_> {
     pub(super) fn assign_result(&mut self, slot: usize, result: usize) {
         self.slots[slot].result = Some(result);
         self.slot_of_result[result] = Some(slot);
-        self.answered_ids.insert(self.slots[slot].call.id.clone());
+        self.ids_with_result
+            .insert(self.slots[slot].call.id.clone());
     }
 
     /// Marks calls whose arguments are incomplete. A call that has a result was answered with an
@@ -245,7 +246,7 @@ impl Repairer<'_> {
                     let id = result.tool_call_id.clone();
                     self.changes.push(Repair::DroppedResult {
                         index,
-                        duplicate: !id.is_empty() && self.answered_ids.contains(&id),
+                        duplicate: !id.is_empty() && self.ids_with_result.contains(&id),
                         id,
                     });
                 }

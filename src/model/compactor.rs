@@ -41,7 +41,7 @@ impl Compaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
-    /// The context window fills up, a request was too long, or an answer was cut off.
+    /// The context window fills up, a request was too long, or a response was cut off.
     Auto,
     /// The caller requested it.
     Manual,
@@ -126,8 +126,8 @@ impl fmt::Debug for CompactionRequest {
 /// Shortens the requests of a long conversation by a summary of the beginning of the history.
 ///
 /// The loop calls the compactor before every model call, when a provider reports that the prompt is
-/// too long, when an answer reached the output limit, and when the caller requests a compaction. An
-/// agent has one compactor, from [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) or
+/// too long, when a response reached the output limit, and when the caller requests a compaction.
+/// An agent has one compactor, from [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) or
 /// from a [hook](crate::Hook::compactor).
 ///
 /// # Exact counts

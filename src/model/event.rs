@@ -53,7 +53,7 @@ pub enum ModelEvent {
     /// The response begins again and supersedes the output so far, because another model has taken
     /// over.
     Restart,
-    /// A warning for readers of the run, which is not part of the answer.
+    /// A warning for readers of the run, which is not part of the response.
     Warning(String),
     /// The response is complete.
     Stop {

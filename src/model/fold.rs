@@ -83,7 +83,7 @@ impl ResponseFold {
         }
     }
 
-    /// Returns the response folded so far: the partial answer of an interrupted stream.
+    /// Returns the response folded so far: the partial response of an interrupted stream.
     pub fn partial(&self) -> &ModelResponse {
         &self.response
     }

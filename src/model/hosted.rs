@@ -6,8 +6,8 @@ use serde_json::Value;
 
 /// A tool that a provider runs itself, such as a web search, in the provider's own format.
 ///
-/// The provider calls it and uses the result in the same answer: no tool runs in this process, and
-/// no permission is asked.
+/// The provider calls it and uses the result in the same response: no tool runs in this process,
+/// and no permission is asked.
 ///
 /// ```
 /// use agentcore::model::HostedTool;

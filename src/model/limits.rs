@@ -1,4 +1,4 @@
-//! Limits on the size of one answer.
+//! Limits on the size of one response.
 
 use crate::error::{Error, ErrorKind};
 use crate::util::json::count_values;
@@ -11,18 +11,18 @@ const BLOCK: usize = 128;
 /// The maximum length, in bytes, of an id or a name from a model: every later request repeats it.
 const MAX_NAME: usize = 1_024;
 
-/// The limits on the size of one answer.
+/// The limits on the size of one response.
 ///
-/// An answer that exceeds one of these limits ends with [`ErrorKind::ResponseTooLarge`], which is
+/// A response that exceeds one of these limits ends with [`ErrorKind::ResponseTooLarge`], which is
 /// not retried. Its text up to the limit stays in the history, marked as aborted like an
-/// interrupted answer. Its calls are dropped, and none of them runs. The next run of the session
+/// interrupted response. Its calls are dropped, and none of them runs. The next run of the session
 /// continues after this text.
 ///
-/// The ids and names in an answer, of its calls and of the answer itself, have 1,024 bytes at most;
-/// a longer id or name ends the answer in the same way. That limit cannot be changed.
+/// The ids and names in a response, of its calls and of the response itself, have 1,024 bytes at
+/// most; a longer id or name ends the response in the same way. That limit cannot be changed.
 ///
 /// [`AgentBuilder::max_history_bytes`](crate::AgentBuilder::max_history_bytes) limits the inputs,
-/// answers and tool results of a session together.
+/// responses and tool results of a session together.
 ///
 /// ```
 /// use agentcore::model::ResponseLimits;
@@ -97,7 +97,7 @@ impl ResponseLimits {
     }
 }
 
-/// The part of its limits that an answer has used.
+/// The part of its limits that a response has used.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     limits: ResponseLimits,
@@ -126,17 +126,18 @@ impl Used {
         self.bytes
     }
 
-    /// Returns the number of bytes that the answer may still have.
+    /// Returns the number of bytes that the response may still have.
     pub(crate) fn room(&self) -> usize {
         self.limits.max_bytes.saturating_sub(self.bytes)
     }
 
-    /// Returns the approximate memory of the answer, in bytes: the counted bytes and the overhead.
+    /// Returns the approximate memory of the response, in bytes: the counted bytes and the
+    /// overhead.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.saturating_add(self.overhead)
     }
 
-    /// Adds memory that no limit of the answer counts.
+    /// Adds memory that no limit of the response counts.
     pub(crate) fn add_overhead(&mut self, bytes: usize) {
         self.overhead = self.overhead.saturating_add(bytes);
     }
@@ -171,13 +172,13 @@ impl Used {
         self.add_values(count_values(json, self.room_for_values()))
     }
 
-    /// Returns the number of JSON values that the answer may still have.
+    /// Returns the number of JSON values that the response may still have.
     pub(crate) fn room_for_values(&self) -> usize {
         self.limits.max_values.saturating_sub(self.values)
     }
 
     /// Checks the JSON of one event, which may exceed the limit alone. It is not counted, because
-    /// most values of events, such as ids, are not part of the answer.
+    /// most values of events, such as ids, are not part of the response.
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;

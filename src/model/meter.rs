@@ -1,4 +1,4 @@
-//! The size of an answer while it streams.
+//! The size of a response while it streams.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::limits::{ResponseLimits, Used, check_call, check_name};
 use super::open_calls::OpenCalls;
 use super::stop_reason::StopReason;
 
-/// Measures the events of one answer against its limits.
+/// Measures the events of one response against its limits.
 ///
 /// A call and a piece of thinking arrive twice, in pieces and whole. The pieces count as they
 /// arrive, and the whole by the bytes it has more than they had.
@@ -50,12 +50,12 @@ impl ResponseMeter {
         }
     }
 
-    /// Returns the size of the answer so far, in bytes.
+    /// Returns the size of the response so far, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.used.bytes()
     }
 
-    /// Returns the approximate memory of the answer so far, in bytes.
+    /// Returns the approximate memory of the response so far, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.used.memory()
     }
@@ -71,8 +71,8 @@ impl ResponseMeter {
     /// # Errors
     ///
     /// Returns [`ErrorKind::ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge) if a limit is
-    /// exceeded. A text is cut to the part that still fits, which belongs to the answer; any other
-    /// event does not belong to it.
+    /// exceeded. A text is cut to the part that still fits, which belongs to the response; any
+    /// other event does not belong to it.
     pub(crate) fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         let result = self.count_event(event);
         if result.is_err()

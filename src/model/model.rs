@@ -96,7 +96,7 @@ pub trait Model: Send + Sync + 'static {
         vec![self.card(request)]
     }
 
-    /// Sends `request` and returns the answer's events as they arrive. The stream ends with
+    /// Sends `request` and returns the response's events as they arrive. The stream ends with
     /// [`ModelEvent::Stop`] or an error.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ pub trait Model: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the request.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
 
-    /// Sends `request` and waits for the whole answer, the folded events of
+    /// Sends `request` and waits for the whole response, the folded events of
     /// [`stream`](Model::stream).
     ///
     /// # Errors

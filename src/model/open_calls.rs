@@ -1,9 +1,9 @@
-//! The calls of an answer that are not complete yet.
+//! The calls of a response that are not complete yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The number of calls up to which a list is searched from its start. Answers have few calls, but
+/// The number of calls up to which a list is searched from its start. Responses have few calls, but
 /// nothing keeps a server from sending many.
 const MAX_LISTED: usize = 16;
 

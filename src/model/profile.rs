@@ -20,7 +20,7 @@ use crate::usage::Usage;
 pub struct ModelProfile {
     /// The maximum number of tokens of prompt and answer together.
     pub context_window: u64,
-    /// The maximum number of tokens of an answer.
+    /// The maximum number of tokens of a response.
     pub max_output_tokens: u32,
     /// The prices of tokens; `None` when they are unknown.
     pub prices: Option<Prices>,
@@ -34,7 +34,7 @@ pub struct ModelProfile {
 }
 
 impl Default for ModelProfile {
-    /// Returns the profile of an unknown model: a window of 128,000 tokens, answers of 8,192
+    /// Returns the profile of an unknown model: a window of 128,000 tokens, responses of 8,192
     /// tokens, no prices, images, no prompt cache, no dates.
     fn default() -> Self {
         Self {
@@ -62,7 +62,7 @@ impl ModelProfile {
         self
     }
 
-    /// Sets the context window that the server reports, and limits answers to it.
+    /// Sets the context window that the server reports, and limits responses to it.
     #[cfg(feature = "http")]
     pub(crate) fn within(mut self, tokens: u64) -> Self {
         self.context_window = tokens;
@@ -71,7 +71,7 @@ impl ModelProfile {
         self
     }
 
-    /// Sets the maximum length of an answer, in tokens.
+    /// Sets the maximum length of a response, in tokens.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = tokens;

@@ -71,31 +71,31 @@ pub struct ModelRequest {
     pub stop: Arc<[String]>,
     /// The tools the model may or must call.
     pub tool_choice: ToolChoice,
-    /// The form of the answer.
+    /// The form of the response.
     pub response_format: Option<ResponseFormat>,
     /// The settings that not every model supports.
     pub settings: ModelSettings,
     /// Further fields for the provider's body, merged in last.
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
-    visibility: AnswerVisibility,
+    visibility: ResponseVisibility,
     /// True if the events of an attempt are emitted only after it has succeeded.
     is_held: bool,
-    /// The limits on the size of the answer; `None` means the agent's.
+    /// The limits on the size of the response; `None` means the agent's.
     limits: Option<ResponseLimits>,
     provider_cache: ProviderCache,
     /// The memory for events that have not arrived whole, which the runs of a tree share.
     event_buffers: Option<BytePool>,
 }
 
-/// The form in which the reader of a run receives the answer to a request.
+/// The form in which the reader of a run receives the response to a request.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) enum AnswerVisibility {
+pub(crate) enum ResponseVisibility {
     /// The reader does not receive it, because it does not belong to the conversation. The text of
-    /// an interrupted answer is dropped.
+    /// an interrupted response is dropped.
     #[default]
     Hidden,
-    /// The reader receives the whole answer. The text of an interrupted answer is kept.
+    /// The reader receives the whole response. The text of an interrupted response is kept.
     Whole,
     /// The reader also receives single events.
     Events,
@@ -131,7 +131,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets separate limits on the size of the answer, instead of the agent's or the default ones.
+    /// Sets separate limits on the size of the response, instead of the agent's or the default
+    /// ones.
     #[must_use]
     pub fn with_response_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits = Some(limits);
@@ -174,10 +175,10 @@ impl ModelRequest {
     }
 
     /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
-    /// run; the text of an interrupted answer does not stay in the history.
+    /// run; the text of an interrupted response does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
-        self.visibility = AnswerVisibility::Hidden;
+        self.visibility = ResponseVisibility::Hidden;
         self
     }
 
@@ -185,10 +186,10 @@ impl ModelRequest {
     /// consecutive text events that arrived together, and leave out the pieces of a call that
     /// arrived whole.
     pub fn has_event_observers(&self) -> bool {
-        self.visibility == AnswerVisibility::Events || !self.taps.is_empty()
+        self.visibility == ResponseVisibility::Events || !self.taps.is_empty()
     }
 
-    /// Returns the limits on the size of the answer. The loop and
+    /// Returns the limits on the size of the response. The loop and
     /// [`Model::call`](super::Model::call) enforce them for every model. A provider that buffers
     /// data before it emits an event must enforce them on that data.
     pub fn response_limits(&self) -> ResponseLimits {
@@ -212,13 +213,13 @@ impl ModelRequest {
         &self.provider_cache
     }
 
-    /// Sets the form in which the reader receives the answer. Defaults to hidden.
-    pub(crate) fn with_visibility(mut self, visibility: AnswerVisibility) -> Self {
+    /// Sets the form in which the reader receives the response. Defaults to hidden.
+    pub(crate) fn with_visibility(mut self, visibility: ResponseVisibility) -> Self {
         self.visibility = visibility;
         self
     }
 
-    /// Sets the limits on the answer unless the request has its own.
+    /// Sets the limits on the response unless the request has its own.
     pub(crate) fn or_response_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits.get_or_insert(limits);
         self
@@ -239,10 +240,10 @@ impl ModelRequest {
         self
     }
 
-    /// Returns `true` if the answer belongs to the conversation: the reader receives it, and its
+    /// Returns `true` if the response belongs to the conversation: the reader receives it, and its
     /// text is kept if it is interrupted.
     pub(crate) fn is_visible(&self) -> bool {
-        self.visibility != AnswerVisibility::Hidden
+        self.visibility != ResponseVisibility::Hidden
     }
 
     /// Returns `true` if the events of an attempt are emitted only after it has succeeded.

@@ -1,4 +1,4 @@
-//! A complete answer.
+//! A complete response.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::usage::Usage;
 use super::card::ModelCard;
 use super::stop_reason::StopReason;
 
-/// The answer of a model: its events, folded.
+/// The response of a model: its events, folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelResponse {

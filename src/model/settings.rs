@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {
-    /// The amount of thinking before the answer.
+    /// The amount of thinking before the response.
     pub thinking: Option<ThinkingMode>,
     /// The probability mass of nucleus sampling, from 0 to 1.
     pub top_p: Option<f64>,
@@ -34,7 +34,7 @@ impl ModelSettings {
         Self::default()
     }
 
-    /// Sets the amount of thinking before the answer.
+    /// Sets the amount of thinking before the response.
     #[must_use]
     pub fn with_thinking(mut self, mode: ThinkingMode) -> Self {
         self.thinking = Some(mode);
@@ -93,13 +93,13 @@ impl ModelSettings {
     }
 }
 
-/// The amount of thinking before an answer.
+/// The amount of thinking before a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingMode {
     /// No thinking.
     Disabled,
-    /// A maximum number of tokens for thinking, which count toward the maximum of the answer.
+    /// A maximum number of tokens for thinking, which count toward the maximum of the response.
     Budget(u32),
     /// An amount chosen by the model.
     Adaptive,
@@ -130,7 +130,7 @@ impl ToolChoice {
     }
 }
 
-/// The form of the answer.
+/// The form of the response.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ResponseFormat {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The reason the model stopped generating. The loop runs the tool calls of an answer regardless of
-/// this reason.
+/// The reason the model stopped generating. The loop runs the tool calls of a response regardless
+/// of this reason.
 ///
 /// | `StopReason` | Anthropic | OpenAI and compatible | Ollama |
 /// |---|---|---|---|
@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// | `ContextWindow` | `model_context_window_exceeded` | | |
 ///
 /// Gemini and OpenAI's Responses API have other words, which their providers convert: the reason of
-/// a filtered answer (such as `SAFETY`) becomes `Refusal`, the reason of an answer that reached the
-/// output limit `MaxTokens`, and the reason of a complete answer with calls `ToolUse`.
+/// a filtered response (such as `SAFETY`) becomes `Refusal`, the reason of a response that reached
+/// the output limit `MaxTokens`, and the reason of a complete response with calls `ToolUse`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The answer is complete.
+    /// The response is complete.
     EndTurn,
     /// The model waits for tool results.
     ToolUse,

@@ -122,7 +122,7 @@ impl RunContext {
     }
 
     /// Returns the number of the current turn: 1 during the first model call and the tool calls of
-    /// its answer, 0 before.
+    /// its response, 0 before.
     pub fn turn(&self) -> u32 {
         self.0.turn.load(Ordering::Relaxed)
     }

@@ -11,11 +11,11 @@ use crate::sdk::ResultSubtype;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExitReason {
-    /// The model ended its turn: its last answer has no tool calls.
+    /// The model ended its turn: its last response has no tool calls.
     EndTurn,
     /// The model generated a stop sequence.
     StopSequence,
-    /// The last answer was cut off at the output limit or at the end of the context window.
+    /// The last response was cut off at the output limit or at the end of the context window.
     MaxTokens,
     /// Calls wait for a later approval.
     AwaitingApproval,
@@ -30,7 +30,7 @@ pub enum ExitReason {
     /// [`AgentBuilder`](crate::AgentBuilder), or the time limit of a parent run. On the wire it has
     /// the subtype and the terminal reason of `MaxBudget`.
     MaxDuration,
-    /// The answer did not match the requested schema, not even after
+    /// The response did not match the requested schema, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
     /// The run was stopped by [`RunHandle::interrupt`](crate::RunHandle::interrupt) or by a

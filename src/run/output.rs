@@ -24,12 +24,12 @@ pub struct RunOutput {
     /// part of it.
     pub messages: Messages,
     /// The tokens of this run, without subagents, as the providers reported them. Most providers
-    /// report the usage of an answer at its end, so the usage of an interrupted answer is too low.
-    /// If money or tokens are limited, the unreported usage is estimated.
+    /// report the usage of a response at its end, so the usage of an interrupted response is too
+    /// low. If money or tokens are limited, the unreported usage is estimated.
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
-    /// The number of model calls. A call that was repeated, because its answer was empty or the
+    /// The number of model calls. A call that was repeated, because its response was empty or the
     /// context was too long, counts once.
     pub turns: u32,
     /// The reason the run ended.

@@ -16,7 +16,7 @@ const BACKLOG: usize = 64;
 const USUAL_LEN: usize = 8;
 
 /// The capacity of a buffer that is kept while no message waits. It is the capacity that
-/// [`VecDeque`] allocates first, and enough while the pieces of an answer arrive one by one.
+/// [`VecDeque`] allocates first, and enough while the pieces of a response arrive one by one.
 const SMALL: usize = 4;
 
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.

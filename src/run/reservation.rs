@@ -21,7 +21,7 @@ pub(crate) struct Reservation {
     tokens: u64,
     /// The estimated length of the prompt; `None` without limits.
     pub(crate) input_tokens: Option<u64>,
-    /// The limit of the answer, when less than the requested length fits.
+    /// The limit of the response, when less than the requested length fits.
     pub(crate) max_output_tokens: Option<u32>,
 }
 
@@ -37,11 +37,11 @@ impl Budget {
     ///
     /// If it does not fit although a part of the budget is left, waits until other calls of the
     /// tree are settled. If there are none, or the runs that make them are not polled, reserves the
-    /// rest and limits the length of the answer to it.
+    /// rest and limits the length of the response to it.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
+    /// Returns [`ErrorKind::BudgetExhausted`] if nothing is left for a response.
     pub(crate) async fn reserve(
         &self,
         estimate: Estimate,

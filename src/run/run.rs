@@ -45,7 +45,8 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
 /// cancels everything in it: the request, the tools, the subagents. Everything that was stored in
-/// the session before stays, and the next run of the session answers the calls without a result.
+/// the session before stays, and the next run of the session adds a result to each
+/// call that has none.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -157,12 +158,12 @@ impl Run {
         self.shared.session_id()
     }
 
-    /// Requests an answer that matches a JSON Schema. The last text is parsed into
+    /// Requests a response that matches a JSON Schema. The last text is parsed into
     /// [`RunOutput::structured`].
     ///
-    /// An answer that does not match is sent back with its errors. After
-    /// [`output_retries`](crate::AgentBuilder::output_retries) such answers, the next one ends the
-    /// run with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
+    /// A response that does not match is sent back with its errors. After
+    /// [`output_retries`](crate::AgentBuilder::output_retries) such responses, the next one ends
+    /// the run with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
     ///
     /// Call it before the first poll; later it has no effect. If `name` is not
     /// `[A-Za-z0-9_-]{1,64}`, the run fails with [`ErrorKind::Tool`].

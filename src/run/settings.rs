@@ -38,7 +38,7 @@ pub(crate) struct RunSettings {
     /// For failed model calls.
     pub(crate) retry: RetryPolicy,
     pub(crate) response_limits: ResponseLimits,
-    /// True if the stream has the pieces of an answer.
+    /// True if the stream has the pieces of a response.
     pub(crate) partial_messages: bool,
     pub(crate) counter: Arc<dyn TokenCounter>,
     /// Tools that need no question of the mode's.

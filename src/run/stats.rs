@@ -11,7 +11,7 @@ use crate::usage::Usage;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// The number of turns: model calls, not counting those repeated because the answer was empty
+    /// The number of turns: model calls, not counting those repeated because the response was empty
     /// or the context was too long.
     pub turns: u32,
     /// Tokens of this run.
@@ -20,7 +20,7 @@ pub struct RunStats {
     pub by_model: BTreeMap<Arc<str>, ModelStats>,
     /// Time spent waiting for models.
     pub api_time: Duration,
-    /// Time from the start to the first event of the first answer.
+    /// Time from the start to the first event of the first response.
     pub time_to_first_token: Option<Duration>,
     /// Calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,

@@ -10,7 +10,7 @@ use super::parent_call::MAX_DEPTH;
 /// hook takes up to 12 KiB of the stack in an unoptimized build; a worker's stack has 2 MiB.
 const MAX_WRAPPING_HOOKS: usize = 96;
 
-/// The largest event has 16 MiB; an answer that is one document, 32 MiB.
+/// The largest event has 16 MiB; a response that is one document, 32 MiB.
 const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 
 /// The limits that a run shares with its child runs. Clones share them.

@@ -1,4 +1,4 @@
-//! A run whose answer is a value.
+//! A run whose response is a value.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -14,7 +14,7 @@ use super::exit_reason::ExitReason;
 use super::output::RunOutput;
 use super::run::Run;
 
-/// A run whose answer is a `T`; await it.
+/// A run whose response is a `T`; await it.
 #[must_use = "a run does nothing unless it is awaited"]
 pub struct TypedRun<T> {
     run: Run,
@@ -23,7 +23,7 @@ pub struct TypedRun<T> {
 
 #[cfg(feature = "schema")]
 impl Run {
-    /// Requests an answer that is a `T`, whose JSON Schema is derived.
+    /// Requests a response that is a `T`, whose JSON Schema is derived.
     ///
     /// ```
     /// use agentcore::{Agent, schemars, schemars::JsonSchema};
@@ -44,7 +44,7 @@ impl Run {
     /// # Errors
     ///
     /// Returns the errors of [`finish`](Self::finish), and [`ErrorKind::StructuredOutput`] if no
-    /// answer matched within the allowed retries, or if the run ends without an answer.
+    /// response matched within the allowed retries, or if the run ends without a response.
     /// [`Error::partial`] has the run's partial output.
     pub fn output<T>(self) -> TypedRun<T>
     where
@@ -70,7 +70,7 @@ impl Run {
 }
 
 impl<T: DeserializeOwned> TypedRun<T> {
-    /// Returns the run itself, to read its messages. The answer is then
+    /// Returns the run itself, to read its messages. The response is then
     /// [`RunOutput::structured`], a JSON value that was checked against the schema.
     pub fn into_run(self) -> Run {
         self.run

@@ -246,20 +246,20 @@ impl AgentState {
         is_stale
     }
 
-    /// Returns the ids of the calls that wait for approval and have no result yet.
-    pub(crate) fn waiting_ids(&self) -> Vec<Arc<str>> {
+    /// Returns the ids of the pending calls.
+    pub(crate) fn pending_call_ids(&self) -> Vec<Arc<str>> {
         self.pending
             .iter()
             .map(|call| call.call.id.clone())
             .collect()
     }
 
-    /// Makes the history valid, except for the calls that wait for approval. Data stored by
-    /// position in it is kept where the messages are the same.
+    /// Makes the history valid, except for the pending calls. Data stored by position in it is kept
+    /// where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
-        let waiting_ids = self.waiting_ids();
+        let pending_ids = self.pending_call_ids();
         let old_messages = self.messages.clone();
-        let repairs = self.messages.repair_keeping(&waiting_ids);
+        let repairs = self.messages.repair_keeping(&pending_ids);
         if !repairs.is_empty() {
             self.retain_positions(&old_messages);
         }

@@ -105,16 +105,16 @@ fn check_pairs(request: &ModelRequest, out: &mut Vec<String>) {
 
     // The calls of the last assistant message that wait for a result, with that message's index.
     let mut open_calls: Vec<(usize, &str)> = Vec::new();
-    let mut answered_ids: Vec<&str> = Vec::new();
+    let mut ids_with_result: Vec<&str> = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         if let Message::Tool(result) = message {
             let id = &*result.tool_call_id;
             match open_calls.iter().position(|(_, call_id)| *call_id == id) {
                 Some(found) => {
                     open_calls.remove(found);
-                    answered_ids.push(id);
+                    ids_with_result.push(id);
                 }
-                None if answered_ids.contains(&id) => {
+                None if ids_with_result.contains(&id) => {
                     out.push(format!("message[{at}]: a second result for {id:?}"));
                 }
                 None => out.push(format!(
@@ -126,7 +126,7 @@ fn check_pairs(request: &ModelRequest, out: &mut Vec<String>) {
         }
 
         close(&mut open_calls, out);
-        answered_ids.clear();
+        ids_with_result.clear();
         for call in message.tool_calls() {
             if call.id.is_empty() {
                 out.push(format!("message[{at}]: a call without an id"));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agent::{AgentBuilder, Decision, OnUnanswered, answer_of};
+use crate::agent::{AgentBuilder, Decision, OnUnanswered, output_of};
 use crate::error::BoxError;
 use crate::run::{ExitReason, Run};
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
@@ -149,7 +149,7 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         return TaskOutcome::Completed(String::new());
     }
 
-    let outcome = match answer_of(outcome) {
+    let outcome = match output_of(outcome) {
         Ok(output) => TaskOutcome::Completed(output.text),
         Err(error) => TaskOutcome::Failed(error.to_string()),
     };

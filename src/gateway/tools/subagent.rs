@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{AgentBuilder, AllowedTools, Session, answer_of, child_session_id};
+use crate::agent::{AgentBuilder, AllowedTools, Session, child_session_id, output_of};
 use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text::head;
@@ -20,7 +20,7 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 ///
 /// The subagent has the model, the hooks and the tools of the calling run, except tools that start
 /// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in a
-/// session `PARENT:sub:subagent:CALL-ANSWER`. The result is `Subagent task completed:` with lines
+/// session `PARENT:sub:subagent:CALL-RESPONSE`. The result is `Subagent task completed:` with lines
 /// for `Label`, `Iterations` and `Result`; the user sees its first 500 characters. A gateway adds
 /// this tool to its agents.
 pub fn subagent() -> FuncTool {
@@ -32,7 +32,7 @@ pub fn subagent() -> FuncTool {
 async fn run_subagent(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let SubagentTask { task, label } = SubagentTask::of(&args)?;
     let session = child_session(&cx, NAME, |agent| agent)?;
-    let output = answer_of(session.run_as_child(&cx, task).await)?;
+    let output = output_of(session.run_as_child(&cx, task).await)?;
     let label = label.unwrap_or_else(|| "(unnamed)".to_owned());
     let text = format!(
         "Subagent task completed:\nLabel: {label}\nIterations: {}\nResult: {}",

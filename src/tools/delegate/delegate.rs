@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::{Session, answer_of, child_session_id};
+use crate::agent::{Session, child_session_id, output_of};
 use crate::error::{BoxError, ErrorKind, Result};
 use crate::run::RunOutput;
 use crate::subagent::SubagentRegistry;
@@ -21,8 +21,8 @@ use super::async_tasks::async_task_tools;
 /// `list_async_tasks` and `await_async_tasks`.
 ///
 /// A subagent runs like a subagent of [`task`](crate::tools::task), with the same options, in the
-/// session `PARENT:sub:NAME:CALL-ANSWER`, as with [`as_tool`](crate::Agent::as_tool). A background
-/// task ends with the run that started it, unless
+/// session `PARENT:sub:NAME:CALL-RESPONSE`, as with [`as_tool`](crate::Agent::as_tool). A
+/// background task ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end is
 /// reported to the model in a message. Until it ends, up to 16 updates are queued for the
 /// subagent's next turn. With [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state
@@ -117,7 +117,7 @@ impl Delegation {
 fn text_of(name: &str, outcome: Result<RunOutput>) -> Result<String, BoxError> {
     let text = match outcome {
         Err(error) if error.kind() == ErrorKind::EmptyResponse => String::new(),
-        outcome => answer_of(outcome)?.text,
+        outcome => output_of(outcome)?.text,
     };
     Ok(if text.trim().is_empty() {
         format!("Sub-agent {name:?} completed but produced no response.")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::agent::{Session, answer_of};
+use crate::agent::{Session, output_of};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::run::RunOutput;
 use crate::tool::{
@@ -101,7 +101,7 @@ async fn run_task(
         is_resumed,
     };
     if arguments.run_in_background || child.definition.background {
-        let text = |outcome| Ok::<_, BoxError>(answer_of(outcome)?.text);
+        let text = |outcome| Ok::<_, BoxError>(output_of(outcome)?.text);
         Ok(begin_child(
             cx,
             start.session,
@@ -126,7 +126,7 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
     let start_time = Instant::now();
     let outcome = match session.run_as_described_child(cx, prompt, spec).await {
         Err(error) if is_resumed && is_unknown(&error) => return Err(unknown_id(&id)),
-        outcome => answer_of(outcome),
+        outcome => output_of(outcome),
     };
     let output = outcome.map_err(|error| ToolError::new(format!("Agent ID: {id}\n\n{error}")))?;
     let report = report(&id, &output, start_time.elapsed());

@@ -1,4 +1,4 @@
-//! Calls that waited for approval and are decided now.
+//! Pending calls that are decided now.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use super::tool_call::CallOutcome;
 use super::tool_permission::{PermissionCheck, reply_result};
 
 impl ActiveRun {
-    /// Answers the calls that waited for approval. Returns the exit reason if the run ends here,
+    /// Ends the pending calls that have a decision. Returns the exit reason if the run ends here,
     /// for example because other calls are still pending.
     ///
-    /// If the run is stopped, the calls that have no answer by then stay pending.
+    /// If the run is stopped, the calls that have no result by then stay pending.
     pub(super) async fn resume(&mut self, decisions: &Decisions) -> Result<Option<ExitReason>> {
         let pending = self.cx.state(|state| state.pending.clone());
         decisions.check(&pending, now_ms())?;
         self.check_tools(&pending, decisions)?;
-        let mut answers = Answers::new(&self.cx);
-        let outcome = self.decide(pending, decisions, &mut answers).await;
+        let mut decided_calls = DecidedCalls::new(&self.cx);
+        let decided = self.decide(pending, decisions, &mut decided_calls).await;
         // Also after an error: these calls have run.
-        self.history.initial_len += answers.join_history(self.history.initial_len);
-        let outcome = match outcome {
+        self.history.initial_len += decided_calls.join_history(self.history.initial_len);
+        let decided = match decided {
             Ok(exit) => self.save().await.map(|()| exit),
             Err(error) => Err(error),
         };
 
         self.history
-            .emit_earlier_results(std::mem::take(&mut answers.results));
-        let exit = outcome?;
+            .emit_earlier_results(std::mem::take(&mut decided_calls.results));
+        let exit = decided?;
         let has_pending = self.cx.state(|state| !state.pending.is_empty());
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
     }
@@ -52,7 +52,7 @@ impl ActiveRun {
         &mut self,
         pending: Vec<PendingCall>,
         decisions: &Decisions,
-        answers: &mut Answers,
+        decided_calls: &mut DecidedCalls,
     ) -> Result<Option<ExitReason>> {
         let mut exit = self.check_stop();
         let decisions = decisions.by_id();
@@ -73,7 +73,10 @@ impl ActiveRun {
                     limit_result(&mut result, &call.call, max_bytes);
                     Some(result)
                 }
-                Some(answer) => self.run_approved(&call, answer, &context, answers).await?,
+                Some(answer) => {
+                    self.run_approved(&call, answer, &context, decided_calls)
+                        .await?
+                }
             };
 
             exit = exit.or_else(|| self.check_stop());
@@ -83,7 +86,7 @@ impl ActiveRun {
 
             context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
-            answers.add(call.id, result.clone());
+            decided_calls.add(call.id, result.clone());
             self.history.count_result(&result);
             pace.step(0).await;
         }
@@ -120,7 +123,7 @@ impl ActiveRun {
         pending: &PendingCall,
         answer: &Answer,
         context: &ResultContext,
-        answers: &mut Answers,
+        decided_calls: &mut DecidedCalls,
     ) -> Result<Option<ToolResult>> {
         let call = pending.call.clone();
         let tool = match self.cx.tools().resolve(&call.name) {
@@ -161,11 +164,11 @@ impl ActiveRun {
         context.approve(pending.question.clone());
 
         // Stored before the call runs, so that a resume after a crash does not run it again. If
-        // that fails, the question stays open.
-        let records = answers.take_unstored(&pending.id);
+        // that fails, the call stays pending.
+        let records = decided_calls.take_unstored(&pending.id);
         let writer = &self.history.writer;
         writer.append_with_state(&self.cx, records).await?;
-        answers.ids.insert(pending.id.clone());
+        decided_calls.ids.insert(pending.id.clone());
         match self.run_decided(&check, &call).await {
             CallOutcome::Done(result) => Ok(Some(result)),
             CallOutcome::Pending(new_call) => {
@@ -173,13 +176,13 @@ impl ActiveRun {
                 Ok(None)
             }
             CallOutcome::NotBegun => {
-                answers.ids.remove(&pending.id);
+                decided_calls.ids.remove(&pending.id);
                 Ok(None)
             }
         }
     }
 
-    /// Runs a call whose question is answered.
+    /// Runs an approved call. Its outcome is `NotBegun` if it could not begin.
     async fn run_decided(&self, check: &PermissionCheck<'_>, call: &ToolCall) -> CallOutcome {
         let runner = self.call_runner(1);
         let start = CallStart::default();
@@ -214,24 +217,24 @@ impl ActiveRun {
     }
 }
 
-/// The answered calls. Their results are inserted into the history together, because each insertion
-/// moves the messages after it.
+/// The pending calls that were decided. Their results are inserted into the history together,
+/// because each insertion moves the messages after it.
 ///
-/// If `Answers` is dropped, for example by a panic, the results are inserted as well, because the
-/// calls have run.
-struct Answers {
+/// If `DecidedCalls` is dropped, for example by a panic, the results are inserted as well, because
+/// the calls have run.
+struct DecidedCalls {
     cx: RunContext,
-    /// The ids of the answered questions.
+    /// The ids of the calls.
     ids: HashSet<Arc<str>>,
     results: Vec<ToolResult>,
-    /// The ids of the answered questions whose answers are not stored yet.
+    /// The ids of the calls whose decisions are not stored yet.
     unstored_ids: Vec<Arc<str>>,
     /// The number of results that are stored.
     stored_count: usize,
     has_joined: bool,
 }
 
-impl Answers {
+impl DecidedCalls {
     fn new(cx: &RunContext) -> Self {
         Self {
             cx: cx.clone(),
@@ -250,7 +253,8 @@ impl Answers {
         }
     }
 
-    /// Takes the records of the answers that are not stored yet, and of the approval of call `id`.
+    /// Takes the records of the decisions that are not stored yet, and of the approval of call
+    /// `id`.
     fn take_unstored(&mut self, id: &Arc<str>) -> Vec<Record> {
         let mut ids = std::mem::take(&mut self.unstored_ids);
         ids.push(id.clone());
@@ -287,7 +291,7 @@ impl Answers {
     }
 }
 
-impl Drop for Answers {
+impl Drop for DecidedCalls {
     fn drop(&mut self) {
         self.join_history(0);
     }

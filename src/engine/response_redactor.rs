@@ -1,4 +1,4 @@
-//! The redaction of secrets in answers.
+//! The redaction of secrets in responses.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,14 +24,14 @@ const UNSIGNED: &[&str] = &["reasoning_content", "reasoning", "thinking"];
 const MAX_HELD_PIECES: usize = 64;
 
 /// The maximum number of bytes of arguments that are held back at the same time. They count toward
-/// the limits on an answer only when they are passed on.
+/// the limits on a response only when they are passed on.
 const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 
-/// Returns the events of one answer without the secrets of this process, by exact match. Returns
+/// Returns the events of one response without the secrets of this process, by exact match. Returns
 /// the stream itself if there are none.
 pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
     match Exact::of_now() {
-        Some(exact) => Box::pin(AnswerRedactor {
+        Some(exact) => Box::pin(ResponseRedactor {
             events,
             exact,
             text: Pieces::default(),
@@ -45,9 +45,9 @@ pub(crate) fn redact_stream(events: ModelStream) -> ModelStream {
     }
 }
 
-/// The stream of one answer. A text that may be the beginning of a secret is held back until its
+/// The stream of one response. A text that may be the beginning of a secret is held back until its
 /// next piece, or the end of its part, has arrived.
-struct AnswerRedactor {
+struct ResponseRedactor {
     events: ModelStream,
     exact: Exact,
     text: Pieces,
@@ -60,7 +60,7 @@ struct AnswerRedactor {
     is_over: bool,
 }
 
-impl Stream for AnswerRedactor {
+impl Stream for ResponseRedactor {
     type Item = Result<ModelEvent>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -104,7 +104,7 @@ impl Stream for AnswerRedactor {
     }
 }
 
-impl AnswerRedactor {
+impl ResponseRedactor {
     /// Queues an event without secrets, after the texts that it ends.
     ///
     /// # Errors
@@ -175,8 +175,8 @@ impl AnswerRedactor {
         Ok(())
     }
 
-    /// Flushes the open text, thinking and calls. An answer that a limit has cut off may end within
-    /// a secret.
+    /// Flushes the open text, thinking and calls. A response that a limit has cut off may end
+    /// within a secret.
     fn finish(&mut self, reason: Option<&StopReason>) {
         if matches!(
             reason,
