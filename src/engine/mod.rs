@@ -3,16 +3,11 @@
 //! # One run
 //!
 //! 1. `active_run`: the run is created from its request, and driven through the steps below.
-//! 2. `opening`: the session is leased and loaded, `restore` repairs it, the hooks'
-//!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
-//!    stored. Calls that waited for approval are answered (`pending_calls`).
-//! 3. `turn`: the limits are checked, the request is built (`request`) and passed through
-//!    `modify_request`, the model is called inside the `wrap_model_call` hooks (`model_call`,
-//!    `attempt`), its response is stored (`history`), its tool calls run concurrently
-//!    (`tool_batch`), each checked (`tool_permission`) and executed (`tool_call`,
-//!    `tool_execution`), and their results are stored in the order of the calls.
-//! 4. `closing`: `after_agent` of every hook runs, the state is saved, the result message is
-//!    emitted, and the lease is released.
+//! 2. `opening`: the session is leased, loaded and repaired, and the input is stored.
+//! 3. `turn`: the model is called, its response is stored and its calls run, until the run ends.
+//! 4. `closing`: the state is saved, the result message is emitted, and the lease is released.
+//!
+//! `ARCHITECTURE.md` lists the files in the order in which a prompt passes them.
 //!
 //! However a run ends, its stored history is valid input for a provider.
 

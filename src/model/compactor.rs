@@ -15,15 +15,15 @@ use super::profile::ModelProfile;
 use super::request::ModelRequest;
 use super::response::ModelResponse;
 
-/// A summary of the beginning of a history. Requests have the summary in place of the messages that
-/// it covers; the history itself stays as it is.
+/// The replacement of the first messages of a history by a summary. Requests have the summary in
+/// place of the messages that it covers; the history itself stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// The summary of the beginning.
+    /// The summary of the covered messages.
     pub summary: String,
-    /// The number of leading messages of the history that the summary replaces. System messages at
-    /// the very beginning are instructions and stay in the prompt.
+    /// The number of covered messages: the summary replaces that many messages at the beginning of
+    /// the history. System messages at the very beginning are instructions and stay in the prompt.
     pub through_message: usize,
 }
 

@@ -61,7 +61,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 600_000,
-                "description": format!("Milliseconds it may run; {} unless given", limit.as_millis())
+                "description": format!("Milliseconds it may run. Defaults to {}", limit.as_millis())
             },
             "description": {
                 "type": "string",
@@ -250,15 +250,15 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "The regular expression"},
-            "path": {"type": "string", "description": "The file or folder to search; the workspace unless given"},
+            "path": {"type": "string", "description": "The file or folder to search. Defaults to the workspace"},
             "glob": {"type": "string", "description": "Only files that match, such as *.rs or !*.min.js"},
             "output_mode": {
                 "type": "string",
                 "enum": ["content", "files_with_matches", "count"],
-                "description": "Lines, paths (unless given), or the number of lines of each file"
+                "description": "content: the matching lines; files_with_matches: the paths, the default; count: the number of matching lines of each file"
             },
             "-i": {"type": "boolean", "description": "Ignore case"},
-            "-n": {"type": "boolean", "description": "Show line numbers; true unless given"},
+            "-n": {"type": "boolean", "description": "Show line numbers. Defaults to true"},
             "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match"},
             "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match"},
             "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match"},

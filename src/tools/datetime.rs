@@ -54,7 +54,7 @@ pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'stati
         "properties": {
             "timezone": {
                 "type": "string",
-                "description": "An IANA name such as Europe/Berlin; the local zone unless given"
+                "description": "An IANA name such as Europe/Berlin. Defaults to the local zone"
             }
         }
     });

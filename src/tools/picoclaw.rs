@@ -58,7 +58,7 @@ pub fn exec(backend: impl Backend) -> FuncTool {
         "type": "object",
         "properties": {
             "command": {"type": "string", "description": "The command line"},
-            "working_dir": {"type": "string", "description": "Where to run it; the workspace unless given"}
+            "working_dir": {"type": "string", "description": "Where to run it. Defaults to the workspace"}
         },
         "required": ["command"]
     });

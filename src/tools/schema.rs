@@ -7,7 +7,7 @@ pub(super) fn folder() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": "The folder; the workspace unless given"}
+            "path": {"type": "string", "description": "The folder. Defaults to the workspace"}
         }
     })
 }
@@ -18,7 +18,7 @@ pub(super) fn glob() -> Value {
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "The pattern"},
-            "path": {"type": "string", "description": "The folder to search; the workspace unless given"}
+            "path": {"type": "string", "description": "The folder to search. Defaults to the workspace"}
         },
         "required": ["pattern"]
     })

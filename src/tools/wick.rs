@@ -126,7 +126,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "The regular expression"},
-            "path": {"type": "string", "description": "The file or folder to search; the workspace unless given"}
+            "path": {"type": "string", "description": "The file or folder to search. Defaults to the workspace"}
         },
         "required": ["pattern"]
     });

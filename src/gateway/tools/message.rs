@@ -30,8 +30,8 @@ pub fn message() -> FuncTool {
         "type": "object",
         "properties": {
             "content": {"type": "string", "description": "The message"},
-            "channel": {"type": "string", "description": "The channel, such as telegram; that of this conversation unless given"},
-            "chat_id": {"type": "string", "description": "The chat in the channel; this one unless given"}
+            "channel": {"type": "string", "description": "The channel, such as telegram. Defaults to that of this conversation"},
+            "chat_id": {"type": "string", "description": "The chat in the channel. Defaults to this one"}
         }
     });
     FuncTool::new(NAME, description, parameters, send_message)

@@ -343,7 +343,8 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be removed.
+    /// Returns [`Io`](ErrorKind::Io) if they cannot be removed, and
+    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked them.
     ///
     /// # Cancel safety
     ///
@@ -372,7 +373,7 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be read.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read.
     pub async fn sessions(&self) -> Result<Vec<Arc<str>>> {
         let inner = self.inner.clone();
         blocking(move || {
@@ -388,13 +389,14 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of sessions whose newest checkpoint is at least this old, except
-    /// sessions that have a run in progress. Returns the number of these sessions. The age of
-    /// checkpoints in memory is not known, so they stay.
+    /// Removes the checkpoints of each session whose newest checkpoint is at least `older_than` old.
+    /// Sessions that have a run in progress are skipped. Returns the number of sessions whose
+    /// checkpoints were removed. Checkpoints in memory have no age and stay.
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be read, or checkpoints cannot be removed.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read or checkpoints cannot be removed, and
+    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked some of them.
     ///
     /// # Cancel safety
     ///

@@ -101,7 +101,7 @@ fn await_all() -> FuncTool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "task_ids": {"type": "array", "items": {"type": "string"}, "description": "The tasks; all that run unless given"},
+            "task_ids": {"type": "array", "items": {"type": "string"}, "description": "The tasks. Defaults to all that run"},
             "timeout": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT, "default": DEFAULT_TIMEOUT, "description": "The longest wait, in milliseconds"}
         }
     });

@@ -141,7 +141,7 @@ fn search_tool(name: &str, count: &str, provider: impl SearchProvider) -> FuncTo
                 "type": "integer",
                 "minimum": 1,
                 "maximum": MAX_SOURCES,
-                "description": format!("How many sources; {DEFAULT_SOURCES} unless given")
+                "description": format!("How many sources. Defaults to {DEFAULT_SOURCES}")
             }
         },
         "required": ["query"]

@@ -93,12 +93,12 @@ impl WebFetch {
                 "offset": {
                     "type": "integer",
                     "minimum": 0,
-                    "description": "Where in the text to begin, in characters; 0 unless given"
+                    "description": "Where in the text to begin, in characters. Defaults to 0"
                 },
                 "max_chars": {
                     "type": "integer",
                     "minimum": 1,
-                    "description": "How many characters to return; 50000 unless given, and at most"
+                    "description": "How many characters to return. Defaults to 50000, the maximum"
                 },
                 "raw": {"type": "boolean", "description": "Return HTML as it is"}
             },

@@ -53,13 +53,12 @@ pub(super) enum Relation {
     Member,
     /// It was started by the command and has left its group.
     Stray,
-    /// Not known by itself: its parent may decide.
-    Unknown,
-    /// Like `Unknown`, but the process was just starting a program, and may show more when that
-    /// runs.
-    Unclear,
+    /// It has no evidence of its own: it is a stray if its parent belongs to the command.
+    DecidedByParent,
+    /// It was just starting a program, and may have evidence when that runs.
+    Starting,
     /// It is older than the command, or this process.
-    Other,
+    Unrelated,
 }
 
 impl Evidence {
@@ -97,7 +96,7 @@ impl Evidence {
     /// the group and the session are still the command's.
     pub(super) fn relation(&self, process: &Process, is_session_valid: bool) -> Relation {
         if process.id == self.own || process.started < self.since {
-            return Relation::Other;
+            return Relation::Unrelated;
         }
 
         if is_session_valid && self.is_member(process) {
@@ -112,8 +111,8 @@ impl Evidence {
 
         match proc::environment(process.id, &self.needle) {
             Environment::Marked => Relation::Stray,
-            Environment::Other => Relation::Unknown,
-            Environment::Missing => Relation::Unclear,
+            Environment::Other => Relation::DecidedByParent,
+            Environment::Missing => Relation::Starting,
         }
     }
 }

@@ -24,29 +24,29 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 /// The search for the processes of one command.
 ///
 /// A process that is killed leaves children without a parent to recognize them by, and a process
-/// that forks faster than the search is never reached. So all recognized processes are stopped
+/// that forks faster than the search is never reached. So all strays that are found are stopped
 /// first: a stopped process cannot fork, exit or change. They are killed when a scan finds no new
 /// process.
 #[derive(Debug)]
 pub(super) struct Sweep {
     evidence: Evidence,
     is_session_valid: bool,
-    known: HashMap<i32, KnownProcess>,
+    strays: HashMap<i32, Stray>,
     /// The members of the group in the last scan: they may have left it since.
     members: Vec<i32>,
-    /// True if the last scan left processes whose relation is unclear.
-    has_unclear: bool,
+    /// True if the last scan left processes that were still starting a program.
+    has_starting: bool,
     /// The last id that was assigned when the last scan was complete.
     seen_up_to: Option<i32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct KnownProcess {
+struct Stray {
     process: Process,
     state: StrayState,
 }
 
-impl KnownProcess {
+impl Stray {
     /// Sends a signal, which puts the process into `state`.
     fn signal(&mut self, signal: Signal, state: StrayState) {
         self.state = if proc::signal(&self.process, signal) {
@@ -59,15 +59,14 @@ impl KnownProcess {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StrayState {
-    /// It is running.
-    Seen,
+    Running,
     Stopped,
     Killed,
     /// It exited on its own, or may not be sent signals.
     Ended,
 }
 
-/// The treatment of recognized processes by a scan.
+/// The treatment of strays by a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScanMode {
     /// They are recorded.
@@ -79,8 +78,8 @@ pub(super) enum ScanMode {
 /// The result of a scan of all processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanResult {
-    /// The number of processes recognized for the first time.
-    pub(super) new: usize,
+    /// The number of strays that were recorded for the first time.
+    pub(super) new_strays: usize,
     /// True if every process was examined, including those started meanwhile.
     pub(super) is_complete: bool,
 }
@@ -90,22 +89,27 @@ impl Sweep {
         Self {
             evidence,
             is_session_valid: true,
-            known: HashMap::new(),
+            strays: HashMap::new(),
             members: Vec::new(),
-            has_unclear: false,
+            has_starting: false,
             seen_up_to: None,
         }
     }
 
     /// Stops and kills processes until a complete scan finds none. Returns `false` if the deadline
-    /// was reached before. All recognized processes are killed in either case.
+    /// was reached before. All recorded strays are killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
         let mut empty_scans = 0;
         let mut pause = PAUSE;
         let mut scan = self.resume_scan();
         loop {
-            empty_scans = if scan.new == 0 { empty_scans + 1 } else { 0 };
-            let is_settled = scan.new == 0 && (scan.is_complete || empty_scans >= EMPTY_SCANS);
+            empty_scans = if scan.new_strays == 0 {
+                empty_scans + 1
+            } else {
+                0
+            };
+            let is_settled =
+                scan.new_strays == 0 && (scan.is_complete || empty_scans >= EMPTY_SCANS);
             if is_settled && !self.kill() {
                 self.wait_for_killed(deadline);
                 return true;
@@ -116,7 +120,7 @@ impl Sweep {
                 return false;
             }
 
-            if scan.new == 0 {
+            if scan.new_strays == 0 {
                 sleep(pause);
                 pause = (pause * 2).min(MAX_PAUSE);
             }
@@ -129,10 +133,10 @@ impl Sweep {
     /// none; otherwise all processes.
     fn resume_scan(&mut self) -> ScanResult {
         match self.seen_up_to {
-            Some(before) if self.known.is_empty() => {
+            Some(before) if self.strays.is_empty() => {
                 let members = std::mem::take(&mut self.members);
-                let new = self.recognize(&members, ScanMode::Stop);
-                self.scan_from(before, new, ScanMode::Stop)
+                let new_strays = self.add_strays(&members, ScanMode::Stop);
+                self.scan_from(before, new_strays, ScanMode::Stop)
             }
             _ => self.scan(ScanMode::Stop),
         }
@@ -142,29 +146,29 @@ impl Sweep {
     /// process up.
     fn wait_for_killed(&self, deadline: Instant) {
         let killed_processes = self
-            .known
+            .strays
             .values()
-            .filter(|known| known.state == StrayState::Killed);
-        for known in killed_processes {
-            while again(&known.process).is_some() && Instant::now() < deadline {
+            .filter(|stray| stray.state == StrayState::Killed);
+        for stray in killed_processes {
+            while again(&stray.process).is_some() && Instant::now() < deadline {
                 sleep(PAUSE);
             }
         }
     }
 
-    /// Scans all processes once, and stops the recognized processes in [`ScanMode::Stop`].
+    /// Scans all processes once, and stops the strays in [`ScanMode::Stop`].
     pub(super) fn scan(&mut self, mode: ScanMode) -> ScanResult {
         let mut scan = ScanResult {
-            new: 0,
+            new_strays: 0,
             is_complete: false,
         };
 
         self.is_session_valid &= !self.evidence.is_leader_replaced();
         self.members.clear();
-        self.has_unclear = false;
+        self.has_starting = false;
         self.seen_up_to = None;
         if mode == ScanMode::Stop {
-            scan.new += self.stop_seen();
+            scan.new_strays += self.stop_running();
         }
 
         let last_id = proc::last_id();
@@ -176,31 +180,31 @@ impl Sweep {
         // newest.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
-        scan.new += self.recognize(&ids, mode);
+        scan.new_strays += self.add_strays(&ids, mode);
         match last_id {
-            Some(last_id) => self.scan_from(last_id, scan.new, mode),
+            Some(last_id) => self.scan_from(last_id, scan.new_strays, mode),
             None => scan,
         }
     }
 
     /// Scans the processes whose ids were assigned after `before`, newest first, until none was
     /// assigned meanwhile: then the scan is complete.
-    fn scan_from(&mut self, mut before: i32, new: usize, mode: ScanMode) -> ScanResult {
+    fn scan_from(&mut self, mut before: i32, new_strays: usize, mode: ScanMode) -> ScanResult {
         let mut scan = ScanResult {
-            new,
+            new_strays,
             is_complete: false,
         };
 
         for _ in 0..ROUNDS {
             match proc::last_id() {
                 Some(last) if last == before => {
-                    scan.is_complete = !self.has_unclear;
+                    scan.is_complete = !self.has_starting;
                     self.seen_up_to = scan.is_complete.then_some(last);
                     return scan;
                 }
                 Some(last) if last > before && last - before <= MAX_RANGE => {
                     let ids: Vec<i32> = (before + 1..=last).rev().collect();
-                    scan.new += self.recognize(&ids, mode);
+                    scan.new_strays += self.add_strays(&ids, mode);
                     before = last;
                 }
                 _ => return scan,
@@ -210,118 +214,120 @@ impl Sweep {
         scan
     }
 
-    /// Returns how many of the ids are strays that were not known.
-    fn recognize(&mut self, ids: &[i32], mode: ScanMode) -> usize {
-        let mut unknown_processes = Vec::new();
-        let mut unclear_processes = Vec::new();
+    /// Records the strays among the ids. Returns the number of those that were not recorded before.
+    fn add_strays(&mut self, ids: &[i32], mode: ScanMode) -> usize {
+        let mut undecided_processes = Vec::new();
+        let mut starting_processes = Vec::new();
         let mut new = 0;
         for id in ids {
             let Some(process) = proc::read(*id) else {
                 continue;
             };
 
-            if self.is_known(&process) {
+            if self.is_recorded(&process) {
                 continue;
             }
 
             match self.evidence.relation(&process, self.is_session_valid) {
-                Relation::Stray => new += self.add(process, mode),
-                Relation::Unknown => unknown_processes.push(process),
-                Relation::Unclear => unclear_processes.push(process),
+                Relation::Stray => new += usize::from(self.add(process, mode)),
+                Relation::DecidedByParent => undecided_processes.push(process),
+                Relation::Starting => starting_processes.push(process),
                 Relation::Member => self.members.push(*id),
-                Relation::Other => {}
+                Relation::Unrelated => {}
             }
         }
 
-        new += self.recognize_unclear(unclear_processes, &mut unknown_processes, mode);
-        new + self.add_children(unknown_processes, mode)
+        new += self.add_starting(starting_processes, &mut undecided_processes, mode);
+        new + self.add_children(undecided_processes, mode)
     }
 
-    /// Examines processes again, after longer and longer pauses, until the relation of each is
-    /// clear. Returns the number of strays among them, and adds the other processes to `unknown`.
-    fn recognize_unclear(
+    /// Examines processes again, after longer and longer pauses, until each has started its program.
+    /// Returns the number of strays among them, and adds the other processes to `undecided`.
+    fn add_starting(
         &mut self,
-        mut unclear: Vec<Process>,
-        unknown: &mut Vec<Process>,
+        mut starting: Vec<Process>,
+        undecided: &mut Vec<Process>,
         mode: ScanMode,
     ) -> usize {
         let mut new = 0;
         let mut pause = PAUSE;
-        while !unclear.is_empty() && pause <= MAX_PAUSE {
+        while !starting.is_empty() && pause <= MAX_PAUSE {
             sleep(pause);
             pause *= 2;
-            for process in std::mem::take(&mut unclear) {
+            for process in std::mem::take(&mut starting) {
                 let Some(process) = again(&process) else {
                     continue;
                 };
 
                 match self.evidence.relation(&process, self.is_session_valid) {
-                    Relation::Stray => new += self.add(process, mode),
-                    Relation::Unclear => unclear.push(process),
-                    _ => unknown.push(process),
+                    Relation::Stray => new += usize::from(self.add(process, mode)),
+                    Relation::Starting => starting.push(process),
+                    _ => undecided.push(process),
                 }
             }
         }
 
-        self.has_unclear |= !unclear.is_empty();
-        unknown.append(&mut unclear);
+        self.has_starting |= !starting.is_empty();
+        undecided.append(&mut starting);
         new
     }
 
     /// Adds the processes whose parents belong to the command, and their children in turn.
-    fn add_children(&mut self, mut unknown: Vec<Process>, mode: ScanMode) -> usize {
+    fn add_children(&mut self, mut undecided: Vec<Process>, mode: ScanMode) -> usize {
         let mut new = 0;
         loop {
-            let old_count = unknown.len();
-            let (children, other_processes): (Vec<_>, Vec<_>) = unknown
+            let old_count = undecided.len();
+            let (children, other_processes): (Vec<_>, Vec<_>) = undecided
                 .into_iter()
                 .partition(|process| self.is_parent(process.parent));
             for child in children {
-                new += self.add(child, mode);
+                new += usize::from(self.add(child, mode));
             }
 
             if other_processes.is_empty() || other_processes.len() == old_count {
                 return new;
             }
 
-            unknown = other_processes;
+            undecided = other_processes;
         }
     }
 
-    fn is_known(&self, process: &Process) -> bool {
-        let entry = self.known.get(&process.id);
+    fn is_recorded(&self, process: &Process) -> bool {
+        let entry = self.strays.get(&process.id);
         entry.is_some_and(|entry| entry.process.started == process.started)
     }
 
     /// Returns `true` if that process, as it is now, belongs to the command.
     fn is_parent(&self, id: i32) -> bool {
         proc::read(id).is_some_and(|parent| {
-            self.is_known(&parent) || self.is_session_valid && self.evidence.is_member(&parent)
+            self.is_recorded(&parent) || self.is_session_valid && self.evidence.is_member(&parent)
         })
     }
 
-    fn add(&mut self, process: Process, mode: ScanMode) -> usize {
+    /// Records a stray. Returns `false` if the id is a thread's.
+    fn add(&mut self, process: Process, mode: ScanMode) -> bool {
         // An id that was assigned during the scan may be a thread's.
         if !proc::is_process(process.id) {
-            return 0;
+            return false;
         }
 
-        let mut entry = KnownProcess {
+        let mut entry = Stray {
             process,
-            state: StrayState::Seen,
+            state: StrayState::Running,
         };
         if mode == ScanMode::Stop {
             entry.signal(Signal::STOP, StrayState::Stopped);
         }
-        self.known.insert(process.id, entry);
-        1
+        self.strays.insert(process.id, entry);
+        true
     }
 
-    fn stop_seen(&mut self) -> usize {
+    /// Stops the strays that are running. Returns their number.
+    fn stop_running(&mut self) -> usize {
         let mut count = 0;
-        for known in self.known.values_mut() {
-            if known.state == StrayState::Seen {
-                known.signal(Signal::STOP, StrayState::Stopped);
+        for stray in self.strays.values_mut() {
+            if stray.state == StrayState::Running {
+                stray.signal(Signal::STOP, StrayState::Stopped);
                 count += 1;
             }
         }
@@ -331,15 +337,15 @@ impl Sweep {
 
     /// Kills the stopped processes. Returns `true` if there were any.
     fn kill(&mut self) -> bool {
-        let mut is_any = false;
-        for known in self.known.values_mut() {
-            if known.state == StrayState::Stopped {
-                known.signal(Signal::KILL, StrayState::Killed);
-                is_any = true;
+        let mut has_killed = false;
+        for stray in self.strays.values_mut() {
+            if stray.state == StrayState::Stopped {
+                stray.signal(Signal::KILL, StrayState::Killed);
+                has_killed = true;
             }
         }
 
-        is_any
+        has_killed
     }
 }
 

@@ -107,7 +107,7 @@ impl Strays {
         }
     }
 
-    /// Stops the recognized processes, calls `end_group`, which ends the group, and ends the
+    /// Stops the strays, calls `end_group`, which ends the group, and ends the
     /// strays. Processes that are left after two seconds are passed to the thread of the backend.
     /// Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
