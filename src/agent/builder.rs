@@ -214,7 +214,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time within which a parked question ([`OnUnanswered::Park`]) can be answered. After
+    /// Sets the time within which a pending call ([`OnUnanswered::Park`]) can be decided. After
     /// it, the call can only be denied. Defaults to no limit.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);

@@ -225,7 +225,7 @@ impl History {
         self.cx.state(|state| {
             let len = state.messages.len();
             state.inputs.begin(id, len - 1..len);
-            state.inputs.bound();
+            state.inputs.drop_oldest();
         });
         Ok(())
     }

@@ -58,8 +58,8 @@ pub(super) async fn open(
         .await;
     let input = run.split_input(&request.input)?;
 
-    // Saved before anything is emitted: the results of interrupted calls and the cut are final, and a
-    // later load must not find them undone.
+    // Saved before anything is emitted: the results of interrupted calls and the cut are final, and
+    // a later load must not find them undone.
     if restored.must_save {
         run.save().await?;
     }
@@ -339,6 +339,9 @@ fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSess
     let inputs = stored.state.inputs.clone();
     let mut session = cut(id, stored, len)?;
     session.state.inputs = inputs;
-    session.state.inputs.cut(session.state.messages.len());
+    session
+        .state
+        .inputs
+        .reopen_from(session.state.messages.len());
     Ok(session)
 }

@@ -100,7 +100,7 @@ impl History {
         let (state, is_stale) = self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let remaining = &messages[..messages.len().saturating_sub(count)];
-            state.inputs.truncate(remaining.len());
+            state.inputs.remove_from(remaining.len());
             state.infos.keep(remaining.len());
             state.messages = remaining.iter().cloned().collect::<Messages>();
             let is_stale = state.drop_stale_compaction(&old_messages);

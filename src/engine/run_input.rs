@@ -33,7 +33,7 @@ impl ActiveRun {
             self.cx.state(|state| {
                 let len = state.messages.len();
                 state.inputs.begin(id, start.min(len)..len);
-                state.inputs.bound();
+                state.inputs.drop_oldest();
             });
         }
 

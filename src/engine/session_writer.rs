@@ -78,7 +78,7 @@ fn take_answer_records(cx: &RunContext) -> Vec<Record> {
     }
     cx.state(|state| {
         for id in &ids {
-            state.inputs.note(id.clone());
+            state.inputs.add_id(id.clone());
         }
     });
     ids.into_iter().map(|id| Record::Input { id }).collect()

@@ -147,8 +147,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the file in which the chat of the last message of a person is recorded. Defaults to
-    /// none.
+    /// Sets the file that records the chat in which a person wrote last. Defaults to none.
     pub fn state(mut self, state: StateManager) -> Self {
         self.state = Some(state);
         self
@@ -169,8 +168,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of tokens of one answer, instead of the agent's own limit. Defaults
-    /// to 8,192.
+    /// Sets the maximum number of tokens of one response, instead of the agent's own limit.
+    /// Defaults to 8,192.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
@@ -198,7 +197,7 @@ impl GatewayBuilder {
     }
 
     /// Sets the time in which a question in a chat can be answered while its run waits. After that
-    /// the run ends, the call is stored, and the next message of the sender answers the question.
+    /// the run ends, the call is pending, and the next message of the sender answers the question.
     /// Defaults to five minutes.
     ///
     /// A question that cannot be sent, because the queue of its channel stays full for five
@@ -243,7 +242,7 @@ impl GatewayBuilder {
     }
 
     /// Builds the gateway. Each agent gets the tools `message`, `spawn`, `subagent` and
-    /// `AskUserQuestion`. Calls whose questions are not answered in time wait
+    /// `AskUserQuestion`. Calls whose questions are not answered in time become pending
     /// ([`OnUnanswered::Park`]), except in subagents other than the tasks of `spawn`, where they
     /// are denied.
     ///
@@ -255,7 +254,7 @@ impl GatewayBuilder {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));
         let context = self.context.clone().or_else(default_context);
-        let complete = |agent| self.complete(agent, context.as_ref(), &registered_tools);
+        let complete = |agent| self.with_gateway_tools(agent, context.as_ref(), &registered_tools);
         let served = match &self.agents {
             Agents::One(agent) => Served::Agent(complete((**agent).clone()).build()?),
             Agents::Group(group) => Served::Group(group.clone().map_agents(complete).build()?),
@@ -287,7 +286,7 @@ impl GatewayBuilder {
     }
 
     /// Adds the tools and settings of the gateway to an agent.
-    fn complete(
+    fn with_gateway_tools(
         &self,
         agent: AgentBuilder,
         context: Option<&ContextBuilder>,

@@ -19,14 +19,14 @@ pub(super) enum InputUse {
         /// True if an earlier run has answered it.
         is_answered: bool,
     },
-    /// The result of a task, while the conversation waits for the answer to a question, which an
-    /// input would close. It is sent to the chat.
+    /// The result of a background task that arrives while a call is pending. As an input it would
+    /// end that wait, so it is sent to the chat.
     Notice,
     /// An answer that was taken before.
     KnownAnswer,
-    /// The answer to a call of the session that waits.
+    /// The answer to a pending call of the session.
     Answer(Box<AgentState>, Decision),
-    /// The answer to a task of `spawn` that waits.
+    /// The answer to a task of `spawn` that has a pending call.
     TaskAnswer,
 }
 
@@ -74,7 +74,7 @@ impl Core {
             is_answered: matches!(input_state, Some(InputState::Answered(..))),
         };
         if options.report_depth > 0 {
-            let is_notice = !is_redelivered && has_open_call(&state, key);
+            let is_notice = !is_redelivered && has_undecided_call(&state, key);
             return Ok(if is_notice { InputUse::Notice } else { input });
         }
 
@@ -86,8 +86,8 @@ impl Core {
         Ok(answer.unwrap_or(input))
     }
 
-    /// Returns the use of a new input as the answer to a call or to a task, if one waits for it.
-    /// The ids of the answer are stored first.
+    /// Returns the use of a new input as the answer to a pending call or to a task, if there is
+    /// one. The ids of the answer are stored first.
     async fn new_answer(
         &self,
         state: AgentState,
@@ -95,7 +95,7 @@ impl Core {
     ) -> Result<Option<InputUse>> {
         let (key, id) = (&options.session_key, &options.input_id);
         let has_id = !id.is_empty();
-        if let Some(call) = answerable_call(&state, options) {
+        if let Some(call) = pending_call_answered_by(&state, options) {
             let decision = late_decision(call, &options.user_message);
             let ids = vec![id.clone(), decision_id(id, &call.id)];
             if has_id {
@@ -138,26 +138,27 @@ impl Core {
     }
 }
 
-/// Returns `true` if a call of the session waits for an answer.
-fn has_open_call(state: &AgentState, session_id: &Arc<str>) -> bool {
+/// Returns `true` if the session has a pending call that can still be decided.
+fn has_undecided_call(state: &AgentState, session_id: &Arc<str>) -> bool {
     let mut calls = state.pending.iter();
     calls.any(|call| call.session_id == *session_id && call.is_open(now_ms()))
 }
 
-/// Returns the use of an input that is delivered again as the answer to a call that still waits.
+/// Returns the use of an input that is delivered again as the answer to a call that is still
+/// pending.
 fn redelivered_answer(
     state: AgentState,
     input_ids: &[Arc<str>],
     options: &ProcessOptions,
 ) -> Option<InputUse> {
-    let call = decided_call(&state, input_ids, options)?;
+    let call = pending_call_decided_by(&state, input_ids, options)?;
     let decision = late_decision(call, &options.user_message);
     Some(InputUse::Answer(Box::new(state), decision))
 }
 
-/// Returns the calls of the session that wait, if the sender of the input is the person who was
+/// Returns the pending calls of the session, if the sender of the input is the person who was
 /// asked: no other person decides them.
-fn decidable_calls<'a>(
+fn pending_calls_of_sender<'a>(
     state: &'a AgentState,
     options: &ProcessOptions,
 ) -> impl Iterator<Item = &'a PendingCall> {
@@ -166,19 +167,22 @@ fn decidable_calls<'a>(
     calls.filter(move |call| is_asked && call.session_id == options.session_key)
 }
 
-/// Returns the first call that waits in the session for an answer that the input can be.
-fn answerable_call<'a>(state: &'a AgentState, options: &ProcessOptions) -> Option<&'a PendingCall> {
-    decidable_calls(state, options).find(|call| options.can_answer(call))
+/// Returns the first pending call of the session that the input can answer.
+fn pending_call_answered_by<'a>(
+    state: &'a AgentState,
+    options: &ProcessOptions,
+) -> Option<&'a PendingCall> {
+    pending_calls_of_sender(state, options).find(|call| options.can_answer(call))
 }
 
-/// Returns the call of the session that the input has decided already. The decision may be stored
-/// although its run did not begin.
-fn decided_call<'a>(
+/// Returns the pending call of the session that the input has decided already. The decision may be
+/// stored although its run did not begin.
+fn pending_call_decided_by<'a>(
     state: &'a AgentState,
     input_ids: &[Arc<str>],
     options: &ProcessOptions,
 ) -> Option<&'a PendingCall> {
-    decidable_calls(state, options).find(|call| {
+    pending_calls_of_sender(state, options).find(|call| {
         let id = decision_id(&options.input_id, &call.id);
         input_ids.contains(&id) || state.inputs.contains(&id)
     })

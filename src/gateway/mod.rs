@@ -3,7 +3,8 @@
 //! A channel is a place where people write: a terminal, a webhook, a chat service. Its adapter
 //! publishes what they write as [`InboundMessage`]s to a [`MessageBus`], and sends the
 //! [`OutboundMessage`]s that it consumes from the bus. A [`Gateway`] answers the messages: the
-//! messages of one session one after the other, different sessions concurrently.
+//! messages of one session one after the other, different sessions concurrently. In this module, a
+//! *turn* is one input and its reply, which may take several turns of the agent.
 //!
 //! | | |
 //! |---|---|

@@ -134,7 +134,7 @@ impl Hook for SessionHooks {
         let shared_len = session.messages.shared_prefix(&state.messages);
         saved_state
             .inputs
-            .put_before(session.inputs.clone(), shared_len);
+            .prepend(session.inputs.clone(), shared_len);
         saved_state.infos.put_before(&session.infos, shared_len);
         self.store.save(&lease, &saved_state).await?;
         Ok(state)

@@ -32,8 +32,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// a timer for [`SILENCE`].
 const SILENCE_YIELDS: u32 = 2;
 
-/// The maximum number of chunks, and of their bytes, that one poll reads without emitting an event.
+/// The maximum number of chunks that one poll reads without emitting an event.
 const QUIET_CHUNKS: usize = 4096;
+
+/// The maximum number of bytes of these chunks.
 const QUIET_BYTES: usize = 1024 * 1024;
 
 /// The framing of a byte stream.
@@ -412,40 +414,28 @@ impl<D: Decoder> Decoding<D> {
     fn decode_frames(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
         while !decoder.is_done() && (events.joins() || events.len() == 0) {
-            match &mut self.frames {
+            let next_frame = match &mut self.frames {
                 Frames::Sse(sse) => {
-                    let Some(event) = sse.next_event()? else {
-                        self.has_unread_frames = false;
-                        break;
-                    };
-
-                    self.opening = Vec::new();
-                    self.silence = None;
-                    self.silence_yields = 0;
-                    let len = event.name.len() + event.data.len();
-                    frame(decoder, event.name, event.data, events)?;
-                    if events.take_new_content() {
-                        self.ignored_bytes.remove_frame(len);
+                    let event = sse.next_event()?;
+                    if event.is_some() {
+                        self.opening = Vec::new();
                     }
+                    event.map(|event| (event.name, event.data))
                 }
-                Frames::Lines(lines) => {
-                    let Some(line) = lines.next_line()? else {
-                        self.has_unread_frames = false;
-                        break;
-                    };
+                Frames::Lines(lines) => lines.next_line()?.map(|line| ("", line)),
+                Frames::Unknown(_) | Frames::Document(_) => None,
+            };
+            let Some((name, data)) = next_frame else {
+                self.has_unread_frames = false;
+                break;
+            };
 
-                    self.silence = None;
-                    self.silence_yields = 0;
-                    let len = line.len();
-                    frame(decoder, "", line, events)?;
-                    if events.take_new_content() {
-                        self.ignored_bytes.remove_frame(len);
-                    }
-                }
-                Frames::Unknown(_) | Frames::Document(_) => {
-                    self.has_unread_frames = false;
-                    break;
-                }
+            self.silence = None;
+            self.silence_yields = 0;
+            let len = name.len() + data.len();
+            frame(decoder, name, data, events)?;
+            if events.take_new_content() {
+                self.ignored_bytes.remove_frame(len);
             }
         }
 

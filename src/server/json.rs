@@ -137,8 +137,9 @@ async fn read_small_body(request: Request, app: &App) -> Result<(Bytes, Space), 
     let max_len = max_len.map_or(limit, |len| {
         usize::try_from(len).unwrap_or(limit).min(limit)
     });
-    let space = app.runs.body_space(caller_of(&request)?.id(), max_len);
-    let space = timeout(MAX_WAIT, space).await.map_err(|_| {
+    let quota = app.runs.quota_of(caller_of(&request)?.id());
+    let space = timeout(MAX_WAIT, quota.acquire_body_space(max_len));
+    let space = space.await.map_err(|_| {
         ApiError::too_many(
             "the bodies of your other requests take the memory that they may use; finish them and \
              try again",

@@ -44,8 +44,8 @@ impl ReplySpace {
         user: &Arc<str>,
         len: usize,
     ) -> Result<Self, ApiError> {
-        let space = app.runs.reply_space(user, len);
-        match timeout(MAX_WAIT, space).await {
+        let quota = app.runs.quota_of(user);
+        match timeout(MAX_WAIT, quota.acquire_space(len)).await {
             Ok(space) => Ok(Self(space)),
             Err(_) => Err(ApiError::too_many(
                 "your unread replies and streams hold the memory that you may use; read or close \
@@ -95,7 +95,7 @@ impl ReplySpace {
 ///
 /// Returns a 429 if other lists of the user take 30 seconds.
 pub(super) async fn search_permit(app: &App, caller: &Caller) -> Result<SearchPermit, ApiError> {
-    let permit = timeout(MAX_WAIT, app.runs.search_permit(caller.id())).await;
+    let permit = timeout(MAX_WAIT, app.runs.quota_of(caller.id()).acquire_search()).await;
     permit.map_err(|_| {
         ApiError::too_many(
             "your other requests list files or skills; wait for one of them and try again",

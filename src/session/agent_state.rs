@@ -86,7 +86,7 @@ pub struct AgentState {
     /// The summary that replaces the history's beginning in requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
-    /// The calls that wait for approval.
+    /// The pending calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingCall>,
     /// The inputs with ids, and their positions.
@@ -199,7 +199,8 @@ impl AgentState {
     /// message at that position.
     pub(crate) fn retain_positions(&mut self, old_messages: &Messages) {
         let shared_len = self.messages.shared_prefix(old_messages);
-        self.inputs.keep(shared_len, self.messages.len());
+        self.inputs
+            .forget_positions_after(shared_len, self.messages.len());
         let now = self.messages.as_slice();
         let old_messages = old_messages.as_slice();
         self.infos

@@ -21,7 +21,7 @@ pub struct SessionInfo {
     pub title: Option<Arc<str>>,
     /// The number of its messages.
     pub messages: usize,
-    /// The number of its calls that wait for a decision.
+    /// The number of its pending calls.
     pub pending: usize,
     /// The time of the first write, if the store records it.
     pub created_at: Option<SystemTime>,

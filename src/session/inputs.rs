@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
-/// The maximum number of inputs that a session remembers. A list that has grown by `TRIM_SLACK` is
-/// cut to the newest: the whole list is stored each time.
+/// The number of inputs that a session keeps when the oldest are dropped.
 const MAX_INPUTS: usize = 1_000;
+
+/// The number of further inputs at which the oldest are dropped: the whole list is stored each
+/// time.
 const TRIM_SLACK: usize = 250;
 
 /// The inputs of a session that have ids, oldest first.
@@ -67,6 +69,16 @@ impl InputsChange {
     }
 }
 
+/// The state of an input.
+pub(crate) enum InputState<'a> {
+    /// The input was answered with the message at this position.
+    Answered(usize, &'a AssistantMessage),
+    /// The input is the last one, from this message on, and has no answer yet.
+    Open(usize),
+    /// The position of the input is no longer known.
+    Lost,
+}
+
 impl Inputs {
     /// Returns the difference from `old`. At most the first `max_shared` inputs count as the same.
     pub(crate) fn since(&self, old: &Self, max_shared: usize) -> InputsChange {
@@ -82,7 +94,7 @@ impl Inputs {
         let inputs = Arc::make_mut(&mut self.0);
         inputs.truncate(change.keep);
         inputs.extend(change.then);
-        self.bound();
+        self.drop_oldest();
     }
 
     /// Returns the number of consecutive inputs at the end whose ids are among `ids`.
@@ -93,7 +105,7 @@ impl Inputs {
     }
 
     /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
-    pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
+    pub(crate) fn remove_own_from(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
         while let Some(last) = self.0.last().filter(|last| last.from >= Some(len)) {
             let Some(at) = ids.iter().rposition(|id| *id == last.id) else {
@@ -140,19 +152,7 @@ impl Inputs {
             }
         }
     }
-}
 
-/// The state of an input.
-pub(crate) enum InputState<'a> {
-    /// The input was answered with the message at this position.
-    Answered(usize, &'a AssistantMessage),
-    /// The input is the last one, from this message on, and has no answer yet.
-    Open(usize),
-    /// The position of the input is no longer known.
-    Lost,
-}
-
-impl Inputs {
     /// Returns the size of the ids in bytes.
     pub(crate) fn text_len(&self) -> usize {
         self.0.iter().map(|input| input.id.len()).sum()
@@ -214,20 +214,20 @@ impl Inputs {
     }
 
     /// Adds the id of an input that is not in the history, such as an answer to a question.
-    pub(crate) fn note(&mut self, id: Arc<str>) {
+    pub(crate) fn add_id(&mut self, id: Arc<str>) {
         Arc::make_mut(&mut self.0).push(Input {
             id,
             from: None,
             until: 0,
             answer: None,
         });
-        self.bound();
+        self.drop_oldest();
     }
 
     /// Drops the oldest when there are too many.
-    pub(crate) fn bound(&mut self) {
+    pub(crate) fn drop_oldest(&mut self) {
         if self.len() > MAX_INPUTS + TRIM_SLACK {
-            bound_ids(Arc::make_mut(&mut self.0));
+            drop_oldest_ids(Arc::make_mut(&mut self.0));
         }
     }
 
@@ -277,7 +277,7 @@ impl Inputs {
     }
 
     /// Drops the inputs that began at message `len` or after it: these messages were removed.
-    pub(crate) fn truncate(&mut self, len: usize) {
+    pub(crate) fn remove_from(&mut self, len: usize) {
         if self.is_empty() {
             return;
         }
@@ -293,12 +293,12 @@ impl Inputs {
         }
     }
 
-    /// Drops the positions of inputs whose messages or answer are not among the first `kept`, which
-    /// are unchanged. `len` is the new length.
-    pub(crate) fn keep(&mut self, kept: usize, len: usize) {
+    /// Drops the positions of inputs whose messages or answer are not among the first `shared_len`,
+    /// which are unchanged. `len` is the new length of the history.
+    pub(crate) fn forget_positions_after(&mut self, shared_len: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
-            (_, Some(answer)) => answer >= kept,
-            (from, None) => from.is_some_and(|from| from > kept || input.until > len),
+            (_, Some(answer)) => answer >= shared_len,
+            (from, None) => from.is_some_and(|from| from > shared_len || input.until > len),
         };
 
         if !self.0.iter().any(is_lost) {
@@ -313,24 +313,24 @@ impl Inputs {
     }
 
     /// Adapts the inputs to a history that was cut to its first `len` messages. An input whose
-    /// answer was cut waits for another.
-    pub(crate) fn cut(&mut self, len: usize) {
+    /// answer was removed is open again.
+    pub(crate) fn reopen_from(&mut self, len: usize) {
         if self.is_empty() {
             return;
         }
         for input in Arc::make_mut(&mut self.0) {
             input.answer.take_if(|answer| *answer >= len);
         }
-        self.keep(len, len);
+        self.forget_positions_after(len, len);
     }
 
     /// Inserts the inputs of messages that were inserted before those of this list. Of these
     /// messages, the first `kept` are unchanged.
-    pub(crate) fn put_before(&mut self, mut earlier: Self, kept: usize) {
+    pub(crate) fn prepend(&mut self, mut earlier: Self, kept: usize) {
         if earlier.is_empty() {
             return;
         }
-        earlier.keep(kept, kept);
+        earlier.forget_positions_after(kept, kept);
         let ids: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
         let own_inputs: Vec<_> = self
             .0
@@ -361,7 +361,7 @@ impl Inputs {
 }
 
 /// Drops the oldest of a list of inputs or their ids when there are too many.
-pub(super) fn bound_ids<T>(ids: &mut Vec<T>) {
+pub(super) fn drop_oldest_ids<T>(ids: &mut Vec<T>) {
     if ids.len() > MAX_INPUTS + TRIM_SLACK {
         ids.drain(..ids.len() - MAX_INPUTS);
     }
@@ -385,7 +385,7 @@ mod tests {
         let mut inputs = Inputs::default();
         for n in 0..5_000 {
             inputs.begin(n.to_string().into(), n..n + 1);
-            inputs.bound();
+            inputs.drop_oldest();
             assert!(inputs.len() <= MAX_INPUTS + TRIM_SLACK);
             let expected = (n + 1).saturating_sub(MAX_INPUTS)..=n;
             assert!(
@@ -457,10 +457,10 @@ mod tests {
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "open from 4");
         assert_eq!(state_of(&inputs, "c"), "unknown");
-        inputs.keep(3, 5);
+        inputs.forget_positions_after(3, 5);
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "lost");
-        inputs.truncate(0);
+        inputs.remove_from(0);
         assert_eq!(state_of(&inputs, "a"), "unknown");
         assert!(inputs.contains("b"), "what is lost may be there");
     }

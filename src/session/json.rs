@@ -13,9 +13,9 @@ use crate::util::blocking::{LARGE_TEXT, blocking};
 use crate::util::text::{line_of, truncate};
 
 use super::agent_state::AgentState;
-use super::inputs::{Inputs, bound_ids};
+use super::inputs::{Inputs, drop_oldest_ids};
 use super::stored::StoredSession;
-use super::text_cost::values_cost_more;
+use super::text_cost::values_exceed;
 use super::{Files, Infos, PendingCall};
 
 /// The number of characters of the first input that make a title.
@@ -135,11 +135,11 @@ impl SessionFields {
 
         let mut session = StoredSession::default();
         session.state = state;
-        session.state.inputs.bound();
+        session.state.inputs.drop_oldest();
         session.started = self.started;
         session.ended = self.ended;
         session.input_ids = self.input_ids;
-        bound_ids(&mut session.input_ids);
+        drop_oldest_ids(&mut session.input_ids);
         session.first_text = self.first_text;
         Some(session)
     }
@@ -203,7 +203,7 @@ fn costs_too_much(max_memory: usize) -> Error {
 }
 
 fn read_snapshot(json: &[u8], max_memory: usize) -> Result<StoredSession> {
-    if values_cost_more(json, max_memory) {
+    if values_exceed(json, max_memory) {
         return Err(costs_too_much(max_memory));
     }
 

@@ -105,12 +105,12 @@ pub enum Record {
         /// The summary, if there is one.
         compaction: Option<Compaction>,
     },
-    /// Replaces the calls that wait for approval. Kind `pending`.
+    /// Replaces the pending calls. Kind `pending`.
     Pending {
-        /// All calls that wait.
+        /// All pending calls.
         calls: Vec<PendingCall>,
     },
-    /// Removes calls from those that wait for approval. Kind `answered`.
+    /// Removes calls from the pending ones. Kind `answered`.
     Answered {
         /// The ids of the calls.
         ids: Vec<Arc<str>>,

@@ -285,7 +285,7 @@ fn of_todos(todos: &[Todo]) -> usize {
         .sum()
 }
 
-/// Returns the size of a call that waits, in bytes. Its arguments count, although they may be
+/// Returns the size of a pending call, in bytes. Its arguments count, although they may be
 /// shared with a message: a call that was read from a log has its own.
 pub(super) fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;

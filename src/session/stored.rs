@@ -7,7 +7,7 @@ use crate::message::Message;
 
 use super::agent_state::{AgentState, PendingCall};
 use super::damage::Damage;
-use super::inputs::{InputsChange, bound_ids};
+use super::inputs::{InputsChange, drop_oldest_ids};
 use super::json::title_of;
 use super::open_calls::OpenCalls;
 use super::record::Record;
@@ -136,7 +136,7 @@ impl StoredSession {
         if let Some(id) = input_id {
             let index = state.messages.len();
             state.inputs.begin(id.clone(), index..index + 1);
-            state.inputs.bound();
+            state.inputs.drop_oldest();
             self.add_input_id(id);
         }
 
@@ -146,7 +146,7 @@ impl StoredSession {
     /// Adds an id and drops the oldest ids beyond the limit.
     fn add_input_id(&mut self, id: Arc<str>) {
         self.input_ids.push(id);
-        bound_ids(&mut self.input_ids);
+        drop_oldest_ids(&mut self.input_ids);
     }
 
     fn truncate(&mut self, messages: usize) {
@@ -160,7 +160,7 @@ impl StoredSession {
         state.messages.as_mut_vec().truncate(messages);
         state.infos.keep(messages);
         // The ids that were saved before are in the next `Inputs` record.
-        state.inputs.truncate_of(&mut self.input_ids, messages);
+        state.inputs.remove_own_from(&mut self.input_ids, messages);
     }
 
     /// Returns the records that make this session's state equal to the stored part of `state`, with

@@ -3,6 +3,9 @@
 
 use crate::util::json::end_of_string;
 
+// The memory below is in bytes of heap on 64-bit targets, rounded up. The test
+// `estimate_is_at_least_the_memory_of_what_is_read` compares it with the real memory.
+
 /// The memory of a value in its array, object or struct.
 const VALUE: usize = 36;
 
@@ -15,9 +18,10 @@ const ARRAY: usize = 112;
 /// The memory of an object that is read into a struct: a part, a call, a task.
 const STRUCT: usize = 160;
 
-/// The memory of one node of an object's tree, which has at least [`NODE_FIELDS`] fields unless it
-/// is the only one.
+/// The memory of one node of an object's tree.
 const NODE: usize = 640;
+
+/// The least number of fields of a node that is not the only one.
 const NODE_FIELDS: usize = 5;
 
 /// The nestings of message parts in records. Their text is copied before it is parsed.
@@ -42,24 +46,24 @@ pub(super) const ELEMENT: usize = 2;
 /// Takes linear time and allocates nothing. The estimate is for `serde_json` and the types of this
 /// crate; a value takes up to a hundred times the memory of its text.
 #[cfg(feature = "session-log")]
-pub(super) fn costs_more(text: &[u8], nesting: usize, room: usize) -> bool {
+pub(super) fn exceeds(text: &[u8], nesting: usize, room: usize) -> bool {
     text.len().saturating_mul(MAX_RATIO) > room && cost(text, nesting) > room
 }
 
 /// Returns `true` if the values of an exported session take more than `room` bytes of memory, their
 /// text included. Takes linear time and allocates nothing, as the estimate of a line does.
-pub(super) fn values_cost_more(text: &[u8], room: usize) -> bool {
+pub(super) fn values_exceed(text: &[u8], room: usize) -> bool {
     text.len().saturating_mul(MAX_RATIO) > room
-        && counted(text, RECORD).memory.saturating_add(text.len()) > room
+        && count(text, RECORD).memory.saturating_add(text.len()) > room
 }
 
 /// Returns the estimate of the memory that reading a text takes.
 #[cfg(any(test, feature = "session-log"))]
 fn cost(text: &[u8], nesting: usize) -> usize {
-    counted(text, nesting).cost()
+    count(text, nesting).cost()
 }
 
-fn counted(text: &[u8], nesting: usize) -> Counter<'_> {
+fn count(text: &[u8], nesting: usize) -> Counter<'_> {
     let mut counter = Counter::new(text, nesting);
     while counter.step() {}
     counter

@@ -243,7 +243,7 @@ impl HttpTool {
             let text = self.failed(format_args!("the callback address is refused: {error}"));
             return Err(Error::new(
                 ErrorKind::Config,
-                self.redactor.text(&text).into_owned(),
+                self.redactor.redact(&text).into_owned(),
             ));
         }
         self.policy = Some(policy);
@@ -335,7 +335,7 @@ impl HttpTool {
             let text = String::from_utf8_lossy(&bytes);
             let head: String = self
                 .redactor
-                .text(&text)
+                .redact(&text)
                 .chars()
                 .take(MAX_QUOTE / 4)
                 .collect();
@@ -410,7 +410,7 @@ impl Tool for HttpTool {
         let outcome = outcome.unwrap_or_else(|_| timeout_error());
         let len = outcome.as_ref().map_or_else(String::len, String::len);
         let redactor = self.redactor.clone();
-        let redact = move |text: String| redactor.text(&text).into_owned();
+        let redact = move |text: String| redactor.redact(&text).into_owned();
         match blocking_if_large(len, move || outcome.map(&redact).map_err(&redact)).await? {
             Ok(text) => Ok(text.into()),
             Err(text) => Err(text.into()),

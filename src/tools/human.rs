@@ -58,7 +58,7 @@ pub fn request_user_input() -> FuncTool {
 /// describes, and returns `approved`, or the reply.
 ///
 /// A denial is an error with its reason. The question is answered like a question of
-/// [`request_user_input`]; a parked question is answered by
+/// [`request_user_input`]; the question of a pending call is answered by
 /// [`Decision::allow`](crate::Decision::allow), [`deny`](crate::Decision::deny) or
 /// [`reply`](crate::Decision::reply).
 pub fn request_user_approval() -> FuncTool {

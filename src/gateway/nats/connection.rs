@@ -71,7 +71,7 @@ impl Connection {
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
             .event_callback(move |event| {
-                tracing::debug!("NATS: {}", event_redactor.text(&event.to_string()));
+                tracing::debug!("NATS: {}", event_redactor.redact(&event.to_string()));
                 async {}
             })
             .connect(address.clone());
@@ -84,7 +84,7 @@ impl Connection {
                 let text = format!("the client panicked over what the server sent: {text}");
                 failed(&action, text)
             })?
-            .map_err(|error| failed(&action, redactor.text(&error.to_string())))?;
+            .map_err(|error| failed(&action, redactor.redact(&error.to_string())))?;
 
         let connection = Self(Arc::new(Inner {
             jetstream: jetstream::new(client),

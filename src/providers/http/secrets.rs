@@ -15,7 +15,7 @@ impl Secrets {
     /// `text` without the secrets, and without anything that looks like the rest of a key:
     /// providers echo keys with their middle masked.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        mask_keys(&self.0.text(text))
+        mask_keys(&self.0.redact(text))
     }
 
     /// Returns the first `max_chars` characters of `text`, `…` after them if there are more.

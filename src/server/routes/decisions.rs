@@ -31,7 +31,7 @@ pub(super) enum DecisionKind {
     Reply,
 }
 
-/// A decision about a call that waits.
+/// A decision about a pending call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionBody {

@@ -20,7 +20,7 @@ use crate::session::{AgentState, SessionStore};
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::{LoadPermit, ReaderPermit, Space};
+use super::super::runs::{ReaderPermit, Space, StorePermit};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat, write_events};
 use super::super::stream_reply;
 use super::super::users::Caller;
@@ -97,7 +97,7 @@ async fn thread_events(
     }
     let thread = RemoteThread {
         encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
-        permit: app.runs.reader_permit(caller.id())?,
+        permit: ReaderPermit::take(app.runs.quota_of(caller.id()))?,
         is_closing: app.is_closing.clone(),
         store,
         id,
@@ -203,11 +203,11 @@ impl RemoteThread {
 
     /// Loads the state, also into the encoder. Returns it with its permit and the space of its
     /// snapshot, or `None` if it has not changed.
-    async fn load_with_space(&mut self) -> Option<(Result<Stored>, LoadPermit, Space)> {
+    async fn load_with_space(&mut self) -> Option<(Result<Stored>, StorePermit, Space)> {
         // A space that was waited for, and its length.
         let (mut space, mut space_len) = (None, 0);
         loop {
-            let mut permit = self.permit.load().await;
+            let mut permit = self.permit.acquire_load().await;
             let start = Instant::now();
             let stored = load_in_time(self.load()).await;
             permit.end_load();
@@ -221,14 +221,14 @@ impl RemoteThread {
             // The thread may have grown.
             let free_space = match space.take() {
                 Some(space) if len <= space_len => Some(space),
-                _ => self.permit.space(len).now_or_never(),
+                _ => self.permit.acquire_space(len).now_or_never(),
             };
             if let Some(space) = free_space {
                 return Some((stored, permit, space));
             }
             self.drop_state();
             drop((stored, permit));
-            (space, space_len) = (Some(self.permit.space(len).await), len);
+            (space, space_len) = (Some(self.permit.acquire_space(len).await), len);
         }
     }
 
@@ -270,8 +270,8 @@ impl RemoteThread {
         let last = state.messages.last();
         let answer = last.filter(|message| message.role() == Role::Assistant);
         result.result = answer.map(|message| message.text().into_owned());
-        let is_parked = own_pending(state).next().is_some();
-        let reason = if is_parked {
+        let has_pending = own_pending(state).next().is_some();
+        let reason = if has_pending {
             "tool_deferred"
         } else {
             "completed"
@@ -296,7 +296,7 @@ async fn server_events(
             "the server has too many event streams; try again later",
         ));
     }
-    let permit = app.runs.reader_permit(caller.id())?;
+    let permit = ReaderPermit::take(app.runs.quota_of(caller.id()))?;
     let subscription = app.registry.events().subscribe(caller.id().clone());
     let events = ServerEvents {
         subscription,
@@ -422,7 +422,7 @@ mod tests {
             pause: Duration::ZERO,
             encoder: Encoder::new(StreamFormat::Events, EncoderOptions::new("remote")),
             is_over: false,
-            permit: runs.reader_permit(&"ann".into()).unwrap(),
+            permit: ReaderPermit::take(runs.quota_of(&"ann".into())).unwrap(),
         };
         (store, lease, reader, shutdown)
     }

@@ -15,7 +15,7 @@ use super::super::app::App;
 use super::super::bounded_recorder::BoundedRecorder;
 use super::super::error::ApiError;
 use super::super::random::new_thread_id;
-use super::super::runs::{LoadPermit, MAX_WAIT, RunKey, ServerRun, StartRun, StoreId};
+use super::super::runs::{MAX_WAIT, RunKey, ServerRun, StartRun, StoreId, StorePermit};
 use super::super::stream::EncoderOptions;
 use super::super::traces::Trace;
 use super::super::users::Caller;
@@ -40,7 +40,7 @@ pub(super) struct OpenedThread {
     /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
     /// The permit of the state, which is held until a run has it.
-    _permit: Option<LoadPermit>,
+    _permit: Option<StorePermit>,
 }
 
 impl OpenedThread {
@@ -160,7 +160,7 @@ async fn open_or(
 
 /// Returns the state of a thread of the user, or `None` if it does not exist, with the permit to
 /// hold until the state is dropped. The permit counts as a load of the server until
-/// [`LoadPermit::end_load`].
+/// [`StorePermit::end_load`].
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ pub(super) async fn owned_state(
     caller: &Caller,
     store: &dyn SessionStore,
     id: &str,
-) -> Result<(Option<AgentState>, LoadPermit), ApiError> {
+) -> Result<(Option<AgentState>, StorePermit), ApiError> {
     let (state, permit) = stored_state(app, caller, store, id).await?;
     if is_foreign(app, caller, &state) {
         return Err(ApiError::no_thread(id));
@@ -188,8 +188,8 @@ async fn stored_state(
     caller: &Caller,
     store: &dyn SessionStore,
     id: &str,
-) -> Result<(Option<AgentState>, LoadPermit), ApiError> {
-    let permit = timeout(MAX_WAIT, app.runs.load_permit(caller.id())).await;
+) -> Result<(Option<AgentState>, StorePermit), ApiError> {
+    let permit = timeout(MAX_WAIT, app.runs.quota_of(caller.id()).acquire_load()).await;
     let permit = permit.map_err(|_| {
         ApiError::too_many(
             "as many threads as may be in memory are loaded for other requests; read your replies \

@@ -21,7 +21,7 @@ use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::large_reply::ReplySpace;
 use super::super::random::new_thread_id;
-use super::super::runs::{LoadPermit, MAX_WAIT, RunKey, ServerRun, StoreId};
+use super::super::runs::{MAX_WAIT, RunKey, ServerRun, StoreId, StorePermit};
 use super::super::users::Caller;
 use super::launch::{own_pending, owned_state};
 use super::path::{Path, checked_thread_id};
@@ -53,45 +53,45 @@ pub(super) fn routes(api: Api) -> Api {
     )
     .query::<String>("user", "Another user, for admins.")
     .reply::<ThreadList>();
+    let api = api.route(list_operation, list);
+
     let path = "/agents/{id}/threads/{thread}";
+    let busy = "a run holds the thread";
     let get_operation = Operation::new(Verb::Get, path, group, "Returns a thread.");
+    let api = api.route(get_operation.reply::<ThreadReply>(), get);
+
     let delete_operation = Operation::new(
         Verb::Delete,
         path,
         group,
         "Removes a thread with its log and its traces, and the threads of its subagents. A durable \
          store finds those whose ids begin with `ID:sub:`.",
-    );
+    )
+    .status(204)
+    .fails(409, busy);
+    let api = api.route(delete_operation, delete);
+
     let fork_operation = Operation::new(
         Verb::Post,
         "/agents/{id}/threads/{thread}/fork",
         group,
         "Copies a thread, or its beginning.",
-    );
+    )
+    .optional_body::<ForkBody>()
+    .reply::<ForkReply>()
+    .status(201);
+    let api = api.route(fork_operation, fork);
+
     let title_operation = Operation::new(
         Verb::Post,
         "/agents/{id}/threads/{thread}/title",
         group,
         "Sets the title of a thread.",
-    );
-    let busy = "a run holds the thread";
-    api.route(list_operation, list)
-        .route(get_operation.reply::<ThreadReply>(), get)
-        .route(delete_operation.status(204).fails(409, busy), delete)
-        .route(
-            fork_operation
-                .optional_body::<ForkBody>()
-                .reply::<ForkReply>()
-                .status(201),
-            fork,
-        )
-        .route(
-            title_operation
-                .body::<TitleBody>()
-                .status(204)
-                .fails(409, busy),
-            set_title,
-        )
+    )
+    .body::<TitleBody>()
+    .status(204)
+    .fails(409, busy);
+    api.route(title_operation, set_title)
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,7 +135,7 @@ struct ThreadReply {
     interrupted: bool,
     /// The permit of the state.
     #[serde(skip)]
-    _permit: LoadPermit,
+    _permit: StorePermit,
 }
 
 impl JsonSchema for ThreadReply {
@@ -230,9 +230,10 @@ async fn list_permit(
     app: &App,
     caller: &Caller,
     store: &Arc<dyn SessionStore>,
-) -> Result<LoadPermit, ApiError> {
+) -> Result<StorePermit, ApiError> {
     let store = StoreId::of(store);
-    let permit = timeout(MAX_WAIT, app.runs.list_permit(caller.id(), &store)).await;
+    let quota = app.runs.quota_of(caller.id());
+    let permit = timeout(MAX_WAIT, quota.acquire_list(&store)).await;
     permit.map_err(|_| {
         ApiError::too_many(
             "other requests list the threads of the store, which it takes to list and to delete \
@@ -286,7 +287,7 @@ async fn owned_thread(
     app: &App,
     caller: &Caller,
     path: &Path,
-) -> Result<(OwnedThread, AgentState, LoadPermit), ApiError> {
+) -> Result<(OwnedThread, AgentState, StorePermit), ApiError> {
     let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
     let (state, permit) = owned_state(app, caller, &*store, &id).await?;
@@ -305,7 +306,7 @@ async fn thread_to_change(
     app: &App,
     caller: &Caller,
     path: &Path,
-) -> Result<(OwnedThread, LoadPermit), ApiError> {
+) -> Result<(OwnedThread, StorePermit), ApiError> {
     let (thread, state, permit) = owned_thread(app, caller, path).await?;
     drop(state);
     Ok((thread, permit))

@@ -8,7 +8,7 @@ mod reader;
 mod server_run;
 mod store_id;
 mod table;
-mod user_streams;
+mod user_quota;
 
 pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
@@ -16,8 +16,8 @@ pub(crate) use reader::Reader;
 pub(crate) use server_run::ServerRun;
 pub(crate) use store_id::StoreId;
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
-pub(crate) use user_streams::{
-    LoadPermit, MAX_WAIT, ReaderPermit, ReaderRefusal, SearchPermit, Space,
+pub(crate) use user_quota::{
+    MAX_WAIT, ReaderPermit, ReaderRefusal, SearchPermit, Space, StorePermit,
 };
 
 #[cfg(test)]

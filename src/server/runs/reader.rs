@@ -14,7 +14,7 @@ use crate::sdk::SdkMessage;
 use super::super::stream::{Encoder, LAGGED, SseEvent, write_events};
 use super::log::{Cursor, ReadOutcome, ReaderStart};
 use super::server_run::ServerRun;
-use super::user_streams::{ReaderPermit, Space};
+use super::user_quota::{ReaderPermit, Space};
 
 /// The text for a reader that ends because the streams of its user take too much memory.
 const TOO_LARGE: &str = "your open streams of long runs take as much memory as they may; close \
@@ -174,7 +174,10 @@ impl Reader {
     }
 
     async fn snapshot(&mut self) -> Option<Bytes> {
-        let space = self.permit.space(self.encoder.snapshot_space()).await;
+        let space = self
+            .permit
+            .acquire_space(self.encoder.snapshot_space())
+            .await;
         let len = self.encoder.snapshot_len();
         let piece = self.encoder.write(len, space, Encoder::snapshot).await;
         self.needs_snapshot = false;
@@ -189,7 +192,7 @@ impl Reader {
         // Counted once: most of these messages have no snapshot.
         let state_len = self.encoder.state_len(&message, pending_len);
         let events_len = len.saturating_add(state_len);
-        let space = self.permit.space(events_len).await;
+        let space = self.permit.acquire_space(events_len).await;
         let final_state = match &*message {
             SdkMessage::Result(_) => self.run.final_state().cloned(),
             _ => None,

@@ -24,7 +24,7 @@ use super::log::{LastReceived, Log};
 use super::position::Position;
 use super::reader::{Presence, Reader, Readers};
 use super::table::RunKey;
-use super::user_streams::{ReaderPermit, ReaderRefusal, UserStreams};
+use super::user_quota::{ReaderPermit, ReaderRefusal, UserQuota};
 
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
@@ -49,9 +49,10 @@ pub(crate) struct ServerRun {
     log: Log,
     questions: Questions,
     readers: Arc<Readers>,
-    user_streams: Arc<UserStreams>,
+    quota: Arc<UserQuota>,
     end: OnceLock<RunEnd>,
-    /// The size of the events about the calls that wait after the run, as estimated, in bytes.
+    /// The size of the events about the calls that are pending after the run, as estimated, in
+    /// bytes.
     pending_len: OnceLock<usize>,
     /// Set at the end: the table reads the sizes of all ended runs while it is locked.
     size: OnceLock<usize>,
@@ -69,7 +70,7 @@ pub(super) struct ServerRunParts {
     pub(super) handle: RunHandle,
     pub(super) log: Log,
     pub(super) questions: Questions,
-    pub(super) user_streams: Arc<UserStreams>,
+    pub(super) quota: Arc<UserQuota>,
 }
 
 impl ServerRun {
@@ -83,7 +84,7 @@ impl ServerRun {
             log: parts.log,
             questions: parts.questions,
             readers: Arc::default(),
-            user_streams: parts.user_streams,
+            quota: parts.quota,
             end: OnceLock::new(),
             pending_len: OnceLock::new(),
             size: OnceLock::new(),
@@ -170,7 +171,7 @@ impl ServerRun {
         Some(&output.state)
     }
 
-    /// Estimates the size in bytes of the events about the calls that wait after the run.
+    /// Estimates the size in bytes of the events about the calls that are pending after the run.
     pub(super) fn pending_len(&self) -> usize {
         let measure = || {
             self.final_state()
@@ -197,7 +198,7 @@ impl ServerRun {
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,
     ) -> Result<Reader, ReaderRefusal> {
-        let permit = ReaderPermit::take(self.user_streams.clone())?;
+        let permit = ReaderPermit::take(self.quota.clone())?;
         Ok(self.reader_with(permit, format, client_run_id, last_event_id))
     }
 

@@ -19,9 +19,7 @@ use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::server_run::{ServerRun, ServerRunParts};
 use super::store_id::StoreId;
-use super::user_streams::{
-    AllStreams, LoadPermit, ReaderPermit, ReaderRefusal, SearchPermit, Space, UserStreams,
-};
+use super::user_quota::{SharedQuota, UserQuota};
 
 /// The maximum memory of ended runs whose logs are kept, as estimated, in bytes.
 const MAX_ENDED_BYTES: usize = 256 * 1024 * 1024;
@@ -44,7 +42,7 @@ pub(crate) struct StartRun {
     pub(crate) run: Run,
     /// The run's id, the state before it and its input.
     pub(crate) options: EncoderOptions,
-    /// True if a call that needs approval is stored for a later decision at once.
+    /// True if a call that needs approval is pending at once.
     pub(crate) parks_questions: bool,
 }
 
@@ -96,10 +94,10 @@ struct Table {
 
 struct Inner {
     runs: HashMap<RunKey, Arc<ServerRun>>,
-    /// The streams of each user.
-    streams: HashMap<Arc<str>, Weak<UserStreams>>,
-    /// The permits that all users share.
-    all_streams: AllStreams,
+    /// The quota of each user.
+    quotas: HashMap<Arc<str>, Weak<UserQuota>>,
+    /// The quota that all users share.
+    shared_quota: SharedQuota,
     is_closing: bool,
 }
 
@@ -110,8 +108,8 @@ impl RunTable {
             on_disconnect,
             inner: Mutex::new(Inner {
                 runs: HashMap::new(),
-                streams: HashMap::new(),
-                all_streams: AllStreams::default(),
+                quotas: HashMap::new(),
+                shared_quota: SharedQuota::default(),
                 is_closing: false,
             }),
         }))
@@ -145,13 +143,14 @@ impl RunTable {
             handle: run.handle(),
             questions: Questions::new((!parks_questions).then(|| run.responder())),
             log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
-            user_streams: inner.streams_of(&key.user, limits),
+            quota: inner.quota_of(&key.user, limits),
             key: key.clone(),
             agent,
             shows_folders,
         };
         let server_run = Arc::new(ServerRun::new(parts));
         let earlier = inner.runs.insert(key, server_run.clone());
+        // A log may be large, and is not dropped under the lock.
         drop(inner);
         drop(earlier);
 
@@ -176,43 +175,9 @@ impl RunTable {
         runs.find(|run| *run.key().thread == *thread && **run.agent() == *agent)
     }
 
-    /// Acquires the permit for an open stream of the user.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the user has too many open streams.
-    pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
-        ReaderPermit::take(lock(&self.0.inner).streams_of(user, &self.0.limits))
-    }
-
-    /// Waits for the space of a large reply to the user, out of the space of the user's streams.
-    pub(crate) async fn reply_space(&self, user: &Arc<str>, len: usize) -> Space {
-        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.space(len).await
-    }
-
-    /// Waits for the space of a request's body, of at most `len` bytes.
-    pub(crate) async fn body_space(&self, user: &Arc<str>, len: usize) -> Space {
-        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.body_space(len).await
-    }
-
-    /// Waits for the permit to load a thread of the user.
-    pub(crate) async fn load_permit(&self, user: &Arc<str>) -> LoadPermit {
-        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.load().await
-    }
-
-    /// Waits for the permit to list the threads of a store for the user.
-    pub(crate) async fn list_permit(&self, user: &Arc<str>, store: &StoreId) -> LoadPermit {
-        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.list(store).await
-    }
-
-    /// Waits for the permit to list files or skills for the user.
-    pub(crate) async fn search_permit(&self, user: &Arc<str>) -> SearchPermit {
-        let streams = lock(&self.0.inner).streams_of(user, &self.0.limits);
-        streams.search().await
+    /// Returns the quota of a user.
+    pub(crate) fn quota_of(&self, user: &Arc<str>) -> Arc<UserQuota> {
+        lock(&self.0.inner).quota_of(user, &self.0.limits)
     }
 
     /// Removes the log of a run that never began.
@@ -267,7 +232,7 @@ impl RunTable {
         lock(&self.0.inner).is_closing
     }
 
-    /// Ends all runs: calls with open questions are stored for a later decision, the other runs are
+    /// Ends all runs: calls with open questions become pending, the other runs are
     /// interrupted, and the states are stored. Runs that take longer than `limit` are dropped. No
     /// further run can start. A later call waits for the same runs, and interrupts or drops them if
     /// its own limit ends first.
@@ -288,7 +253,7 @@ impl RunTable {
             }
         }
 
-        if have_finished(&runs, later(start, limit / 2)).await {
+        if wait_for_ends(&runs, later(start, limit / 2)).await {
             return;
         }
         // A run that continues after its questions were closed is interrupted as well.
@@ -296,7 +261,7 @@ impl RunTable {
             run.handle().interrupt();
         }
 
-        if have_finished(&runs, later(start, limit)).await {
+        if wait_for_ends(&runs, later(start, limit)).await {
             return;
         }
         for run in runs.iter().filter(|run| run.is_running()) {
@@ -352,15 +317,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the streams of a user.
-    fn streams_of(&mut self, user: &Arc<str>, limits: &RunLimits) -> Arc<UserStreams> {
-        if let Some(streams) = self.streams.get(user).and_then(Weak::upgrade) {
-            return streams;
+    /// Returns the quota of a user.
+    fn quota_of(&mut self, user: &Arc<str>, limits: &RunLimits) -> Arc<UserQuota> {
+        if let Some(quota) = self.quotas.get(user).and_then(Weak::upgrade) {
+            return quota;
         }
-        self.streams.retain(|_, streams| streams.strong_count() > 0);
-        let streams = Arc::new(UserStreams::new(limits, self.all_streams.clone()));
-        self.streams.insert(user.clone(), Arc::downgrade(&streams));
-        streams
+        self.quotas.retain(|_, quota| quota.strong_count() > 0);
+        let quota = Arc::new(UserQuota::new(limits, self.shared_quota.clone()));
+        self.quotas.insert(user.clone(), Arc::downgrade(&quota));
+        quota
     }
 
     /// Removes the logs of ended runs until at most `limit` are left, with at most
@@ -373,15 +338,15 @@ impl Inner {
             .map(|run| (run.clone(), run.size()))
             .collect();
         ended_runs.sort_by_key(|(run, _)| run.ended_at());
-        let mut old_logs = self.take_over(limit, &mut ended_runs, |_| 1);
-        old_logs.extend(self.take_over(MAX_ENDED_BYTES, &mut ended_runs, |size| size));
+        let mut old_logs = self.take_excess(limit, &mut ended_runs, |_| 1);
+        old_logs.extend(self.take_excess(MAX_ENDED_BYTES, &mut ended_runs, |size| size));
         old_logs
     }
 
     /// Removes logs until the sum of their weights, which are made from their sizes, is at most
     /// `limit`. The oldest log of the user with the highest sum is removed first, so that a user
     /// with many or large runs evicts no log of other users.
-    fn take_over(
+    fn take_excess(
         &mut self,
         limit: usize,
         ended_runs: &mut Vec<(Arc<ServerRun>, usize)>,
@@ -411,7 +376,7 @@ impl Inner {
 }
 
 /// Waits for the end of all runs. Returns `false` if the deadline passes before.
-async fn have_finished(runs: &[Arc<ServerRun>], deadline: Instant) -> bool {
+async fn wait_for_ends(runs: &[Arc<ServerRun>], deadline: Instant) -> bool {
     let ends = futures::future::join_all(runs.iter().map(|run| run.finished()));
     timeout_at(deadline, ends).await.is_ok()
 }

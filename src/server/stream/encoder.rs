@@ -136,7 +136,7 @@ impl Encoder {
     }
 
     /// Sets the state of the thread after the run. Call it before the result message is pushed:
-    /// only the state has the calls that wait for approval.
+    /// only the state has the pending calls.
     pub fn set_state(&mut self, state: &AgentState) {
         self.state.set_final(state);
     }
@@ -249,8 +249,8 @@ impl Encoder {
     }
 
     /// Estimates the size in bytes of the parts of the thread that the events of a message may
-    /// have, in addition to the message. `pending_len` is the size of the calls that wait after the
-    /// run, as JSON.
+    /// have, in addition to the message. `pending_len` is the size of the calls that are pending
+    /// after the run, as JSON.
     pub(crate) fn state_len(&self, message: &SdkMessage, pending_len: usize) -> usize {
         let is_ag_ui = self.format == StreamFormat::AgUi;
         if !is_ag_ui && self.format != StreamFormat::AiSdk {

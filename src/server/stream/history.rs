@@ -71,7 +71,7 @@ impl History {
         })
     }
 
-    /// Takes over the tasks, the files and the calls that wait for approval.
+    /// Takes over the tasks, the files and the pending calls.
     pub(super) fn set_state(&mut self, state: &AgentState) {
         self.todos = state.todos.clone();
         for path in state.files.keys() {

@@ -75,9 +75,9 @@ impl Lanes {
     }
 
     /// Ends all lanes, the agent's own last.
-    pub(super) fn end_all(&mut self, is_parked: bool, steps: &mut Vec<Step<'_>>) {
+    pub(super) fn end_all(&mut self, is_pending: bool, steps: &mut Vec<Step<'_>>) {
         for index in (0..self.subagents.len()).rev() {
-            let end = if is_parked {
+            let end = if is_pending {
                 SubagentEnd::Suspended
             } else {
                 SubagentEnd::Success(None)

@@ -336,8 +336,8 @@ impl StreamState {
 
     /// Ends everything that is open, and the run.
     fn push_end<'a>(&mut self, result: &'a ResultMessage, steps: &mut Vec<Step<'a>>) {
-        let is_parked = result.terminal_reason.as_deref() == Some("tool_deferred");
-        self.lanes.end_all(is_parked, steps);
+        let is_pending = result.terminal_reason.as_deref() == Some("tool_deferred");
+        self.lanes.end_all(is_pending, steps);
         steps.push(own(StepKind::Finished(result)));
     }
 

@@ -141,7 +141,7 @@ pub(super) struct Subagent {
 #[derive(Debug)]
 pub(super) enum SubagentEnd {
     Success(Option<String>),
-    /// Some of its calls wait for approval.
+    /// Some of its calls are pending.
     Suspended,
     /// The text and the class of the failure.
     Failed(String, Arc<str>),

@@ -21,7 +21,7 @@ use super::slot::SlotHandle;
 
 /// The most sessions whose writes are appended together.
 const MAX_SESSIONS: usize = 256;
-/// The number of bytes from which on a group takes no further write.
+/// A group with this many bytes takes no further write.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Makes the records of a write from the session as it is at its turn.

@@ -4,7 +4,7 @@ use std::slice;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::size::added_size;
-use crate::session::text_cost::{RECORD, costs_more};
+use crate::session::text_cost::{RECORD, exceeds};
 use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
@@ -177,7 +177,7 @@ impl<L: Log> OpenLog<L> {
         self.encode(shared, at, entries).map(Some)
     }
 
-    /// Writes what [`encode_records`](Self::encode_records) has encoded.
+    /// Writes an append that was encoded.
     pub(super) fn write_encoded(
         &mut self,
         shared: &LogShared<L>,
@@ -252,9 +252,7 @@ impl<L: Log> OpenLog<L> {
         for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
             let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
-                LogEntry::Record(record) => {
-                    added_size(record) > 0 && costs_more(line, RECORD, room)
-                }
+                LogEntry::Record(record) => added_size(record) > 0 && exceeds(line, RECORD, room),
                 // The session is in memory already, and a snapshot that cannot be read is replaced
                 // by the records before it.
                 LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::Mark => false,
@@ -276,8 +274,7 @@ impl<L: Log> OpenLog<L> {
     /// Appends entries to the log, then applies them to the fold.
     fn append(&mut self, shared: &LogShared<L>, at: u64, entries: Vec<LogEntry>) -> Result<()> {
         let encoded = self.encode(shared, at, entries)?;
-        let outcome = shared.log.append(self.begin(), &encoded.bytes);
-        self.finish(encoded, outcome)
+        self.write_encoded(shared, encoded)
     }
 
     /// Encodes the append of entries. If the first entry is a snapshot, its position is recorded.

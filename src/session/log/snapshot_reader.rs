@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::message::{Message, Todo};
 use crate::model::Compaction;
-use crate::session::inputs::{Inputs, bound_ids};
+use crate::session::inputs::{Inputs, drop_oldest_ids};
 use crate::session::json::title;
 use crate::session::size::SessionSize;
-use crate::session::text_cost::{ELEMENT, costs_more};
+use crate::session::text_cost::{ELEMENT, exceeds};
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
 
 /// The fields of a snapshot, not parsed yet. The session's id is not among them: the log has it.
@@ -84,7 +84,7 @@ impl Reader {
     /// Parses a value, unless that takes more memory than is left.
     fn parse<'a, T: Deserialize<'a>>(&self, json: &'a RawValue) -> serde_json::Result<T> {
         let room = self.max_bytes.saturating_sub(self.size.total());
-        if costs_more(json.get().as_bytes(), ELEMENT, room) {
+        if exceeds(json.get().as_bytes(), ELEMENT, room) {
             return Err(de::Error::custom("the snapshot takes too much memory"));
         }
         T::deserialize(json)
@@ -161,10 +161,10 @@ impl Reader {
     /// Reads the single values and the short lists.
     fn read_values(&mut self, fields: &Fields<'_>) -> serde_json::Result<()> {
         let mut inputs: Inputs = self.parse_or_default(fields.inputs)?;
-        inputs.bound();
+        inputs.drop_oldest();
         self.size.set_inputs(&inputs);
         let mut input_ids: Vec<Arc<str>> = self.parse_or_default(fields.input_ids)?;
-        bound_ids(&mut input_ids);
+        drop_oldest_ids(&mut input_ids);
         self.size.set_input_ids(&input_ids);
         let compaction: Option<Compaction> = self.parse_or_default(fields.compaction)?;
         self.size.set_compaction(compaction.as_ref());

@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LogSummary {
     pub(super) messages: usize,
-    /// The number of calls that wait for a decision.
+    /// The number of pending calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) pending: usize,
     pub(super) created: u64,

@@ -109,7 +109,7 @@ impl Address {
 
     /// Removes the secrets from a text of the server or the client.
     pub(super) fn scrub(&self, text: &str) -> String {
-        self.redactor.text(text).into_owned()
+        self.redactor.redact(text).into_owned()
     }
 }
 

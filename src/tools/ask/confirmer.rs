@@ -23,7 +23,7 @@ fn unanswered(error: &Error) -> Answer {
 /// one.
 ///
 /// If there is no person to ask, the question is passed to the run's
-/// [`Responder`](crate::Responder); without one, the call is denied or parked.
+/// [`Responder`](crate::Responder); without one, the call is denied or becomes pending.
 ///
 /// ```
 /// use agentcore::testing::{ScriptedInteractor, ScriptedModel};

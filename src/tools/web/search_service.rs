@@ -137,7 +137,7 @@ impl SearchService {
         let outcome = tokio::time::timeout(self.limit, search).await;
         let timeout_error = || Err(format!("no reply within {:?}", self.limit));
         outcome.unwrap_or_else(|_| timeout_error()).map_err(|why| {
-            let text = format!("{}: {}", self.parameters.name, self.redactor.text(&why));
+            let text = format!("{}: {}", self.parameters.name, self.redactor.redact(&why));
             ToolError::new(text).into()
         })
     }
@@ -241,7 +241,7 @@ fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     }
 
     let text = detail.as_ref().and_then(Value::as_str);
-    let text = redactor.text(text.unwrap_or(&body_text));
+    let text = redactor.redact(text.unwrap_or(&body_text));
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_QUOTE).into_owned()
 }

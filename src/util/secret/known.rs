@@ -98,7 +98,7 @@ pub(super) fn add(secret: &str) {
     if !is_registered(secret) {
         return;
     }
-    crate::error::set_redaction(redact::changed);
+    crate::error::set_redaction(redact::try_redact);
     let mut secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let holders = secrets.secrets.entry(secret.into()).or_default();
     *holders += 1;

@@ -10,19 +10,26 @@ mod known;
 mod matcher;
 mod pieces;
 mod redact;
-#[expect(clippy::module_inception, reason = "the type has the module's name")]
-mod secret;
-mod spelling;
-
-pub(crate) use pieces::{Exact, Pieces};
 #[cfg(any(
     feature = "http",
     feature = "nats",
     feature = "postgres",
     feature = "redis"
 ))]
-pub(crate) use redact::Redactor;
+mod redactor;
+#[expect(clippy::module_inception, reason = "the type has the module's name")]
+mod secret;
+mod spelling;
+
+pub(crate) use pieces::{Exact, Pieces};
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) use redact::percent_decoded;
 pub(crate) use redact::{Cut, redact, redact_cut, redact_text, redacted};
+#[cfg(any(
+    feature = "http",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
+pub(crate) use redactor::Redactor;
 pub use secret::Secret;

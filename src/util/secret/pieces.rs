@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::escape::Escape;
 use super::known::{self, Patterns};
-use super::redact::{merged, redact_with, replaced, replaced_after};
+use super::redact::{merged, redact_with, with_places_redacted, with_places_redacted_after};
 use super::secret::REDACTED;
 
 /// A shorter beginning of a secret at the end of a piece is passed on at once: it reveals nothing,
@@ -34,7 +34,7 @@ impl Exact {
     pub(crate) fn changed(&self, text: &str) -> Option<String> {
         let mut places = Vec::new();
         self.0.exact().find(text.as_bytes(), &mut places);
-        replaced(text, places)
+        with_places_redacted(text, places)
     }
 
     /// Removes the secrets from all texts in `value`. Returns `true` if there was one.
@@ -88,7 +88,7 @@ impl Exact {
             places.extend(Escape::Backslash.origins(json.as_bytes(), &inner));
         }
 
-        replaced_after(json, passed, places)
+        with_places_redacted_after(json, passed, places)
     }
 }
 

@@ -2,56 +2,35 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::escape::Escape;
 use super::known;
 use super::matcher::Matcher;
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-use super::matcher::Needle;
 use super::secret::REDACTED;
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-use super::spelling;
 
 /// The maximum number of times that escapes may have been escaped again.
 const MAX_DEPTH: usize = 2;
 
-/// A shorter part of a secret at the edge of a cut may stay: it gives nothing away, and ordinary
-/// words begin like it.
+/// A shorter part of a secret at the edge of a cut may stay: three characters are too little to be
+/// of use, and ordinary words begin with them.
 const MIN_PART: usize = 4;
 
 /// Returns `text` without the secrets of this process, in any spelling.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
-    match changed(text) {
+    match try_redact(text) {
         Some(changed) => Cow::Owned(changed),
         None => Cow::Borrowed(text),
     }
 }
 
 /// Returns `text` without the secrets of this process; `None` if there are none in it.
-pub(super) fn changed(text: &str) -> Option<String> {
+pub(super) fn try_redact(text: &str) -> Option<String> {
     let patterns = known::patterns()?;
     let mut places = Vec::new();
     search(patterns.all(), text.as_bytes(), 0, &mut places);
-    replaced(text, places)
+    with_places_redacted(text, places)
 }
 
 /// Returns `text` with each `%XX` decoded. Bytes that are not UTF-8 are replaced.
@@ -65,7 +44,7 @@ pub(crate) fn percent_decoded(text: &str) -> String {
 
 /// Removes the secrets of this process from `text`.
 pub(crate) fn redact_text(text: &mut String) {
-    if let Some(new_text) = changed(text) {
+    if let Some(new_text) = try_redact(text) {
         *text = new_text;
     }
 }
@@ -73,7 +52,7 @@ pub(crate) fn redact_text(text: &mut String) {
 /// Removes the secrets of this process from all texts in `value`, including the names of members.
 pub(crate) fn redact(value: &mut Value) {
     if known::patterns().is_some() {
-        redact_with(value, &changed);
+        redact_with(value, &try_redact);
     }
 }
 
@@ -126,11 +105,11 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
     }
 }
 
-fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
+pub(super) fn redact_cut_with(matcher: &Matcher, text: &mut String, cut: Cut) {
     let mut places = Vec::new();
     search(matcher, text.as_bytes(), 0, &mut places);
     places.extend(part(matcher, text, cut));
-    if let Some(new_text) = replaced(text, places) {
+    if let Some(new_text) = with_places_redacted(text, places) {
         *text = new_text;
     }
 }
@@ -175,7 +154,7 @@ fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
 }
 
 /// Adds the places of secrets in `text`, which has been freed of escapes `depth` times.
-fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
+pub(super) fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<usize>>) {
     matcher.find(text, places);
     let mut search_inside = |escape: Escape, depth| {
         let Some(unescaped) = escape.undo(text) else {
@@ -215,12 +194,16 @@ pub(super) fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// Returns `text` with `[redacted]` at `places`; `None` if there are none.
-pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> {
-    (!places.is_empty()).then(|| replaced_after(text, 0, places))
+pub(super) fn with_places_redacted(text: &str, places: Vec<Range<usize>>) -> Option<String> {
+    (!places.is_empty()).then(|| with_places_redacted_after(text, 0, places))
 }
 
 /// Returns `text` after its first `passed` bytes, with `[redacted]` at the places that end there.
-pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>>) -> String {
+pub(super) fn with_places_redacted_after(
+    text: &str,
+    passed: usize,
+    places: Vec<Range<usize>>,
+) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied_end = passed;
     let places = merged(places).into_iter();
@@ -242,126 +225,4 @@ pub(super) fn replaced_after(text: &str, passed: usize, places: Vec<Range<usize>
 
     out.push_str(&text[copied_end..]);
     out
-}
-
-/// The secrets of one peer. Texts of that peer are also searched for secrets that are too short to
-/// be searched for everywhere.
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-#[derive(Clone, Default)]
-pub(crate) struct Redactor {
-    secrets: Arc<[super::Secret]>,
-    /// Secrets that are not registered for the process. The search for them takes several
-    /// kilobytes, so it is made when it is needed: a server may have tens of thousands of
-    /// redactors.
-    local: Arc<[String]>,
-}
-
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-impl Redactor {
-    /// Shorter secrets are not searched for.
-    const MIN_LEN: usize = 4;
-
-    /// Returns the same with more secrets.
-    #[cfg(feature = "http")]
-    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = super::Secret>) -> Self {
-        Self {
-            secrets: self.secrets.iter().cloned().chain(secrets).collect(),
-            local: self.local.clone(),
-        }
-    }
-
-    /// Creates a redactor of secrets that are searched for only in texts of the peer, as those that
-    /// a user of a server gives: the texts of other users must not depend on them.
-    #[cfg(feature = "server")]
-    pub(crate) fn local(texts: &[String]) -> Self {
-        let searched_texts = texts.iter().filter(|text| Self::is_searched(text));
-        Self {
-            secrets: Arc::default(),
-            local: searched_texts.cloned().collect(),
-        }
-    }
-
-    /// Returns the search for the spellings of the local secrets; `None` without any.
-    fn local_matcher(&self) -> Option<Matcher> {
-        if self.local.is_empty() {
-            return None;
-        }
-        let needles = self.local.iter().flat_map(|text| {
-            if known::is_registered(text) {
-                spelling::all(text)
-            } else {
-                vec![Needle::new(text.as_str())]
-            }
-        });
-        Some(Matcher::new(needles.collect()))
-    }
-
-    fn is_searched(secret: &str) -> bool {
-        secret.len() >= Self::MIN_LEN && !known::is_placeholder(secret)
-    }
-
-    /// Removes the secrets of the peer and of this process from a text that was cut before it could
-    /// be redacted, including the part of a secret at the cut.
-    #[cfg(feature = "http")]
-    pub(crate) fn redact_cut(&self, text: &mut String, cut: Cut) {
-        redact_cut(text, cut);
-        if let Some(local) = self.local_matcher() {
-            redact_cut_with(&local, text, cut);
-        }
-    }
-
-    /// Returns `text` without the secrets of the peer and of this process.
-    pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = redacted(text);
-        if let Some(local) = self.local_matcher() {
-            let mut places = Vec::new();
-            search(&local, text.as_bytes(), 0, &mut places);
-            if let Some(changed) = replaced(&text, places) {
-                text = Cow::Owned(changed);
-            }
-        }
-        for secret in self.secrets.iter().map(super::Secret::expose) {
-            if Self::is_searched(secret) && text.contains(secret) {
-                text = Cow::Owned(text.replace(secret, REDACTED));
-            }
-        }
-        text
-    }
-}
-
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-impl FromIterator<super::Secret> for Redactor {
-    fn from_iter<I: IntoIterator<Item = super::Secret>>(secrets: I) -> Self {
-        Self {
-            secrets: secrets.into_iter().collect(),
-            local: Arc::default(),
-        }
-    }
-}
-
-#[cfg(any(
-    feature = "http",
-    feature = "nats",
-    feature = "postgres",
-    feature = "redis"
-))]
-impl std::fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").finish_non_exhaustive()
-    }
 }

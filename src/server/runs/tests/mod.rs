@@ -5,4 +5,4 @@ mod log;
 mod resume;
 mod shutdown;
 mod table;
-mod user_streams;
+mod user_quota;

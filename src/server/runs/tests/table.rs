@@ -16,7 +16,7 @@ use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::approvals::AnswerOutcome;
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::table::RunRefusal;
-use super::super::user_streams::ReaderRefusal;
+use super::super::user_quota::ReaderRefusal;
 use super::kit::{agent, key, key_in, rest, start, start_with, table, until};
 
 fn hanging() -> ScriptedModel {

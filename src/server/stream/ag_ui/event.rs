@@ -158,7 +158,7 @@ pub(super) enum SubagentOutcome {
     Suspended,
 }
 
-/// A call that waits for a decision.
+/// A pending call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Interrupt {

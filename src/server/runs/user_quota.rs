@@ -1,5 +1,5 @@
-//! The open streams of one user, the bytes that they and other large replies hold, and the bodies
-//! and threads of requests.
+//! The quota of one user: the open streams, the bytes that they and other large replies hold, and
+//! the bodies and threads of requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -64,11 +64,12 @@ impl fmt::Display for ReaderRefusal {
     }
 }
 
-/// The open streams of one user.
+/// What one user may have and do at the same time: open streams, unsent bytes, bodies, loads, lists
+/// and searches.
 #[derive(Debug)]
-pub(super) struct UserStreams {
-    count: AtomicUsize,
-    limit: usize,
+pub(crate) struct UserQuota {
+    stream_count: AtomicUsize,
+    max_streams: usize,
     /// The memory of the streams' indexes.
     index_bytes: AtomicUsize,
     /// The space for the bytes that are written and not sent.
@@ -82,19 +83,19 @@ pub(super) struct UserStreams {
     lists: Arc<Semaphore>,
     /// The lists of files and skills in progress of the user.
     searches: Arc<Semaphore>,
-    all: AllStreams,
+    shared: SharedQuota,
 }
 
-/// The permits that all users share. Clones share them.
+/// The quota that all users share. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct AllStreams {
+pub(super) struct SharedQuota {
     /// The loads in progress.
     loads: Arc<Semaphore>,
     /// The lists of threads in progress, by the store.
     lists: Arc<Mutex<HashMap<StoreId, Weak<Semaphore>>>>,
 }
 
-impl Default for AllStreams {
+impl Default for SharedQuota {
     fn default() -> Self {
         Self {
             loads: Arc::new(Semaphore::new(MAX_LOADS)),
@@ -103,7 +104,7 @@ impl Default for AllStreams {
     }
 }
 
-impl AllStreams {
+impl SharedQuota {
     /// The permits to list the threads of a store.
     fn lists_of(&self, store: &StoreId) -> Arc<Semaphore> {
         let mut lists = lock(&self.lists);
@@ -117,14 +118,14 @@ impl AllStreams {
     }
 }
 
-impl UserStreams {
-    pub(super) fn new(limits: &RunLimits, all: AllStreams) -> Self {
+impl UserQuota {
+    pub(super) fn new(limits: &RunLimits, shared: SharedQuota) -> Self {
         let max_bytes = u32::try_from(limits.reader_bytes_per_user)
             .unwrap_or(u32::MAX)
             .clamp(1, u32::MAX >> 3);
         Self {
-            count: AtomicUsize::new(0),
-            limit: limits.readers_per_user,
+            stream_count: AtomicUsize::new(0),
+            max_streams: limits.readers_per_user,
             index_bytes: AtomicUsize::new(0),
             bytes: Arc::new(Semaphore::new(max_bytes as usize)),
             max_bytes,
@@ -132,16 +133,16 @@ impl UserStreams {
             loads: Arc::new(Semaphore::new(MAX_USER_LOADS)),
             lists: Arc::new(Semaphore::new(MAX_USER_LISTS)),
             searches: Arc::new(Semaphore::new(MAX_USER_SEARCHES)),
-            all,
+            shared,
         }
     }
 
     /// Waits for the space of the body of a request, of at most `len` bytes.
-    pub(super) async fn body_space(self: &Arc<Self>, len: usize) -> Space {
+    pub(crate) async fn acquire_body_space(self: &Arc<Self>, len: usize) -> Space {
         let len = u32::try_from(len.min(MAX_BODIES)).unwrap_or(u32::MAX);
         Space {
             permit: self.bodies.clone().acquire_many_owned(len).await.ok(),
-            _streams: self.clone(),
+            _quota: self.clone(),
         }
     }
 
@@ -150,8 +151,8 @@ impl UserStreams {
     /// # Cancel safety
     ///
     /// The future may be dropped; the load then loses its turn among the waiting loads.
-    pub(super) async fn load(self: &Arc<Self>) -> LoadPermit {
-        self.permit(&self.loads, &self.all.loads).await
+    pub(crate) async fn acquire_load(self: &Arc<Self>) -> StorePermit {
+        self.store_permit(&self.loads, &self.shared.loads).await
     }
 
     /// Waits for the permit to list the threads of a store.
@@ -159,9 +160,9 @@ impl UserStreams {
     /// # Cancel safety
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
-    pub(super) async fn list(self: &Arc<Self>, store: &StoreId) -> LoadPermit {
-        let all = self.all.lists_of(store);
-        self.permit(&self.lists, &all).await
+    pub(crate) async fn acquire_list(self: &Arc<Self>, store: &StoreId) -> StorePermit {
+        let shared = self.shared.lists_of(store);
+        self.store_permit(&self.lists, &shared).await
     }
 
     /// Waits for the permit to list files or skills of the user.
@@ -169,22 +170,26 @@ impl UserStreams {
     /// # Cancel safety
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
-    pub(super) async fn search(self: &Arc<Self>) -> SearchPermit {
+    pub(crate) async fn acquire_search(self: &Arc<Self>) -> SearchPermit {
         SearchPermit {
             // The semaphore is never closed.
             _permit: self.searches.clone().acquire_owned().await.ok(),
-            _streams: self.clone(),
+            _quota: self.clone(),
         }
     }
 
-    async fn permit(self: &Arc<Self>, own: &Arc<Semaphore>, all: &Arc<Semaphore>) -> LoadPermit {
+    async fn store_permit(
+        self: &Arc<Self>,
+        own: &Arc<Semaphore>,
+        shared: &Arc<Semaphore>,
+    ) -> StorePermit {
         // The semaphores are never closed.
         let own = own.clone().acquire_owned().await.ok();
-        let of_all = all.clone().acquire_owned().await.ok();
-        LoadPermit {
+        let shared = shared.clone().acquire_owned().await.ok();
+        StorePermit {
             _own: own,
-            of_all,
-            _streams: self.clone(),
+            shared,
+            _quota: self.clone(),
         }
     }
 
@@ -193,7 +198,7 @@ impl UserStreams {
     /// # Cancel safety
     ///
     /// The future may be dropped; the piece then loses its turn among the waiting pieces.
-    pub(super) async fn space(self: &Arc<Self>, len: usize) -> Space {
+    pub(crate) async fn acquire_space(self: &Arc<Self>, len: usize) -> Space {
         let mut permit = None;
         if len > FREE_BYTES {
             let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_bytes);
@@ -202,7 +207,7 @@ impl UserStreams {
         }
         Space {
             permit,
-            _streams: self.clone(),
+            _quota: self.clone(),
         }
     }
 }
@@ -211,36 +216,40 @@ impl UserStreams {
 /// permit.
 #[derive(Debug)]
 pub(crate) struct ReaderPermit {
-    streams: Arc<UserStreams>,
+    quota: Arc<UserQuota>,
     /// The memory of the stream's index, which counts toward that of the user's streams.
     index_bytes: usize,
 }
 
 impl ReaderPermit {
-    /// Takes a place, unless the user has as many open streams as the limit.
-    pub(super) fn take(streams: Arc<UserStreams>) -> Result<Self, ReaderRefusal> {
-        let limit = streams.limit;
+    /// Takes the permit for one more open stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the user has as many open streams as the limit.
+    pub(crate) fn take(quota: Arc<UserQuota>) -> Result<Self, ReaderRefusal> {
+        let limit = quota.max_streams;
         let add = |count: usize| (count < limit).then_some(count + 1);
-        match streams
-            .count
+        match quota
+            .stream_count
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
         {
             Ok(_) => Ok(Self {
-                streams,
+                quota,
                 index_bytes: 0,
             }),
             Err(_) => Err(ReaderRefusal::TooMany(limit)),
         }
     }
 
-    /// Waits for the space of a piece of the stream, as [`UserStreams::space`].
-    pub(crate) async fn space(&self, len: usize) -> Space {
-        self.streams.space(len).await
+    /// Waits for the space of a piece of the stream, as [`UserQuota::acquire_space`].
+    pub(crate) async fn acquire_space(&self, len: usize) -> Space {
+        self.quota.acquire_space(len).await
     }
 
-    /// Waits for the permit to load a thread, as [`UserStreams::load`].
-    pub(crate) async fn load(&self) -> LoadPermit {
-        self.streams.load().await
+    /// Waits for the permit to load a thread, as [`UserQuota::acquire_load`].
+    pub(crate) async fn acquire_load(&self) -> StorePermit {
+        self.quota.acquire_load().await
     }
 
     /// Counts the memory of the stream's index, which grows with its run. Returns `false` if the
@@ -251,7 +260,7 @@ impl ReaderPermit {
             return true;
         }
         let add = |sum: usize| sum.checked_add(added).filter(|sum| *sum <= MAX_INDEXES);
-        let sum = &self.streams.index_bytes;
+        let sum = &self.quota.index_bytes;
         let outcome = sum.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
         self.index_bytes += outcome.map_or(0, |_| added);
         outcome.is_ok()
@@ -260,9 +269,9 @@ impl ReaderPermit {
 
 impl Drop for ReaderPermit {
     fn drop(&mut self) {
-        let streams = &self.streams;
-        streams.count.fetch_sub(1, Ordering::AcqRel);
-        streams
+        let quota = &self.quota;
+        quota.stream_count.fetch_sub(1, Ordering::AcqRel);
+        quota
             .index_bytes
             .fetch_sub(self.index_bytes, Ordering::AcqRel);
     }
@@ -272,14 +281,14 @@ impl Drop for ReaderPermit {
 /// dropped. Its holder never waits for the [`Space`] of a stream or reply: that is free only once a
 /// client reads, and its holder may wait for a load.
 #[derive(Debug)]
-pub(crate) struct LoadPermit {
+pub(crate) struct StorePermit {
     _own: Option<OwnedSemaphorePermit>,
     /// `None` once the thread is loaded, or the threads are listed.
-    of_all: Option<OwnedSemaphorePermit>,
-    _streams: Arc<UserStreams>,
+    shared: Option<OwnedSemaphorePermit>,
+    _quota: Arc<UserQuota>,
 }
 
-impl LoadPermit {
+impl StorePermit {
     /// Awaits an operation that loads the thread or lists threads. After [`MAX_WAIT`], the server
     /// no longer counts it: a store that hangs must not stop those of others.
     pub(crate) async fn hold_during<F: Future>(mut self, operation: F) -> F::Output {
@@ -293,7 +302,7 @@ impl LoadPermit {
 
     /// Lets another user load a thread, once this one is loaded.
     pub(crate) fn end_load(&mut self) {
-        self.of_all = None;
+        self.shared = None;
     }
 }
 
@@ -301,16 +310,16 @@ impl LoadPermit {
 #[derive(Debug)]
 pub(crate) struct SearchPermit {
     _permit: Option<OwnedSemaphorePermit>,
-    _streams: Arc<UserStreams>,
+    _quota: Arc<UserQuota>,
 }
 
-/// The space of one piece.
+/// The permits for the bytes of one piece, which is a chunk of a stream or a whole reply.
 #[derive(Debug)]
 pub(crate) struct Space {
     permit: Option<OwnedSemaphorePermit>,
     /// Held with the piece, which may be sent after its stream has ended: a new stream of the user
     /// must find the same space.
-    _streams: Arc<UserStreams>,
+    _quota: Arc<UserQuota>,
 }
 
 /// The bytes of a piece, which hold its space until the last copy is dropped.

@@ -16,7 +16,7 @@ use super::super::super::stream::{EncoderOptions, StreamFormat};
 use super::super::limits::{OnDisconnect, RunLimits};
 use super::super::reader::Reader;
 use super::super::store_id::StoreId;
-use super::super::user_streams::MAX_INDEXES;
+use super::super::user_quota::{MAX_INDEXES, ReaderPermit};
 use super::kit::{FORMATS, agent, key, rest, start, start_with, table};
 
 const MAX: usize = 700_000;
@@ -117,7 +117,7 @@ async fn answer_that_may_have_a_state_takes_the_space_of_one() {
     let run = agent.session("s").run("Go");
     let run = start_with(&table, key("a", "s"), run, options).unwrap();
     run.finished().await.unwrap();
-    let _space = table.reply_space(&Arc::from("a"), MAX / 3).await;
+    let _space = table.quota_of(&Arc::from("a")).acquire_space(MAX / 3).await;
     let mut reader = run.reader(StreamFormat::AgUi, None, None).unwrap();
     let text = rest(&mut reader).now_or_never();
     assert!(text.unwrap().contains("Done."));
@@ -170,7 +170,7 @@ async fn streams_of_a_user_keep_bounded_indexes_of_their_runs() {
     let agent = agent(ScriptedModel::new().call("none", json!({})).say("Done."));
     let run = start(&table, key("a", "s"), &agent).unwrap();
     run.finished().await.unwrap();
-    let permit = || table.reader_permit(&Arc::from("a")).unwrap();
+    let permit = || ReaderPermit::take(table.quota_of(&Arc::from("a"))).unwrap();
     let mut large = permit();
     assert!(large.grow_index(MAX_INDEXES - 1_000) && large.grow_index(MAX_INDEXES));
     assert!(!large.grow_index(MAX_INDEXES + 1) && !permit().grow_index(1));
@@ -197,21 +197,36 @@ async fn unsent_replies_hold_bounded_bytes_of_a_user() {
     let table = table(limits, OnDisconnect::Detach);
     let user = Arc::from("a");
     let piece_len = MAX / 2;
-    let first = table.reply_space(&user, MAX).await.hold(vec![0; piece_len]);
-    let second = table
-        .reply_space(&user, piece_len)
+    let first = table
+        .quota_of(&user)
+        .acquire_space(MAX)
         .await
         .hold(vec![0; piece_len]);
-    assert!(table.reply_space(&user, piece_len).now_or_never().is_none());
+    let second = table
+        .quota_of(&user)
+        .acquire_space(piece_len)
+        .await
+        .hold(vec![0; piece_len]);
     assert!(
         table
-            .reply_space(&Arc::from("b"), MAX)
+            .quota_of(&user)
+            .acquire_space(piece_len)
+            .now_or_never()
+            .is_none()
+    );
+    assert!(
+        table
+            .quota_of(&Arc::from("b"))
+            .acquire_space(MAX)
             .now_or_never()
             .is_some()
     );
 
     drop(first);
-    let third = table.reply_space(&user, piece_len).now_or_never();
+    let third = table
+        .quota_of(&user)
+        .acquire_space(piece_len)
+        .now_or_never();
     assert!(third.is_some(), "a reply that was sent frees its space");
     drop(second);
 }
@@ -220,7 +235,12 @@ async fn unsent_replies_hold_bounded_bytes_of_a_user() {
 async fn bodies_of_a_user_have_bounded_bytes() {
     const MIB: usize = 1024 * 1024;
     let table = table(RunLimits::default(), OnDisconnect::Detach);
-    let space = |user: &str, len| table.body_space(&Arc::from(user), len).now_or_never();
+    let space = |user: &str, len| {
+        table
+            .quota_of(&Arc::from(user))
+            .acquire_body_space(len)
+            .now_or_never()
+    };
     let mut spaces: Vec<_> = (0..64).map(|_| space("a", MIB).unwrap()).collect();
     assert!(space("a", 1).is_none());
     assert!(space("a", 0).is_some() && space("b", MIB).is_some());
@@ -236,7 +256,12 @@ async fn bodies_of_a_user_have_bounded_bytes() {
 #[tokio::test]
 async fn loads_are_limited_for_a_user_and_for_the_server() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
-    let permit = |user: &str| table.load_permit(&Arc::from(user)).now_or_never();
+    let permit = |user: &str| {
+        table
+            .quota_of(&Arc::from(user))
+            .acquire_load()
+            .now_or_never()
+    };
     let mut permits: Vec<_> = (0..4).map(|_| permit("a").unwrap()).collect();
     assert!(permit("a").is_none(), "a user loads four threads");
     for user in ["b", "c", "d"] {
@@ -257,7 +282,10 @@ async fn lists_are_limited_for_a_user_and_for_a_store() {
     let [store, other_store] = [(); 2].map(|()| Arc::new(ThreadStore::new()) as _);
     let permit_of = |user: &str, store| {
         let store = StoreId::of(store);
-        table.list_permit(&Arc::from(user), &store).now_or_never()
+        table
+            .quota_of(&Arc::from(user))
+            .acquire_list(&store)
+            .now_or_never()
     };
     let permit = |user: &str| permit_of(user, &store);
     let first = permit("a").unwrap();
@@ -265,7 +293,10 @@ async fn lists_are_limited_for_a_user_and_for_a_store() {
     let second = permit("b").unwrap();
     assert!(permit("c").is_none(), "a store is listed twice");
     assert!(permit_of("c", &other_store).is_some());
-    let load = table.load_permit(&Arc::from("a")).now_or_never();
+    let load = table
+        .quota_of(&Arc::from("a"))
+        .acquire_load()
+        .now_or_never();
     assert!(load.is_some(), "a list is no load");
     drop((first, second));
     assert!(permit("c").is_some());
@@ -276,11 +307,15 @@ async fn operation_that_hangs_stops_no_loads_of_others() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let mut operations = Vec::new();
     for number in 0..16 {
-        let permit = table.load_permit(&format!("{number}").into()).await;
+        let permit = table
+            .quota_of(&format!("{number}").into())
+            .acquire_load()
+            .await;
         operations.push(permit.hold_during(std::future::pending::<()>()));
     }
     let user = Arc::from("other");
-    let permit = timeout(Duration::from_secs(60), table.load_permit(&user));
+    let quota = table.quota_of(&user);
+    let permit = timeout(Duration::from_secs(60), quota.acquire_load());
     tokio::select! {
         permit = permit => assert!(permit.is_ok()),
         _ = futures::future::join_all(operations) => unreachable!("the operations hang"),
