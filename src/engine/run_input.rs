@@ -70,7 +70,7 @@ impl ActiveRun {
                 ErrorKind::Conflict,
                 format!(
                     "the input {id:?} was sent before, but the history has been changed since and \
-                     its message is no longer known; read the history, or send the input with a new \
+                     its answer is no longer known; read the history, or send the input with a new \
                      id"
                 ),
             )),

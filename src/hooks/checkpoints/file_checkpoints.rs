@@ -389,14 +389,14 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Removes the checkpoints of each session whose newest checkpoint is at least `older_than` old.
-    /// Sessions that have a run in progress are skipped. Returns the number of sessions whose
+    /// Removes the checkpoints of each session whose newest checkpoint is at least `older_than`
+    /// old. Sessions that have a run in progress are skipped. Returns the number of sessions whose
     /// checkpoints were removed. Checkpoints in memory have no age and stay.
     ///
     /// # Errors
     ///
-    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read or checkpoints cannot be removed, and
-    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked some of them.
+    /// Returns [`Io`](ErrorKind::Io) if the folder cannot be read or checkpoints cannot be removed,
+    /// and [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked some of them.
     ///
     /// # Cancel safety
     ///

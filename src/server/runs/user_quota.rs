@@ -64,7 +64,7 @@ impl fmt::Display for ReaderRefusal {
     }
 }
 
-/// What one user may have and do at the same time: open streams, unsent bytes, bodies, loads, lists
+/// The limits of one user, and the use of them: open streams, unsent bytes, bodies, loads, lists
 /// and searches.
 #[derive(Debug)]
 pub(crate) struct UserQuota {

@@ -241,8 +241,9 @@ impl Sweep {
         new + self.add_children(undecided_processes, mode)
     }
 
-    /// Examines processes again, after longer and longer pauses, until each has started its program.
-    /// Returns the number of strays among them, and adds the other processes to `undecided`.
+    /// Examines processes again, after longer and longer pauses, until each has started its
+    /// program. Returns the number of strays among them, and adds the other processes to
+    /// `undecided`.
     fn add_starting(
         &mut self,
         mut starting: Vec<Process>,
