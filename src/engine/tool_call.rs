@@ -155,7 +155,7 @@ impl CallRunner<'_> {
     /// Returns `true` if no hook, gate or question can stop or change the call, and its start has
     /// to be stored.
     pub(super) fn is_certain_to_run(&self, call: &ToolCall) -> bool {
-        let Ok(tool) = self.cx.tools().resolve(&call.name) else {
+        let Some(tool) = self.cx.tools().get_enabled(&call.name) else {
             return false;
         };
         let check = PermissionCheck {

@@ -98,11 +98,8 @@ fn words(name: &str) -> Vec<String> {
 /// for a typo.
 fn typo(a: &[char], b: &[char]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if shorter.is_empty() || longer.len() - shorter.len() > MAX_EDITS {
-        return None;
-    }
-    let edits = edit_distance(shorter, longer);
-    let is_typo = edits <= longer.len().div_ceil(3).min(MAX_EDITS) && edits < shorter.len();
+    let edits = edit_distance(shorter, longer)?;
+    let is_typo = edits <= longer.len().div_ceil(3) && edits < shorter.len();
     is_typo.then_some(edits)
 }
 
@@ -143,28 +140,48 @@ fn is_part_of(word: &str, other: &str) -> bool {
     is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)
 }
 
-/// Returns the Levenshtein distance, where a swap of two neighbors counts as one edit.
-fn edit_distance(a: &[char], b: &[char]) -> usize {
-    let mut previous_row: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+/// Returns the Levenshtein distance, where a swap of two neighbors counts as one edit; `None` if it
+/// is greater than `MAX_EDITS`. `a` must not be longer than `b`.
+///
+/// A path of so few edits stays within `MAX_EDITS` of the diagonal, so only these cells of the
+/// matrix are computed.
+fn edit_distance(a: &[char], b: &[char]) -> Option<usize> {
+    const TOO_MANY: usize = MAX_EDITS + 1;
+    if b.len() - a.len() > MAX_EDITS {
+        return None;
+    }
+
+    let mut previous_row = vec![TOO_MANY; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).map(|edits| edits.min(TOO_MANY)).collect();
+    let mut row = previous_row.clone();
     for (i, x) in a.iter().enumerate() {
-        let mut row = Vec::with_capacity(b.len() + 1);
-        row.push(i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let mut cost = (last[j] + usize::from(x != y))
+        let band = i.saturating_sub(MAX_EDITS)..b.len().min(i + MAX_EDITS + 1);
+        row.fill(TOO_MANY);
+        if band.start == 0 {
+            row[0] = (i + 1).min(TOO_MANY);
+        }
+
+        for j in band {
+            let y = b[j];
+            let mut cost = (last[j] + usize::from(*x != y))
                 .min(last[j + 1] + 1)
                 .min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == y {
                 cost = cost.min(previous_row[j - 1] + 1);
             }
 
-            row.push(cost);
+            row[j + 1] = cost.min(TOO_MANY);
         }
 
-        previous_row = std::mem::replace(&mut last, row);
+        if row.iter().all(|cost| *cost == TOO_MANY) {
+            return None;
+        }
+        std::mem::swap(&mut previous_row, &mut last);
+        std::mem::swap(&mut last, &mut row);
     }
 
-    last[b.len()]
+    let edits = last[b.len()];
+    (edits <= MAX_EDITS).then_some(edits)
 }
 
 #[cfg(test)]
@@ -235,6 +252,39 @@ mod tests {
     fn at_most_three_names_are_suggested() {
         let names = ["read_a", "read_b", "read_c", "read_d"];
         assert_eq!(near_names("read_", &names).len(), 3);
+    }
+
+    /// The distance by its definition.
+    fn full_distance(a: &[char], b: &[char]) -> usize {
+        let ([a_start @ .., x], [b_start @ .., y]) = (a, b) else {
+            return a.len().max(b.len());
+        };
+        let mut cost = (full_distance(a_start, b_start) + usize::from(x != y))
+            .min(full_distance(a_start, b) + 1)
+            .min(full_distance(a, b_start) + 1);
+        if let ([a_rest @ .., before_x], [b_rest @ .., before_y]) = (a_start, b_start)
+            && x == before_y
+            && before_x == y
+        {
+            cost = cost.min(full_distance(a_rest, b_rest) + 1);
+        }
+        cost
+    }
+
+    #[test]
+    fn distance_up_to_the_maximum_is_that_of_the_definition() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..300 {
+            let mut name = || -> Vec<char> {
+                let len = rng.usize(..8);
+                (0..len).map(|_| rng.char('a'..='c')).collect()
+            };
+            let (a, b) = (name(), name());
+            let (a, b) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+            let full = full_distance(&a, &b);
+            let expected = (full <= MAX_EDITS).then_some(full);
+            assert_eq!(edit_distance(&a, &b), expected, "{a:?} {b:?}");
+        }
     }
 
     #[test]

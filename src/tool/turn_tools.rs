@@ -99,7 +99,14 @@ impl TurnTools {
         Some(tools[index].clone())
     }
 
+    /// Returns the tool a call of `name` runs.
+    pub(crate) fn get_enabled(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.get(name).filter(|_| !self.is_disabled(name))
+    }
+
     /// Returns the tool a call of `name` runs, or the text the model reads instead.
+    ///
+    /// An unknown name is compared with those of all tools.
     pub(crate) fn resolve(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
         match self.get(name) {
             Some(_) if self.is_disabled(name) => Err(format!("tool {name:?} is disabled")),
