@@ -38,6 +38,13 @@ pub(super) fn conflict(path: &str) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
+/// Returns the error for a file that exists and was to be created.
+pub(super) fn exists(path: &str) -> Error {
+    let path = short_path(path);
+    let text = format!("{path:?} exists; read it, and change it instead");
+    Error::new(ErrorKind::Conflict, text)
+}
+
 /// Returns the error for an unknown id of a background command.
 pub(super) fn no_command(id: &str) -> Error {
     Error::new(

@@ -40,6 +40,10 @@ impl<T: Backend + ?Sized> Backend for Arc<T> {
         (**self).write(path, content).await
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        (**self).create_new(path, content).await
+    }
+
     async fn write_if_unchanged(
         &self,
         path: &str,

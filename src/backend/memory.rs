@@ -117,6 +117,15 @@ impl Backend for MemoryBackend {
         lock(&self.files).insert(key, path, content)
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        let key = resolve(path)?;
+        let mut files = lock(&self.files);
+        if files.contents.contains_key(&key) {
+            return Err(failure::exists(path));
+        }
+        files.insert(key, path, content)
+    }
+
     async fn write_if_unchanged(
         &self,
         path: &str,

@@ -104,6 +104,10 @@ impl Backend for SharedFolders {
         self.writer(path)?.write(path, content).await
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        self.writer(path)?.create_new(path, content).await
+    }
+
     async fn write_if_unchanged(
         &self,
         path: &str,

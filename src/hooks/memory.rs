@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::backend::{Backend, is_not_found, workspace_path};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
@@ -135,14 +135,27 @@ impl MemoryHook {
         if is_missing
             && let (Some(path), Some(initial_content)) = (self.paths.first(), &self.initial)
         {
-            if let Err(error) = self.backend.write(path, initial_content.as_bytes()).await {
-                self.warn(cx, path, &format!("was not created: {error}"));
-            }
-
-            contents.push(initial_content.clone());
+            let content = self.create(cx, path, initial_content).await;
+            contents.push(content);
         }
 
         contents
+    }
+
+    /// Creates a file, and returns its text: that of another file if one was created meanwhile.
+    async fn create(&self, cx: &RunContext, path: &str, initial_content: &str) -> String {
+        let creation = self.backend.create_new(path, initial_content.as_bytes());
+        let Err(error) = creation.await else {
+            return initial_content.to_owned();
+        };
+
+        if error.kind() == ErrorKind::Conflict
+            && let Ok(bytes) = self.backend.read_range(path, 0, MAX_BYTES + 1).await
+        {
+            return self.decode(cx, path, &bytes, MAX_BYTES);
+        }
+        self.warn(cx, path, &format!("was not created: {error}"));
+        initial_content.to_owned()
     }
 
     /// Returns the text of a file, of which at most `limit` bytes are used.

@@ -81,6 +81,11 @@ impl Backend for Watched {
         self.files.write(path, content).await
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        (self.on_change)(path)?;
+        self.files.create_new(path, content).await
+    }
+
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         self.files.list(path).await
     }

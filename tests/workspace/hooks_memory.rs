@@ -4,6 +4,7 @@ use agentcore::Hook;
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::MemoryHook;
 use agentcore::testing::ScriptedModel;
+use futures::FutureExt;
 
 use crate::kit::agent;
 use crate::kit::hooks::{golden, prompt, with};
@@ -104,6 +105,23 @@ async fn initial_content_creates_a_missing_memory_file() {
     let (second, _) = prompt(hook()).await;
     assert!(second.contains("<agent_memory>\nlearned\n</agent_memory>"));
     assert_eq!(backend.read("AGENTS.md").await.unwrap(), "learned");
+}
+
+#[tokio::test]
+async fn file_that_appears_before_the_initial_content_is_written_stays() {
+    let files = MemoryBackend::new();
+    let others_files = files.clone();
+    let backend = Watched::new(files.clone()).on_change(move |path| {
+        let write = others_files.write(path, b"Mine.");
+        write.now_or_never().expect("memory is written at once")
+    });
+    let (prompt, warnings) = prompt(MemoryHook::new(backend).initial_content("# Memory")).await;
+    assert!(
+        prompt.contains("<agent_memory>\nMine.\n</agent_memory>"),
+        "{prompt}"
+    );
+    assert!(warnings.is_empty());
+    assert_eq!(files.read("AGENTS.md").await.unwrap(), "Mine.");
 }
 
 #[tokio::test]

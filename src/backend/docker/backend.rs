@@ -298,6 +298,14 @@ impl Backend for DockerBackend {
         self.upload(FileOp::Write, path, content).await
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        let _turn = self.inner.writing.lock().await;
+        if self.exists(path).await? {
+            return Err(failure::exists(path));
+        }
+        self.upload(FileOp::Write, path, content).await
+    }
+
     async fn write_if_unchanged(
         &self,
         path: &str,

@@ -24,6 +24,7 @@ use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 #[cfg(feature = "process")]
 use super::super::shell::Shell;
+use super::replace::Expected;
 use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};
@@ -243,8 +244,18 @@ impl Backend for LocalBackend {
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
         let content = large::copy(content);
-        self.on_root(path, move |root, path| root.write(path, None, &content))
-            .await
+        self.on_root(path, move |root, path| {
+            root.write(path, Expected::Any, &content)
+        })
+        .await
+    }
+
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        let content = large::copy(content);
+        self.on_root(path, move |root, path| {
+            root.write(path, Expected::Nothing, &content)
+        })
+        .await
     }
 
     async fn write_if_unchanged(
@@ -255,7 +266,7 @@ impl Backend for LocalBackend {
     ) -> Result<()> {
         let content = large::copy(content);
         self.on_root(path, move |root, path| {
-            root.write(path, Some(expected), &content)
+            root.write(path, Expected::Content(expected), &content)
         })
         .await
     }

@@ -38,21 +38,27 @@ pub(super) enum Parents {
     Expect,
 }
 
+/// The file that a write replaces.
+#[derive(Clone, Copy)]
+pub(super) enum Expected {
+    /// Any regular file, or none.
+    Any,
+    /// None.
+    Nothing,
+    /// A file with this content.
+    Content(ContentHash),
+}
+
 impl Root {
-    /// Writes a whole file, if its content is the `expected` one.
+    /// Writes a whole file, if it is the `expected` one.
     ///
     /// The new content is written to another file, which then takes the name of the old one. The
     /// mode is preserved, and the owner where that is permitted. Extended attributes are lost, and
     /// other hard links keep the old content. A symbolic link stays, and its target is written.
-    pub(super) fn write(
-        &self,
-        path: &str,
-        expected: Option<ContentHash>,
-        content: &[u8],
-    ) -> Result<()> {
+    pub(super) fn write(&self, path: &str, expected: Expected, content: &[u8]) -> Result<()> {
         let parents = match expected {
-            Some(_) => Parents::Expect,
-            None => Parents::Make,
+            Expected::Content(_) => Parents::Expect,
+            Expected::Any | Expected::Nothing => Parents::Make,
         };
 
         let (folder, name) = self.target_of(path, parents)?;
@@ -60,7 +66,7 @@ impl Root {
         let _held = lock_path(&folder, &name).map_err(make_error)?;
         let old = match fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
-            Err(Errno::NOENT) if expected.is_none() => None,
+            Err(Errno::NOENT) if parents == Parents::Make => None,
             Err(error) => return Err(make_error(error)),
         };
 
@@ -69,12 +75,15 @@ impl Root {
             if kind != FileType::RegularFile {
                 return Err(not_a_file(path, kind));
             }
+            if matches!(expected, Expected::Nothing) {
+                return Err(failure::exists(path));
+            }
 
             // A rename would replace a file even if it is not writable.
             fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(make_error)?;
         }
 
-        if let Some(expected) = expected {
+        if let Expected::Content(expected) = expected {
             // A file of another size has changed; a very large one is not read.
             if old.as_ref().map(size_of) != Some(expected.size()) {
                 return Err(failure::conflict(path));
@@ -87,7 +96,13 @@ impl Root {
         }
 
         sweep(&folder, &self.swept);
-        replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
+        let is_new = matches!(expected, Expected::Nothing);
+        match replace(folder.as_fd(), &name, old.as_ref(), content, is_new) {
+            Err(error) if is_new && error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(failure::exists(path))
+            }
+            done => done.map_err(|error| self.error(path, error)),
+        }
     }
 
     /// Returns the folder a file lies in and its name there, symbolic links in its place followed.
@@ -203,6 +218,7 @@ fn replace(
     name: &OsStr,
     old: Option<&Stat>,
     content: &[u8],
+    is_new: bool,
 ) -> io::Result<()> {
     let (mut file, temporary) = Temporary::create(folder)?;
     if let Some(old) = old {
@@ -220,7 +236,11 @@ fn replace(
     }
 
     file.sync_all()?;
-    temporary.rename_to(name)?;
+    if is_new {
+        temporary.link_to(name)?;
+    } else {
+        temporary.rename_to(name)?;
+    }
     sync_folder(folder)
 }
 
@@ -278,6 +298,14 @@ impl<'a> Temporary<'a> {
     fn rename_to(mut self, name: &OsStr) -> io::Result<()> {
         fs::renameat(self.folder, &self.name, self.folder, name)?;
         self.is_renamed = true;
+        Ok(())
+    }
+
+    /// Gives the file its name, if nothing has it. A rename would replace a file that another
+    /// program has just created.
+    fn link_to(self, name: &OsStr) -> io::Result<()> {
+        let no_flags = AtFlags::empty();
+        fs::linkat(self.folder, &self.name, self.folder, name, no_flags)?;
         Ok(())
     }
 }

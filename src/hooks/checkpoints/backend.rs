@@ -157,6 +157,15 @@ impl Backend for FileCheckpoints {
         backend.write(change.target_path(), content).await
     }
 
+    async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
+        let backend = &self.inner.backend;
+        let Some(change) = self.begin_change(path).await? else {
+            return backend.create_new(path, content).await;
+        };
+        change.capture(FileContent::of(content)).await?;
+        backend.create_new(change.target_path(), content).await
+    }
+
     async fn write_if_unchanged(
         &self,
         path: &str,

@@ -45,6 +45,7 @@ pub async fn backend<B: Backend>(make: impl Fn() -> B) -> Result<()> {
     failures.check("folders and files", kinds(&make()).await);
     failures.check("appending", appending(&make()).await);
     failures.check("concurrent changes", conflicts(&make()).await);
+    failures.check("new files", creating(&make()).await);
     failures.check("concurrent writers", side_by_side(&make()).await);
     failures.check("listing", listing(&make()).await);
     failures.check("removing", removing(&make()).await);
@@ -150,6 +151,7 @@ async fn escapes(backend: &impl Backend) -> Result<()> {
             backend.read_range(path, 0, 1).await.err(),
             backend.write(path, b"x").await.err(),
             backend.append(path, b"x").await.err(),
+            backend.create_new(path, b"x").await.err(),
             backend
                 .write_if_unchanged(path, ContentHash::of(b""), b"x")
                 .await
@@ -223,6 +225,26 @@ async fn conflicts(backend: &impl Backend) -> Result<()> {
     let outcome = backend.write_if_unchanged("b", hash, b"three").await;
     fails("of a missing file", outcome, &[io::ErrorKind::NotFound])?;
     same("exists", &backend.exists("b").await?, &false)
+}
+
+async fn creating(backend: &impl Backend) -> Result<()> {
+    backend.create_new("a/b", b"one").await?;
+    let second_creation = backend.create_new("a/b", b"two").await;
+    same(
+        "kind",
+        &second_creation.err().map(|e| e.kind()),
+        &Some(ErrorKind::Conflict),
+    )?;
+    same("content", &&backend.read("a/b").await?[..], &&b"one"[..])?;
+    let folder = &[io::ErrorKind::IsADirectory];
+    fails("a folder", backend.create_new("a", b"").await, folder)?;
+
+    let writers = (0..8_u8).map(|number| async move {
+        let content = [number];
+        backend.create_new("c", &content).await
+    });
+    let winner_count = join_all(writers).await.iter().filter(|o| o.is_ok()).count();
+    same("writers that won", &winner_count, &1)
 }
 
 async fn side_by_side(backend: &impl Backend) -> Result<()> {
