@@ -1,11 +1,13 @@
 //! Rules in a configuration file.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::PermissionMode;
+use crate::util::text::head_tail;
 
 use super::rule::{Behavior, Rule};
 
@@ -49,7 +51,7 @@ impl PermissionConfig {
     /// Returns [`ErrorKind::Config`] if the value is not such a block.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json)
-            .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))
+            .map_err(|error| Error::new(ErrorKind::Config, parse_error(&error)))
     }
 
     /// Returns the rules, with `source` as their source.
@@ -76,4 +78,11 @@ impl PermissionConfig {
 
         Ok(rules)
     }
+}
+
+/// Returns the text for an error of the parser, which may quote a value of any length. Its end is
+/// kept: it has the place.
+pub(super) fn parse_error(error: &impl Display) -> String {
+    let text = format!("permissions: {error}");
+    head_tail(&text, 200, 200, |_| "...".to_owned()).into_owned()
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tool::PermissionMode;
 use crate::util::yaml::duplicate_key;
 
-use super::config::PermissionConfig;
+use super::config::{PermissionConfig, parse_error};
 use super::rule::{Behavior, Rule};
 
 /// The maximum size of a text, in bytes.
@@ -65,7 +65,7 @@ impl PermissionConfig {
                     let (line, column) = (place.line(), place.column());
                     format!("permissions: line {line}, column {column}: {text}")
                 }
-                _ => format!("permissions: {error}"),
+                _ => parse_error(&error),
             };
             Error::new(ErrorKind::Config, text)
         })?;

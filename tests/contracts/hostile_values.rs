@@ -88,6 +88,19 @@ fn rules_in_yaml_over_a_limit_are_rejected() {
 }
 
 #[test]
+fn error_about_a_long_value_in_rules_quotes_parts_of_it() {
+    let name = "x".repeat(200_000);
+    let errors = [
+        PermissionConfig::from_yaml(&format!("mode: {name}")).unwrap_err(),
+        PermissionConfig::from_json(&format!("{{\"{name}\": []}}")).unwrap_err(),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.contains("line 1") && text.len() < 1_000, "{text:.300}");
+    }
+}
+
+#[test]
 fn rule_with_very_many_names_is_rejected() {
     let rule = format!("{{a{}}}", ",a".repeat(100_000));
     assert!(ends(move || Rule::new(Behavior::Allow, &rule).is_err()));
