@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 const ATTEMPTS: usize = 16;
 /// The number of times to wait for a file, because a file whose lease was dropped is released a
 /// moment later. They are counted, not timed: a thread that is held up waits as often.
-const WAITS: usize = 100;
+const WAITS: usize = 300;
 const STEP: Duration = Duration::from_millis(1);
 
 /// A session's file, locked. Dropping it releases the lock, and removes the file when it is empty;
