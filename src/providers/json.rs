@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::util::hash::fnv1a;
-use crate::util::json_size::is_escaped;
+use crate::util::json_size::{WORD, is_escaped, is_plain};
 
 /// A string that is borrowed if it has no escapes. Inside an `Option`, serde would make a plain
 /// `Cow` an owned one.
@@ -102,8 +102,8 @@ pub(crate) fn insert(out: &mut Vec<u8>, offset: usize, piece: &str) {
     out.extend_from_slice(&end);
 }
 
-/// The number of bytes that are searched at once for a byte to escape.
-const BLOCK: usize = 32;
+/// The number of words that are searched at once for a byte to escape.
+const BLOCK_WORDS: usize = 4;
 
 /// Appends `text` as a JSON string. NUL, which some servers refuse, becomes U+FFFD.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
@@ -131,14 +131,9 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
 
 /// Returns the offset of the first byte that is written as an escape in a JSON string.
 fn first_escaped(bytes: &[u8]) -> Option<usize> {
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    // Without an early exit, the compiler compares all bytes of a block together.
-    let has_escape = |block: &[u8; BLOCK]| {
-        block
-            .iter()
-            .fold(false, |any, byte| any | is_escaped(*byte))
-    };
-    let start = blocks.iter().take_while(|block| !has_escape(block)).count() * BLOCK;
+    let (words, _) = bytes.as_chunks::<WORD>();
+    let blocks = words.chunks_exact(BLOCK_WORDS);
+    let start = blocks.take_while(|words| is_plain(words)).count() * BLOCK_WORDS * WORD;
     let offset = bytes[start..].iter().position(|byte| is_escaped(*byte))?;
     Some(start + offset)
 }

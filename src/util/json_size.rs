@@ -13,8 +13,8 @@ const ALLOCATION: usize = 64;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The number of bytes that are counted at once.
-const WORD: usize = size_of::<u64>();
+/// The number of bytes that are compared at once.
+pub(crate) const WORD: usize = size_of::<u64>();
 /// The maximum number of words whose bytes are counted in the bytes of one word.
 const MAX_WORDS: usize = 32;
 /// The bytes of a text up to which its bytes are looked up one by one.
@@ -93,6 +93,20 @@ pub(crate) fn escaped_prefix(text: &str, len: usize) -> &str {
         }
     }
     text
+}
+
+/// Returns `true` if no byte is escaped inside a string of JSON.
+#[cfg_attr(not(feature = "http"), expect(dead_code))]
+pub(crate) fn is_plain(words: &[[u8; WORD]]) -> bool {
+    // Without an early exit, the compiler compares several words together.
+    let plain_bytes = words.iter().fold(HIGH_BITS, |plain_bytes, word| {
+        let word = u64::from_ne_bytes(*word);
+        let has_no_control = filled_bytes(word & NO_CONTROL_BITS);
+        let has_no_quote = filled_bytes(word ^ QUOTES);
+        let has_no_backslash = filled_bytes(word ^ BACKSLASHES);
+        plain_bytes & has_no_control & has_no_quote & has_no_backslash
+    });
+    plain_bytes == HIGH_BITS
 }
 
 /// The number of bytes that the escapes in at most [`MAX_WORDS`] words add to them.
