@@ -33,17 +33,17 @@ impl ActiveRun {
         decisions.check(&pending, now_ms())?;
         self.check_tools(&pending, decisions)?;
         let mut decided_calls = DecidedCalls::new(&self.cx);
-        let decided = self.decide(pending, decisions, &mut decided_calls).await;
+        let decide_result = self.decide(pending, decisions, &mut decided_calls).await;
         // Also after an error: these calls have run.
         self.history.initial_len += decided_calls.join_history(self.history.initial_len);
-        let decided = match decided {
+        let decide_result = match decide_result {
             Ok(exit) => self.save().await.map(|()| exit),
             Err(error) => Err(error),
         };
 
         self.history
             .emit_earlier_results(std::mem::take(&mut decided_calls.results));
-        let exit = decided?;
+        let exit = decide_result?;
         let has_pending = self.cx.state(|state| !state.pending.is_empty());
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
     }

@@ -25,7 +25,7 @@ impl History {
             return error;
         }
 
-        let (own_messages, earlier_messages) = self.unanswered();
+        let (own_messages, earlier_messages) = self.inputs_without_response();
         let counter = self.cx.token_counter().clone();
         let is_suspect = |messages: &[Arc<Message>]| {
             kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
@@ -56,16 +56,15 @@ impl History {
     }
 
     /// Removes the inputs of this run from the history, because the model would refuse them again.
-    /// Does nothing if the model has answered some of them. Results stay, because approved calls
-    /// have run.
+    /// Does nothing if some of them have a response. Results stay, because approved calls have run.
     pub(super) fn forget_refused(&mut self) {
-        let (own_messages, _) = self.unanswered();
+        let (own_messages, _) = self.inputs_without_response();
         self.remove_last(own_messages.len());
     }
 
-    /// Returns the unanswered inputs of this run, and the unanswered inputs of earlier runs before
-    /// them. Both are at the end of the history.
-    fn unanswered(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
+    /// Returns the inputs of this run without a response, and those of earlier runs before them.
+    /// Both are at the end of the history.
+    fn inputs_without_response(&self) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let (old_messages, new_messages) =

@@ -98,12 +98,12 @@ impl RequestBuilder {
         repairs
     }
 
-    /// Repairs the history at a run's end. Messages that were checked before are skipped. The calls
-    /// whose ids are in `waiting` stay without a result, because they wait for approval.
-    pub(super) fn repair(&mut self, messages: &mut Messages, waiting: &[Arc<str>]) -> Repairs {
+    /// Repairs the history at a run's end. Messages that were checked before are skipped. The
+    /// pending calls, whose ids are in `pending_ids`, stay without a result.
+    pub(super) fn repair(&mut self, messages: &mut Messages, pending_ids: &[Arc<str>]) -> Repairs {
         match self.checks.first_mut() {
-            Some(check) => check.ensure(messages, waiting),
-            None => messages.repair_keeping(waiting),
+            Some(check) => check.ensure(messages, pending_ids),
+            None => messages.repair_keeping(pending_ids),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The input of a run: checked, stored and repaired, or handled again when it is sent twice.
+//! The input of a run: checked, stored and repaired, or recognized as one that was sent before.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl ActiveRun {
         });
 
         match inputs.find(id, &messages) {
-            Some(InputState::Answered(at, message)) => {
+            Some(InputState::WithResponse(at, message)) => {
                 let mut response = ModelResponse::new(message.content.clone());
                 let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
@@ -96,7 +96,7 @@ impl ActiveRun {
         }
     }
 
-    /// Removes an interrupted response from the history, so that its input gets a complete one. Few
+    /// Removes a partial response from the history, so that its input gets a complete one. Few
     /// models can continue in the middle of a text.
     async fn remove_partial_response(&mut self) -> Result<()> {
         let mut state = self.cx.state_copy();
@@ -104,8 +104,9 @@ impl ActiveRun {
             return Ok(());
         };
 
-        let is_cut = |info: &MessageInfo| info.aborted;
-        if last.role() != Role::Assistant || !state.message_info(history.len()).is_some_and(is_cut)
+        let is_partial = |info: &MessageInfo| info.aborted;
+        if last.role() != Role::Assistant
+            || !state.message_info(history.len()).is_some_and(is_partial)
         {
             return Ok(());
         }

@@ -36,7 +36,8 @@ pub(super) enum CallOutcome {
     Done(ToolResult),
     /// The call waits for the answer to a question.
     Pending(PendingCall),
-    /// The run ends, and the call did not begin.
+    /// The call did not begin: the run ends, or the call stays pending because its start could not
+    /// be stored.
     NotBegun,
 }
 
@@ -181,15 +182,15 @@ impl CallRunner<'_> {
         if !start.is_stored && !tool.side_effect().is_read_only() {
             let is_halted = || self.halt.is_set() || self.cx.shared().is_stopped();
             let call_id = call.id.clone();
-            let storing = self.starts.store(self.writer, self.cx, call_id, is_halted);
-            let Some(stored) = storing.await else {
+            let store_future = self.starts.store(self.writer, self.cx, call_id, is_halted);
+            let Some(store_result) = store_future.await else {
                 return CallOutcome::NotBegun;
             };
             // Another call may have ended the run while the start was stored.
             if is_halted() {
                 return CallOutcome::NotBegun;
             }
-            if let Err(error) = stored {
+            if let Err(error) = store_result {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
                 return CallOutcome::Done(ToolResult::failed(call, text));
@@ -213,8 +214,8 @@ impl CallRunner<'_> {
         CallOutcome::Done(result)
     }
 
-    /// Takes the unanswered question of a tool if the agent leaves such calls pending. The call
-    /// then waits for the answer instead of failing.
+    /// Takes the unanswered question of a tool. Returns it if the agent leaves such calls pending;
+    /// the call then waits for the answer instead of failing.
     fn take_pending_question(
         &self,
         context: &ResultContext,

@@ -35,7 +35,7 @@ pub(super) struct Recoveries {
     /// True if the last response was empty.
     has_empty_response: bool,
     /// True if the next request repeats the current turn.
-    is_repeated_turn: bool,
+    repeats_turn: bool,
     /// True if a compaction was tried since the last response with tool calls.
     has_compacted: bool,
     /// The number of responses that did not match the output format and were sent back.
@@ -58,8 +58,8 @@ enum ResponseKind {
     /// The model reached its output limit or the end of the context window.
     Truncated,
     /// It has no content, because a stop sequence came first.
-    Stopped,
-    /// It has no content and no reason for that.
+    StopSequence,
+    /// It has no content, and its stop reason does not explain that.
     Empty,
 }
 
@@ -144,10 +144,10 @@ impl ActiveRun {
         self.cx.apply_requested_mode();
         if !steering.is_empty() {
             let mut steering = VecDeque::from(steering);
-            let added = self.history.add_inputs(&mut steering).boxed().await;
+            let add_result = self.history.add_inputs(&mut steering).boxed().await;
             // After an error, the others are stored at the end of the run.
             lock(&cx.shared().control).steering.splice(..0, steering);
-            added?;
+            add_result?;
 
             // The history counts the announced outcomes from now on.
             cx.shared().tasks.release_outcomes(outcome_bytes);
@@ -177,7 +177,7 @@ impl ActiveRun {
 
     /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
     async fn request_response(&mut self) -> Result<Arc<ModelResponse>> {
-        let is_new_turn = !std::mem::take(&mut self.recoveries.is_repeated_turn);
+        let is_new_turn = !std::mem::take(&mut self.recoveries.repeats_turn);
         let request = self.prepare_request(is_new_turn).boxed().await?;
         self.history.byte_size.check()?;
         let config = &*self.config;
@@ -286,7 +286,7 @@ impl ActiveRun {
                 self.store_response(response, &[]).await?;
                 Ok(Break(ExitReason::MaxTokens))
             }
-            ResponseKind::Stopped => {
+            ResponseKind::StopSequence => {
                 self.outcome.last_response = Some(response);
                 Ok(Break(ExitReason::StopSequence))
             }
@@ -344,7 +344,7 @@ impl ActiveRun {
     /// emitted for it are superseded.
     fn repeat_turn(&mut self) {
         self.cx.set_turn(self.cx.turn().saturating_sub(1));
-        self.recoveries.is_repeated_turn = true;
+        self.recoveries.repeats_turn = true;
         if let Some((attempt, first)) = self.cx.supersede_attempt() {
             self.cx.emit(SystemKind::StreamRestart {
                 attempt,
@@ -427,7 +427,7 @@ fn kind_of(response: &ModelResponse) -> ResponseKind {
     match response.stop_reason {
         Some(StopReason::Refusal) => ResponseKind::Refusal,
         Some(StopReason::MaxTokens | StopReason::ContextWindow) => ResponseKind::Truncated,
-        Some(StopReason::StopSequence) if !has_content => ResponseKind::Stopped,
+        Some(StopReason::StopSequence) if !has_content => ResponseKind::StopSequence,
         Some(StopReason::PauseTurn) if has_content => ResponseKind::Paused,
         _ if has_content => ResponseKind::Complete,
         _ => ResponseKind::Empty,
@@ -450,8 +450,9 @@ fn note_of_cut_calls(names: &[Arc<str>]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::ResponseKind::{Calls, Complete, Empty, Paused, Refusal, Truncated};
     use super::*;
-    use crate::message::Content;
+    use crate::message::{Content, ProviderBlock};
 
     #[test]
     fn kind_of_a_response_depends_on_calls_then_stop_reason_then_content() {
@@ -462,34 +463,32 @@ mod tests {
                 serde_json::json!({}),
             ))]
         };
-        let text = || vec![Part::Text("x".into())];
-        let blank = || vec![Part::Text(" ".into())];
+        let text = || vec![Part::text("x")];
+        let blank = || vec![Part::text(" ")];
+        let raw = serde_json::value::to_raw_value(&0).unwrap();
+        let own_block = vec![Part::Opaque(ProviderBlock::new("p", raw))];
+        let other = || Some(StopReason::Other("odd".into()));
         let cases = [
-            (call(), Some(StopReason::Refusal), ResponseKind::Calls),
-            (call(), None, ResponseKind::Calls),
-            (text(), Some(StopReason::Refusal), ResponseKind::Refusal),
-            (text(), Some(StopReason::MaxTokens), ResponseKind::Truncated),
-            (text(), Some(StopReason::PauseTurn), ResponseKind::Paused),
-            (
-                text(),
-                Some(StopReason::StopSequence),
-                ResponseKind::Complete,
-            ),
-            (text(), None, ResponseKind::Complete),
-            (vec![], Some(StopReason::Refusal), ResponseKind::Refusal),
-            (
-                vec![],
-                Some(StopReason::ContextWindow),
-                ResponseKind::Truncated,
-            ),
+            (call(), Some(StopReason::Refusal), Calls),
+            (call(), None, Calls),
+            (text(), Some(StopReason::Refusal), Refusal),
+            (text(), Some(StopReason::MaxTokens), Truncated),
+            (text(), Some(StopReason::PauseTurn), Paused),
+            (text(), Some(StopReason::StopSequence), Complete),
+            (text(), other(), Complete),
+            (text(), None, Complete),
+            (own_block, Some(StopReason::PauseTurn), Paused),
+            (vec![], Some(StopReason::Refusal), Refusal),
+            (vec![], Some(StopReason::ContextWindow), Truncated),
             (
                 vec![],
                 Some(StopReason::StopSequence),
-                ResponseKind::Stopped,
+                ResponseKind::StopSequence,
             ),
-            (vec![], Some(StopReason::PauseTurn), ResponseKind::Empty),
-            (blank(), Some(StopReason::EndTurn), ResponseKind::Empty),
-            (vec![], Some(StopReason::ToolUse), ResponseKind::Empty),
+            (vec![], Some(StopReason::PauseTurn), Empty),
+            (blank(), Some(StopReason::EndTurn), Empty),
+            (vec![], Some(StopReason::ToolUse), Empty),
+            (vec![], other(), Empty),
         ];
         for (parts, stop_reason, kind) in cases {
             let mut response = ModelResponse::new(Content::from(parts));

@@ -71,7 +71,7 @@ impl Core {
         state.settle_inputs();
         let input_state = state.inputs.find(id, &state.messages);
         let input = InputUse::Input {
-            is_answered: matches!(input_state, Some(InputState::Answered(..))),
+            is_answered: matches!(input_state, Some(InputState::WithResponse(..))),
         };
         if options.report_depth > 0 {
             let is_notice = !is_redelivered && has_undecided_call(&state, key);

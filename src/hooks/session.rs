@@ -135,7 +135,7 @@ impl Hook for SessionHooks {
         saved_state
             .inputs
             .prepend(session.inputs.clone(), shared_len);
-        saved_state.infos.put_before(&session.infos, shared_len);
+        saved_state.infos.prepend(&session.infos, shared_len);
         self.store.save(&lease, &saved_state).await?;
         Ok(state)
     }

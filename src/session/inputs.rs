@@ -11,8 +11,8 @@ use crate::message::{AssistantMessage, Message, Messages};
 /// The number of inputs that a session keeps when the oldest are dropped.
 const MAX_INPUTS: usize = 1_000;
 
-/// The number of further inputs at which the oldest are dropped: the whole list is stored each
-/// time.
+/// The number of inputs beyond [`MAX_INPUTS`] at which the oldest are dropped: several at once,
+/// because the whole list is stored after each change.
 const TRIM_SLACK: usize = 250;
 
 /// The inputs of a session that have ids, oldest first.
@@ -38,7 +38,7 @@ struct Input {
     /// The position after its last message.
     #[serde(default)]
     until: usize,
-    /// The position of its answer, once there is one.
+    /// The position of its response, once there is one. Stored under this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<usize>,
 }
@@ -71,9 +71,9 @@ impl InputsChange {
 
 /// The state of an input.
 pub(crate) enum InputState<'a> {
-    /// The input was answered with the message at this position.
-    Answered(usize, &'a AssistantMessage),
-    /// The input is the last one, from this message on, and has no answer yet.
+    /// The input has a response, which is the message at this position.
+    WithResponse(usize, &'a AssistantMessage),
+    /// The input is the last one, from this message on, and has no response yet.
     Open(usize),
     /// The position of the input is no longer known.
     Lost,
@@ -105,7 +105,7 @@ impl Inputs {
     }
 
     /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
-    pub(crate) fn remove_own_from(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
+    pub(crate) fn remove_listed_from(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
         while let Some(last) = self.0.last().filter(|last| last.from >= Some(len)) {
             let Some(at) = ids.iter().rposition(|id| *id == last.id) else {
@@ -184,15 +184,15 @@ impl Inputs {
         self.0.iter().any(|input| *input.id == *id)
     }
 
-    /// Marks all earlier inputs without an answer as answered by the last message of the history,
-    /// if that is an answer.
+    /// Records the last message of the history as the response to all earlier inputs that have
+    /// none, if a run may have ended with that message.
     pub(crate) fn settle(&mut self, messages: &Messages) {
         let is_open = |input: &Input| {
             let is_before = input.until < messages.len();
             input.from.is_some() && input.answer.is_none() && is_before
         };
 
-        if messages.last().and_then(answer).is_none() || !self.0.iter().any(is_open) {
+        if messages.last().and_then(final_response).is_none() || !self.0.iter().any(is_open) {
             return;
         }
 
@@ -231,8 +231,8 @@ impl Inputs {
         }
     }
 
-    /// Ends the inputs before this message. The message is an answer now, even if it was part of an
-    /// input before.
+    /// Ends the inputs before this message. The message is a response now, even if it was part of
+    /// an input before.
     pub(crate) fn end_inputs_at(&mut self, message: usize) {
         if self.0.iter().any(|input| input.until > message) {
             for input in Arc::make_mut(&mut self.0) {
@@ -293,8 +293,8 @@ impl Inputs {
         }
     }
 
-    /// Drops the positions of inputs whose messages or answer are not among the first `shared_len`,
-    /// which are unchanged. `len` is the new length of the history.
+    /// Drops the positions of inputs whose messages or response are not among the first
+    /// `shared_len`, which are unchanged. `len` is the new length of the history.
     pub(crate) fn forget_positions_after(&mut self, shared_len: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= shared_len,
@@ -313,7 +313,7 @@ impl Inputs {
     }
 
     /// Adapts the inputs to a history that was cut to its first `len` messages. An input whose
-    /// answer was removed is open again.
+    /// response was removed is open again.
     pub(crate) fn reopen_from(&mut self, len: usize) {
         if self.is_empty() {
             return;
@@ -325,12 +325,12 @@ impl Inputs {
     }
 
     /// Inserts the inputs of messages that were inserted before those of this list. Of these
-    /// messages, the first `kept` are unchanged.
-    pub(crate) fn prepend(&mut self, mut earlier: Self, kept: usize) {
+    /// messages, the first `shared_len` are unchanged.
+    pub(crate) fn prepend(&mut self, mut earlier: Self, shared_len: usize) {
         if earlier.is_empty() {
             return;
         }
-        earlier.forget_positions_after(kept, kept);
+        earlier.forget_positions_after(shared_len, shared_len);
         let ids: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
         let own_inputs: Vec<_> = self
             .0
@@ -351,9 +351,9 @@ impl Inputs {
     /// Returns the state of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<InputState<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
-        let answer_at = |at: usize| Some((at, messages.get(at).and_then(answer)?));
-        Some(match (input.answer.and_then(answer_at), input.from) {
-            (Some((at, answer)), _) => InputState::Answered(at, answer),
+        let response_at = |at: usize| Some((at, messages.get(at).and_then(final_response)?));
+        Some(match (input.answer.and_then(response_at), input.from) {
+            (Some((at, response)), _) => InputState::WithResponse(at, response),
             (None, Some(from)) if input.answer.is_none() => InputState::Open(from),
             (None, _) => InputState::Lost,
         })
@@ -368,9 +368,9 @@ pub(super) fn drop_oldest_ids<T>(ids: &mut Vec<T>) {
 }
 
 /// Returns the message, if a run may have ended with it.
-fn answer(message: &Message) -> Option<&AssistantMessage> {
+fn final_response(message: &Message) -> Option<&AssistantMessage> {
     match message {
-        Message::Assistant(answer) if message.tool_calls().next().is_none() => Some(answer),
+        Message::Assistant(response) if message.tool_calls().next().is_none() => Some(response),
         _ => None,
     }
 }
@@ -451,7 +451,7 @@ mod tests {
             None => "unknown".to_owned(),
             Some(InputState::Lost) => "lost".to_owned(),
             Some(InputState::Open(from)) => format!("open from {from}"),
-            Some(InputState::Answered(_, answer)) => answer.content.text().into_owned(),
+            Some(InputState::WithResponse(_, response)) => response.content.text().into_owned(),
         };
 
         assert_eq!(state_of(&inputs, "a"), "a");

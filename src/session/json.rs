@@ -15,7 +15,7 @@ use crate::util::text::{line_of, truncate};
 use super::agent_state::AgentState;
 use super::inputs::{Inputs, drop_oldest_ids};
 use super::stored::StoredSession;
-use super::text_cost::values_exceed;
+use super::text_cost::values_memory_exceeds;
 use super::{Files, Infos, PendingCall};
 
 /// The number of characters of the first input that make a title.
@@ -203,7 +203,7 @@ fn costs_too_much(max_memory: usize) -> Error {
 }
 
 fn read_snapshot(json: &[u8], max_memory: usize) -> Result<StoredSession> {
-    if values_exceed(json, max_memory) {
+    if values_memory_exceeds(json, max_memory) {
         return Err(costs_too_much(max_memory));
     }
 

@@ -109,9 +109,12 @@ impl Infos {
         Arc::make_mut(self.0.get_or_insert_default()).insert(message, info);
     }
 
-    /// Adds the metadata in `earlier` of the first `kept` messages.
-    pub(crate) fn put_before(&mut self, earlier: &Self, kept: usize) {
-        for (message, info) in earlier.iter().take_while(|(message, _)| *message < kept) {
+    /// Adds the metadata in `earlier` of the first `shared_len` messages.
+    pub(crate) fn prepend(&mut self, earlier: &Self, shared_len: usize) {
+        for (message, info) in earlier
+            .iter()
+            .take_while(|(message, _)| *message < shared_len)
+        {
             if self.get(message).is_none() {
                 self.put(message, info.clone());
             }

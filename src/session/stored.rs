@@ -160,7 +160,9 @@ impl StoredSession {
         state.messages.as_mut_vec().truncate(messages);
         state.infos.keep(messages);
         // The ids that were saved before are in the next `Inputs` record.
-        state.inputs.remove_own_from(&mut self.input_ids, messages);
+        state
+            .inputs
+            .remove_listed_from(&mut self.input_ids, messages);
     }
 
     /// Returns the records that make this session's state equal to the stored part of `state`, with

@@ -46,13 +46,13 @@ pub(super) const ELEMENT: usize = 2;
 /// Takes linear time and allocates nothing. The estimate is for `serde_json` and the types of this
 /// crate; a value takes up to a hundred times the memory of its text.
 #[cfg(feature = "session-log")]
-pub(super) fn exceeds(text: &[u8], nesting: usize, room: usize) -> bool {
+pub(super) fn memory_exceeds(text: &[u8], nesting: usize, room: usize) -> bool {
     text.len().saturating_mul(MAX_RATIO) > room && cost(text, nesting) > room
 }
 
 /// Returns `true` if the values of an exported session take more than `room` bytes of memory, their
 /// text included. Takes linear time and allocates nothing, as the estimate of a line does.
-pub(super) fn values_exceed(text: &[u8], room: usize) -> bool {
+pub(super) fn values_memory_exceeds(text: &[u8], room: usize) -> bool {
     text.len().saturating_mul(MAX_RATIO) > room
         && count(text, RECORD).memory.saturating_add(text.len()) > room
 }

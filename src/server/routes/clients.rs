@@ -76,7 +76,7 @@ pub(super) async fn ai_sdk(call: StreamCall<'_>, body: AiSdkInput) -> Result<Res
 fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
     LaunchOptions {
         is_traced: true,
-        parks_questions: true,
+        leaves_calls_pending: true,
         client_run_id,
         message_ids: Vec::new(),
     }

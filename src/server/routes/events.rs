@@ -268,8 +268,8 @@ impl RemoteThread {
         let envelope = Envelope::new(state.thread_id.clone(), 0);
         let mut result = ResultMessage::new(envelope, ResultSubtype::Success);
         let last = state.messages.last();
-        let answer = last.filter(|message| message.role() == Role::Assistant);
-        result.result = answer.map(|message| message.text().into_owned());
+        let response = last.filter(|message| message.role() == Role::Assistant);
+        result.result = response.map(|message| message.text().into_owned());
         let has_pending = own_pending(state).next().is_some();
         let reason = if has_pending {
             "tool_deferred"

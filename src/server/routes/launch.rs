@@ -86,8 +86,8 @@ pub(super) fn own_pending(state: &AgentState) -> impl Iterator<Item = &PendingCa
 pub(super) struct LaunchOptions {
     /// True if the spans of the run are recorded.
     pub(super) is_traced: bool,
-    /// True if a call that needs approval is stored for a later decision at once.
-    pub(super) parks_questions: bool,
+    /// True if a call that needs approval becomes pending at once.
+    pub(super) leaves_calls_pending: bool,
     /// The id that an AG-UI client gave to the run.
     pub(super) client_run_id: Option<Arc<str>>,
     /// The ids that the client gave to the messages of the input.
@@ -243,7 +243,7 @@ pub(super) fn launch(
 
     let (run, input) = new_run(session.clone(), launch_input);
     let run_id = run.handle().run_id().clone();
-    let parks_questions = options.parks_questions;
+    let leaves_calls_pending = options.leaves_calls_pending;
     // A new thread has no messages; without a state, readers would treat them as unknown.
     let state = opened
         .state
@@ -260,7 +260,7 @@ pub(super) fn launch(
         shows_folders: caller.0.is_admin,
         run,
         options: encoder_options,
-        parks_questions,
+        leaves_calls_pending,
     })?;
     if let Some(recorder) = recorder {
         app.traces.add(Trace {

@@ -80,7 +80,7 @@ async fn resume(
 
     let options = LaunchOptions {
         is_traced: body.trace.unwrap_or(true),
-        parks_questions: request.is_explicit && request.format.parks_questions(),
+        leaves_calls_pending: request.is_explicit && request.format.leaves_calls_pending(),
         ..LaunchOptions::default()
     };
     let launch_input = LaunchInput::Decisions(decisions);

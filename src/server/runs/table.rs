@@ -42,8 +42,8 @@ pub(crate) struct StartRun {
     pub(crate) run: Run,
     /// The run's id, the state before it and its input.
     pub(crate) options: EncoderOptions,
-    /// True if a call that needs approval is pending at once.
-    pub(crate) parks_questions: bool,
+    /// True if a call that needs approval becomes pending at once.
+    pub(crate) leaves_calls_pending: bool,
 }
 
 /// The reason a run cannot start.
@@ -132,7 +132,7 @@ impl RunTable {
             shows_folders,
             run,
             options,
-            parks_questions,
+            leaves_calls_pending,
         } = start;
         let limits = &self.0.limits;
         let mut inner = lock(&self.0.inner);
@@ -141,7 +141,7 @@ impl RunTable {
         let parts = ServerRunParts {
             id: options.run_id.clone(),
             handle: run.handle(),
-            questions: Questions::new((!parks_questions).then(|| run.responder())),
+            questions: Questions::new((!leaves_calls_pending).then(|| run.responder())),
             log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
             quota: inner.quota_of(&key.user, limits),
             key: key.clone(),
@@ -232,10 +232,10 @@ impl RunTable {
         lock(&self.0.inner).is_closing
     }
 
-    /// Ends all runs: calls with open questions become pending, the other runs are
-    /// interrupted, and the states are stored. Runs that take longer than `limit` are dropped. No
-    /// further run can start. A later call waits for the same runs, and interrupts or drops them if
-    /// its own limit ends first.
+    /// Ends all runs: calls with open questions become pending, the other runs are interrupted, and
+    /// the states are stored. Runs that take longer than `limit` are dropped. No further run can
+    /// start. A later call waits for the same runs, and interrupts or drops them if its own limit
+    /// ends first.
     pub(crate) async fn shutdown(&self, limit: Duration) {
         let start = Instant::now();
         let (was_closing, runs): (_, Vec<_>) = {

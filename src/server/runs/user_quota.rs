@@ -64,7 +64,7 @@ impl fmt::Display for ReaderRefusal {
     }
 }
 
-/// The limits of one user, and the use of them: open streams, unsent bytes, bodies, loads, lists
+/// The limits of one user and their current use: open streams, unsent bytes, bodies, loads, lists
 /// and searches.
 #[derive(Debug)]
 pub(crate) struct UserQuota {
@@ -161,8 +161,8 @@ impl UserQuota {
     ///
     /// The future may be dropped; the list then loses its turn among the waiting lists.
     pub(crate) async fn acquire_list(self: &Arc<Self>, store: &StoreId) -> StorePermit {
-        let shared = self.shared.lists_of(store);
-        self.store_permit(&self.lists, &shared).await
+        let shared_semaphore = self.shared.lists_of(store);
+        self.store_permit(&self.lists, &shared_semaphore).await
     }
 
     /// Waits for the permit to list files or skills of the user.
@@ -180,15 +180,15 @@ impl UserQuota {
 
     async fn store_permit(
         self: &Arc<Self>,
-        own: &Arc<Semaphore>,
-        shared: &Arc<Semaphore>,
+        own_semaphore: &Arc<Semaphore>,
+        shared_semaphore: &Arc<Semaphore>,
     ) -> StorePermit {
         // The semaphores are never closed.
-        let own = own.clone().acquire_owned().await.ok();
-        let shared = shared.clone().acquire_owned().await.ok();
+        let own_permit = own_semaphore.clone().acquire_owned().await.ok();
+        let shared_permit = shared_semaphore.clone().acquire_owned().await.ok();
         StorePermit {
-            _own: own,
-            shared,
+            _own_permit: own_permit,
+            shared_permit,
             _quota: self.clone(),
         }
     }
@@ -282,9 +282,9 @@ impl Drop for ReaderPermit {
 /// client reads, and its holder may wait for a load.
 #[derive(Debug)]
 pub(crate) struct StorePermit {
-    _own: Option<OwnedSemaphorePermit>,
+    _own_permit: Option<OwnedSemaphorePermit>,
     /// `None` once the thread is loaded, or the threads are listed.
-    shared: Option<OwnedSemaphorePermit>,
+    shared_permit: Option<OwnedSemaphorePermit>,
     _quota: Arc<UserQuota>,
 }
 
@@ -302,7 +302,7 @@ impl StorePermit {
 
     /// Lets another user load a thread, once this one is loaded.
     pub(crate) fn end_load(&mut self) {
-        self.shared = None;
+        self.shared_permit = None;
     }
 }
 

@@ -95,9 +95,9 @@ impl StreamFormat {
         }
     }
 
-    /// Returns `true` if a call that needs approval ends the run at once, because the format cannot
-    /// ask a question while the run waits.
-    pub(crate) fn parks_questions(self) -> bool {
+    /// Returns `true` if a call that needs approval becomes pending at once, because the format
+    /// cannot ask a question while the run waits.
+    pub(crate) fn leaves_calls_pending(self) -> bool {
         matches!(self, Self::AgUi | Self::AiSdk)
     }
 }

@@ -12,7 +12,7 @@ use memchr::memmem;
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
 use crate::session::size::{added_size, of_id};
-use crate::session::text_cost::{RECORD, exceeds};
+use crate::session::text_cost::{RECORD, memory_exceeds};
 
 use super::fold::LogFold;
 use super::snapshot_reader;
@@ -136,7 +136,7 @@ impl<'a> Line<'a> {
         if let Some(line) = Self::of_snapshot(body) {
             return Ok(line);
         }
-        if exceeds(body, RECORD, room) {
+        if memory_exceeds(body, RECORD, room) {
             return Err(Fault::TooLarge);
         }
         if let Some(line) = one_pass(body) {

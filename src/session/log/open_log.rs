@@ -4,7 +4,7 @@ use std::slice;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::size::added_size;
-use crate::session::text_cost::{RECORD, exceeds};
+use crate::session::text_cost::{RECORD, memory_exceeds};
 use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
@@ -252,7 +252,9 @@ impl<L: Log> OpenLog<L> {
         for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
             let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
-                LogEntry::Record(record) => added_size(record) > 0 && exceeds(line, RECORD, room),
+                LogEntry::Record(record) => {
+                    added_size(record) > 0 && memory_exceeds(line, RECORD, room)
+                }
                 // The session is in memory already, and a snapshot that cannot be read is replaced
                 // by the records before it.
                 LogEntry::Checked | LogEntry::Snapshot(_) | LogEntry::Mark => false,

@@ -12,7 +12,7 @@ use crate::model::Compaction;
 use crate::session::inputs::{Inputs, drop_oldest_ids};
 use crate::session::json::title;
 use crate::session::size::SessionSize;
-use crate::session::text_cost::{ELEMENT, exceeds};
+use crate::session::text_cost::{ELEMENT, memory_exceeds};
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
 
 /// The fields of a snapshot, not parsed yet. The session's id is not among them: the log has it.
@@ -84,7 +84,7 @@ impl Reader {
     /// Parses a value, unless that takes more memory than is left.
     fn parse<'a, T: Deserialize<'a>>(&self, json: &'a RawValue) -> serde_json::Result<T> {
         let room = self.max_bytes.saturating_sub(self.size.total());
-        if exceeds(json.get().as_bytes(), ELEMENT, room) {
+        if memory_exceeds(json.get().as_bytes(), ELEMENT, room) {
             return Err(de::Error::custom("the snapshot takes too much memory"));
         }
         T::deserialize(json)

@@ -226,7 +226,7 @@ pub(super) fn start_with(
         shows_folders: true,
         run,
         options,
-        parks_questions: false,
+        leaves_calls_pending: false,
     })
 }
 

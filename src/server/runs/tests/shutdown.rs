@@ -15,7 +15,7 @@ use super::super::table::RunRefusal;
 use super::kit::{OddStore, Oddity, agent, key, rest, start, table, until};
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_parks_open_questions_and_interrupts_the_other_runs() {
+async fn shutdown_leaves_open_questions_pending_and_interrupts_the_other_runs() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let asking = agent(ScriptedModel::new().call("act", json!({})));
     let busy = agent(ScriptedModel::new().step(Step::text("Well").then_hang()));
@@ -47,7 +47,7 @@ async fn shutdown_parks_open_questions_and_interrupts_the_other_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn second_shutdown_leaves_the_questions_that_the_first_one_parks() {
+async fn second_shutdown_keeps_the_calls_that_the_first_one_left_pending() {
     let table = table(RunLimits::default(), OnDisconnect::Detach);
     let asking = agent(ScriptedModel::new().call("act", json!({})));
     let questioner = start(&table, key("a", "1"), &asking).unwrap();
