@@ -281,7 +281,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the text of an interrupted response stays in the history. Defaults to `true`.
+    /// Sets whether the text of a partial response stays in the history. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.keep_interrupted = keep;
         self

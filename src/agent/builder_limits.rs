@@ -44,8 +44,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of tokens a run may use, prompts and answers together, subagents
-    /// included. Defaults to no limit. A run that reaches it ends with
+    /// Sets the maximum number of tokens a run may use, prompts and responses together,
+    /// subagents included. Defaults to no limit. A run that reaches it ends with
     /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
     pub fn max_total_tokens(mut self, tokens: u64) -> Self {
         self.settings.budget.tokens = Some(tokens);

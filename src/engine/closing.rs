@@ -58,8 +58,8 @@ impl ActiveRun {
         let mut late_messages = VecDeque::from(take_late_messages(&self.cx));
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        // The history may end with pending calls. Their results are inserted before
-        // these messages later.
+        // The history may end with pending calls. Their results are inserted before these messages
+        // later.
         while let Err(error) = self.history.add_inputs(&mut late_messages).await {
             let is_too_large = error.kind() == ErrorKind::RequestTooLarge;
             // A failing store would fail for the other messages as well.

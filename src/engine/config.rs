@@ -35,7 +35,7 @@ pub enum UnfinishedTasks {
     #[default]
     Stop,
     /// The run waits for the tasks, and the model is asked again with the outcome of each. A task
-    /// that does not end on its own keeps the run from ending. A response that was cut off or
+    /// that does not end on its own keeps the run from ending. A response that was truncated or
     /// refused, a hook that stops the run, and a limit of the run end it with its tasks.
     Await,
 }

@@ -244,8 +244,8 @@ impl History {
         self.store(response, false, starts).await
     }
 
-    /// Stores the partial response of a run that was stopped or of a response that exceeded a
-    /// limit, then emits it.
+    /// Stores a partial response, of a run that was stopped or of an attempt that exceeded a limit,
+    /// then emits it.
     pub(super) async fn store_partial_response(
         &mut self,
         response: Arc<ModelResponse>,

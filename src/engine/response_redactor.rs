@@ -175,8 +175,7 @@ impl ResponseRedactor {
         Ok(())
     }
 
-    /// Flushes the open text, thinking and calls. A response that a limit has cut off may end
-    /// within a secret.
+    /// Flushes the open text, thinking and calls. A truncated response may end within a secret.
     fn finish(&mut self, reason: Option<&StopReason>) {
         if matches!(
             reason,

@@ -59,10 +59,9 @@ impl ModelAttempt<'_> {
         self.record_usage_as(response, usage);
     }
 
-    /// Records the usage of the partial output of an interrupted response. Most providers report
-    /// usage at the end of the stream, so it is estimated here. `unfinished` is the number of bytes
-    /// of thinking and of calls received that are not in `response`. Returns `false` if nothing was
-    /// used.
+    /// Records the usage of a partial response. Most providers report usage at the end of the
+    /// stream, so it is estimated here. `unfinished` is the number of bytes of thinking and of
+    /// calls received that are not in `response`. Returns `false` if nothing was used.
     pub(super) fn record_partial_usage(
         self,
         response: &mut ModelResponse,

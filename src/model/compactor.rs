@@ -15,8 +15,8 @@ use super::profile::ModelProfile;
 use super::request::ModelRequest;
 use super::response::ModelResponse;
 
-/// The replacement of the first messages of a history by a summary. Requests have the summary in
-/// place of the messages that it covers; the history itself stays as it is.
+/// A summary that replaces the first messages of a history in requests. The history itself stays
+/// as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
@@ -41,7 +41,7 @@ impl Compaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
-    /// The context window fills up, a request was too long, or a response was cut off.
+    /// The context window fills up, a request was too long, or a response was truncated.
     Auto,
     /// The caller requested it.
     Manual,

@@ -18,7 +18,7 @@ use crate::usage::Usage;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelProfile {
-    /// The maximum number of tokens of prompt and answer together.
+    /// The maximum number of tokens of prompt and response together.
     pub context_window: u64,
     /// The maximum number of tokens of a response.
     pub max_output_tokens: u32,

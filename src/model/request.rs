@@ -92,10 +92,10 @@ pub struct ModelRequest {
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) enum ResponseVisibility {
     /// The reader does not receive it, because it does not belong to the conversation. The text of
-    /// an interrupted response is dropped.
+    /// a partial response is dropped.
     #[default]
     Hidden,
-    /// The reader receives the whole response. The text of an interrupted response is kept.
+    /// The reader receives the whole response. The text of a partial response is kept.
     Whole,
     /// The reader also receives single events.
     Events,
@@ -175,7 +175,7 @@ impl ModelRequest {
     }
 
     /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
-    /// run; the text of an interrupted response does not stay in the history.
+    /// run; the text of a partial response does not stay in the history.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
         self.visibility = ResponseVisibility::Hidden;
@@ -241,7 +241,7 @@ impl ModelRequest {
     }
 
     /// Returns `true` if the response belongs to the conversation: the reader receives it, and its
-    /// text is kept if it is interrupted.
+    /// text is kept if it is partial.
     pub(crate) fn is_visible(&self) -> bool {
         self.visibility != ResponseVisibility::Hidden
     }

@@ -15,7 +15,7 @@ pub enum ExitReason {
     EndTurn,
     /// The model generated a stop sequence.
     StopSequence,
-    /// The last response was cut off at the output limit or at the end of the context window.
+    /// The last response was truncated at the output limit or at the end of the context window.
     MaxTokens,
     /// Calls wait for a later approval.
     AwaitingApproval,

@@ -24,8 +24,8 @@ pub struct RunOutput {
     /// part of it.
     pub messages: Messages,
     /// The tokens of this run, without subagents, as the providers reported them. Most providers
-    /// report the usage of a response at its end, so the usage of an interrupted response is too
-    /// low. If money or tokens are limited, the unreported usage is estimated.
+    /// report the usage of a response at its end, so the usage of a partial response is too low. If
+    /// money or tokens are limited, the unreported usage is estimated.
     pub usage: Usage,
     /// The cost in USD, subagents included; `None` when some price is not known.
     pub cost: Option<f64>,
@@ -43,7 +43,7 @@ pub struct RunOutput {
 }
 
 impl RunOutput {
-    /// Returns the calls that wait for approval, of a run that ended with
+    /// Returns the pending calls of a run that ended with
     /// [`AwaitingApproval`](ExitReason::AwaitingApproval).
     pub fn pending(&self) -> &[PendingCall] {
         &self.state.pending

@@ -45,8 +45,8 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 ///
 /// `next()` may be dropped and called again without losing a message. Dropping the `Run` itself
 /// cancels everything in it: the request, the tools, the subagents. Everything that was stored in
-/// the session before stays, and the next run of the session adds a result to each
-/// call that has none.
+/// the session before stays, and the next run of the session adds a result to each call that has
+/// none.
 ///
 /// ```
 /// use agentcore::Agent;

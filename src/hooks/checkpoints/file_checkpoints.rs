@@ -343,8 +343,10 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`Io`](ErrorKind::Io) if they cannot be removed, and
-    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked them.
+    /// Returns [`Io`](ErrorKind::Io) if they cannot be removed,
+    /// [`SessionBusy`](ErrorKind::SessionBusy) if another process has locked them, and
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) if the id is empty or too long for a file
+    /// name.
     ///
     /// # Cancel safety
     ///
@@ -390,8 +392,8 @@ impl FileCheckpoints {
     }
 
     /// Removes the checkpoints of each session whose newest checkpoint is at least `older_than`
-    /// old. Sessions that have a run in progress are skipped. Returns the number of sessions whose
-    /// checkpoints were removed. Checkpoints in memory have no age and stay.
+    /// old. Sessions that have a run in progress in this process are skipped. Returns the number of
+    /// sessions whose checkpoints were removed. Checkpoints in memory have no age and stay.
     ///
     /// # Errors
     ///

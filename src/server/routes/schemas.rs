@@ -87,7 +87,7 @@ schemas! {
             "cache_creation_input_tokens": {"type": "integer", "minimum": 0}
         }
     };
-    /// A call that is pending: it waits for a decision.
+    /// A pending call, which waits for a decision.
     PendingCall = {
         "type": "object",
         "required": ["id", "call", "question", "args_hash"],

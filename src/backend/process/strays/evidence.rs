@@ -55,7 +55,7 @@ pub(super) enum Relation {
     Stray,
     /// It has no evidence of its own: it is a stray if its parent belongs to the command.
     DecidedByParent,
-    /// It was just starting a program, and may have evidence when that runs.
+    /// It was starting a program, or about to end: it may have evidence when it is read again.
     Starting,
     /// It is older than the command, or this process.
     Unrelated,

@@ -107,8 +107,9 @@ impl Strays {
         }
     }
 
-    /// Stops the strays, calls `end_group`, which ends the group, and ends the strays. Processes
-    /// that are left after two seconds are passed to the thread of the backend. Blocks.
+    /// Stops the strays that are found, calls `end_group`, which ends the group, and kills the
+    /// strays. Processes that are left after two seconds are passed to the thread of the backend.
+    /// Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
         if let Some(sweep) = self.sweep_without_cgroup() {
