@@ -569,7 +569,9 @@ proptest! {
     }
 
     #[test]
-    fn repair_with_parked_calls_is_idempotent(list in prop::collection::vec(any_message(), 0..10)) {
+    fn repair_with_pending_calls_is_idempotent(
+        list in prop::collection::vec(any_message(), 0..10)
+    ) {
         let mut history: Messages = list.into_iter().collect();
         let pending = [Arc::from("a")];
         history.repair_keeping(&pending);

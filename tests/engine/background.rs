@@ -168,7 +168,7 @@ async fn unfinished_background_task_is_reported_as_stopped() {
 }
 
 #[tokio::test]
-async fn background_task_report_follows_results_of_parked_calls() {
+async fn background_task_report_follows_results_of_pending_calls() {
     let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
         cx.tasks().spawn("server", std::future::pending());
         "started"

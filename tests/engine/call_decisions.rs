@@ -137,7 +137,7 @@ async fn hook_stop_ends_the_run_when_a_later_hook_fails() {
 }
 
 #[tokio::test]
-async fn hook_stop_ends_the_run_when_a_sibling_call_parks() {
+async fn hook_stop_ends_the_run_when_a_sibling_call_becomes_pending() {
     let log = Log::default();
     let decides = hook::pre_tool_use("decides", |_, call: ToolCall| async move {
         Ok(match &*call.name {
@@ -267,7 +267,7 @@ async fn allow_for_session_for_a_hook_question_covers_equal_calls() {
 }
 
 #[tokio::test]
-async fn allow_for_session_for_a_parked_hook_question_covers_equal_calls() {
+async fn allow_for_session_for_a_pending_hook_question_covers_equal_calls() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("act", json!({}))
@@ -287,7 +287,7 @@ async fn allow_for_session_for_a_parked_hook_question_covers_equal_calls() {
 }
 
 #[tokio::test]
-async fn context_of_a_parked_call_is_added_to_its_result() {
+async fn context_of_a_pending_call_is_added_to_its_result() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let build = |model: ScriptedModel| {
         let ask = ToolDecision::ask("sure?").with_context("It is Friday.");
@@ -318,7 +318,7 @@ async fn context_of_a_parked_call_is_added_to_its_result() {
 }
 
 #[tokio::test]
-async fn context_of_a_parked_call_is_added_when_a_new_input_closes_it() {
+async fn context_of_a_pending_call_is_added_when_a_new_input_closes_it() {
     let log = Log::default();
     let ask = ToolDecision::ask("sure?").with_context("It is Friday.");
     let model = ScriptedModel::new()

@@ -103,7 +103,7 @@ async fn confirmer_with_an_interactor_picks_from_the_choices() {
 }
 
 #[tokio::test]
-async fn unanswered_question_parks_and_its_decision_is_the_result() {
+async fn unanswered_question_leaves_the_call_pending_and_its_decision_is_the_result() {
     let agent = asking(&[question("Which?", false)]).unanswered(OnUnanswered::Park);
     let agent = agent.build().unwrap();
     let session = agent.session("th_1");

@@ -73,7 +73,7 @@ async fn question_without_an_answer_is_an_error_for_the_model() {
 }
 
 #[tokio::test]
-async fn parked_question_is_answered_by_a_decision() {
+async fn pending_question_is_answered_by_a_decision() {
     type Decide = fn(&PendingCall) -> Decision;
     let reply: Decide = |call| Decision::reply(call, "to staging");
     let allow: Decide = Decision::allow;

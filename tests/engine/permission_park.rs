@@ -48,7 +48,7 @@ async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
 }
 
 #[tokio::test]
-async fn parked_calls_are_decided_after_serialization() {
+async fn pending_calls_are_decided_after_serialization() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     assert_eq!(calls.len(), 2);

@@ -41,7 +41,7 @@ async fn reply_to_a_permission_question_is_the_result_of_the_call() {
 }
 
 #[tokio::test]
-async fn reply_to_a_parked_call_is_its_result() {
+async fn reply_to_a_pending_call_is_its_result() {
     let log = Log::default();
     let model = ScriptedModel::new().call("act", json!({})).say("done");
     let builder = agent(model).permissions(asking());
@@ -104,7 +104,7 @@ async fn question_for_a_text_is_marked_and_answered_in_the_stream() {
 }
 
 #[tokio::test]
-async fn question_of_a_tool_without_an_answer_is_parked() {
+async fn question_of_a_tool_without_an_answer_leaves_the_call_pending() {
     let agent = naming(&Arc::default()).unanswered(OnUnanswered::Park);
     let agent = agent.build().unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
@@ -121,7 +121,7 @@ async fn question_of_a_tool_without_an_answer_is_parked() {
 }
 
 #[tokio::test]
-async fn question_of_a_tool_without_an_answer_fails_unless_parked() {
+async fn question_of_a_tool_without_an_answer_fails_unless_its_call_stays_pending() {
     let agent = naming(&Arc::default()).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(texts(&output.messages), ["Error: no name"]);
@@ -193,7 +193,7 @@ fn states(messages: &[SdkMessage]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn parked_call_is_waiting_and_has_no_result_for_hooks() {
+async fn pending_call_is_waiting_and_has_no_result_for_hooks() {
     let log = Log::default();
     let seen = log.clone();
     let post = hook::post_tool_use("post", move |_cx, _call, result| {
@@ -245,7 +245,7 @@ async fn question_of_a_tool_is_cut_to_the_limit_of_results() {
 
 #[cfg(feature = "tools")]
 #[tokio::test]
-async fn user_question_without_a_person_is_parked() {
+async fn user_question_without_a_person_leaves_the_call_pending() {
     use agentcore::testing::ScriptedInteractor;
     use agentcore::tools::ask::ask_user_question;
 

@@ -104,7 +104,7 @@ async fn answer_continued_by_before_stop_is_not_the_structured_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn steering_message_to_a_run_that_parks_is_stored() {
+async fn steering_message_to_a_run_that_ends_with_a_pending_call_is_stored() {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
         "nap" => ToolDecision::allow(),
         _ => ToolDecision::ask("sure?"),

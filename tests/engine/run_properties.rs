@@ -90,7 +90,7 @@ fn run_stopped_or_steered_at_any_poll_leaves_a_usable_session() {
 }
 
 #[test]
-fn parked_calls_are_resumed_exactly_once() {
+fn pending_calls_are_resumed_exactly_once() {
     hold(40, &plan(), |mut plan: Plan| {
         plan.park = true;
         plan.replies = None;

@@ -78,7 +78,7 @@ fn difference_is_bounded_and_escaped() {
 }
 
 #[test]
-fn question_about_a_parked_call_shows_the_difference() {
+fn question_about_a_pending_call_shows_the_difference() {
     let args = json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"});
     let workshop = of("Edit", args);
     let store = workshop.beside("store");

@@ -305,7 +305,7 @@ pub fn parked() -> (Workshop, String, Value) {
 }
 
 #[test]
-fn parked_call_is_decided_by_a_file() {
+fn pending_call_is_decided_by_a_file() {
     let (workshop, store, decision) = parked();
     let on = ["--store", &*store, "--resume", "s"];
 
@@ -354,7 +354,7 @@ fn parked_call_is_decided_by_a_file() {
 }
 
 #[test]
-fn parked_call_is_decided_at_the_terminal() {
+fn pending_call_is_decided_at_the_terminal() {
     let (workshop, store, _) = parked();
     for (answer, then) in [("l\n", Some(3)), ("y\n", Some(0))] {
         let (mut user, terminal) = Somebody::sits_down();

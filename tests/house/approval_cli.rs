@@ -75,7 +75,7 @@ fn asked() -> (TempDir, Vec<Value>) {
 }
 
 #[test]
-fn calls_parked_by_one_process_are_answered_by_others() {
+fn calls_left_pending_by_one_process_are_answered_by_others() {
     let (held, calls) = asked();
     let folder = held.path();
     assert_eq!(waiting(&run(folder, &["show"])), calls);

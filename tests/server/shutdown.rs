@@ -17,7 +17,7 @@ fn asking() -> AgentBuilder {
 }
 
 #[tokio::test]
-async fn shutdown_interrupts_runs_parks_questions_and_ends_streams() {
+async fn shutdown_interrupts_runs_leaves_questions_pending_and_ends_streams() {
     let (mut gate, tool) = Gate::new();
     let store = ThreadStore::new();
     let server = Server::new()

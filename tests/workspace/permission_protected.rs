@@ -152,7 +152,7 @@ async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
 
 /// The question can be answered, now or later: it is no denial.
 #[tokio::test]
-async fn write_to_a_protected_path_can_be_parked() {
+async fn write_to_a_protected_path_can_stay_pending() {
     let args = json!({"file_path": ".git/config", "content": "x"});
     let agent = agent(ScriptedModel::new().call("Write", args))
         .registry(&preset::coding(MemoryBackend::new()))

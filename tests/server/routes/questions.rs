@@ -117,7 +117,7 @@ async fn answer_to_an_unknown_question_is_a_404_and_an_invalid_one_a_400() {
 }
 
 #[tokio::test]
-async fn question_that_has_parked_is_a_409_at_hitl_and_is_resumed() {
+async fn question_of_a_pending_call_is_a_409_at_hitl_and_is_resumed() {
     let server = parking().await;
     let mut stream = server
         .post("/agents/stream", input_in("th", "Go"))
@@ -309,7 +309,7 @@ async fn resume_without_a_thread_or_decisions_is_an_error() {
 }
 
 #[tokio::test]
-async fn parked_call_is_answered_after_a_restart() {
+async fn pending_call_is_answered_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = || agentcore::session::JsonlStore::open(folder.path()).unwrap();
     let server = Server::new()

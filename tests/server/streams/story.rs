@@ -284,7 +284,7 @@ fn uuid_len(text: &str, at: usize) -> Option<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recorded_run_has_a_restart_a_denial_a_subagent_and_a_parked_call() {
+async fn recorded_run_has_a_restart_a_denial_a_subagent_and_a_pending_call() {
     let [story, resumed] = story().await;
     let has = |recording: &Recording, check: fn(&SystemKind) -> bool| {
         recording
