@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::lexical;
 
 use super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
-use super::entry::{ContentHash, DirEntry, EntryKind, Metadata};
+use super::entry::{ContentHash, DirEntry, Metadata};
 use super::failure::{self, is_not_found};
 #[cfg(feature = "search")]
 use super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
@@ -97,12 +97,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns the same errors as [`write`](Self::write), and [`ErrorKind::Conflict`] if there is a
     /// file. It is unchanged then.
     async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
-        match self.stat(path).await {
-            Ok(metadata) if metadata.kind == EntryKind::File => Err(failure::exists(path)),
-            Ok(_) => self.write(path, content).await,
-            Err(error) if is_not_found(&error) => self.write(path, content).await,
-            Err(error) => Err(error),
-        }
+        failure::expect_no_file(path, self.stat(path).await)?;
+        self.write(path, content).await
     }
 
     /// Like [`write`](Self::write), but only if the file's content is the `expected` one.

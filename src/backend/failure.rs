@@ -6,6 +6,8 @@ use std::io;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::{MAX_PATH, short_path};
 
+use super::entry::{EntryKind, Metadata};
+
 /// Returns the error for a path that leaves the workspace.
 pub(super) fn outside(path: &str, root: &str) -> Error {
     Error::new(
@@ -43,6 +45,16 @@ pub(super) fn exists(path: &str) -> Error {
     let path = short_path(path);
     let text = format!("{path:?} exists; read it, and change it instead");
     Error::new(ErrorKind::Conflict, text)
+}
+
+/// Returns an error if `stat`, the outcome for `path`, is a file, or fails for another reason than
+/// that there is nothing. A write refuses the other kinds of entries.
+pub(super) fn expect_no_file(path: &str, stat: Result<Metadata>) -> Result<()> {
+    match stat {
+        Ok(metadata) if metadata.kind == EntryKind::File => Err(exists(path)),
+        Err(error) if !is_not_found(&error) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the error for an unknown id of a background command.

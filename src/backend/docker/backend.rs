@@ -300,9 +300,7 @@ impl Backend for DockerBackend {
 
     async fn create_new(&self, path: &str, content: &[u8]) -> Result<()> {
         let _turn = self.inner.writing.lock().await;
-        if self.exists(path).await? {
-            return Err(failure::exists(path));
-        }
+        failure::expect_no_file(path, self.stat(path).await)?;
         self.upload(FileOp::Write, path, content).await
     }
 
