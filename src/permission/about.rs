@@ -18,9 +18,14 @@ impl CommandPattern {
     /// pattern, or has a form in which a word of the pattern is certainly missing.
     pub(super) fn may_be_about(&self, command: &SimpleCommand, place: &Place<'_>) -> bool {
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
-        let Some((program, fixed)) = texts.split_first().filter(|_| self.may_name(command)) else {
+        let Some((program, fixed)) = texts.split_first() else {
             return false;
         };
+        let script = fixed.iter().find(|text| !text.starts_with('-'));
+        let script = script.filter(|_| runs_files(&program.to_lowercase()));
+        if !self.may_name(command) && script.is_none() {
+            return false;
+        }
         let Some(mut name) = command.program().map(|name| name.to_lowercase()) else {
             return intersect(&tokens(program), &tokens(last(&plain(&command.argv[0]))));
         };
@@ -42,7 +47,8 @@ impl CommandPattern {
             return fixed.iter().any(|word| word != "*") && words.may_be_about(&texts);
         }
         let runs_scripts = SHELLS.contains(&&*name) || runs_files(&name);
-        runs_scripts && program.contains(['.', '/']) && words.may_run(program)
+        let file = script.or(Some(program).filter(|program| program.contains(['.', '/'])));
+        runs_scripts && file.is_some_and(|file| words.may_run(file))
     }
 
     /// Returns `true` if a program with a similar name, or another one that runs the scripts of a
@@ -149,14 +155,14 @@ pub(super) fn same(rule_word: &str, part: &str) -> bool {
     }
 }
 
-/// The part after the last slash.
+/// Returns the part after the last slash.
 pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The word in lower case; what is not known is `*`, and `**` if it is a glob in no option. Escapes
-/// of addresses are decoded, and their lists and ranges are wildcards, unless the word has a blank
-/// or a double quote, as data has.
+/// Returns the word in lower case; what is not known is `*`, and `**` if it is a glob in no option.
+/// Escapes of addresses are decoded, and their lists and ranges are wildcards, unless the word has
+/// a blank or a double quote, as data has.
 pub(super) fn plain(word: &Word) -> String {
     let mut texts = word.parts.iter().filter_map(Part::text);
     let is_data = texts.any(|text| text.contains(['"', ' ']));

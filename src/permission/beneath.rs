@@ -1,8 +1,6 @@
 //! Patterns and the folders above their paths.
 
-use std::collections::BTreeSet;
-
-use super::glob::{GlobToken, Match, intersect, segment, tokens};
+use super::glob::{GlobToken, Match, segment, tokens};
 use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
 
 /// The place of a pattern's paths below a folder.
@@ -17,6 +15,17 @@ pub(crate) enum Beneath {
 }
 
 impl PathPattern {
+    /// Returns the segments of a rule to deny or to ask, as they are compared with paths.
+    pub(super) fn compared(&self, context: &PathContext) -> Vec<Segment> {
+        let mut pattern = self.segments(context);
+        if context.folds_case {
+            pattern
+                .iter_mut()
+                .for_each(|segment| *segment = folded(segment));
+        }
+        pattern
+    }
+
     /// Returns which paths of the pattern lie below `path`. With `skips_hidden`, paths with a name
     /// that begins with a dot do not count.
     pub(crate) fn beneath(
@@ -25,11 +34,10 @@ impl PathPattern {
         context: &PathContext,
         skips_hidden: bool,
     ) -> Beneath {
-        let mut pattern = self.segments(context);
+        let pattern = self.compared(context);
         let mut root = root(context);
         let mut path = path.clone();
         if context.folds_case {
-            pattern = pattern.iter().map(folded).collect();
             root = root.iter().map(folded).collect();
             path = path.folded();
         }
@@ -61,37 +69,19 @@ impl PathPattern {
         beneath.max().unwrap_or(Beneath::Impossible)
     }
 
-    /// Returns `true` if paths of the pattern lie in the workspace, and in a file or folder with
-    /// one of these names, which may have wildcards.
-    pub(crate) fn has_name(&self, names: &BTreeSet<&str>, context: &PathContext) -> bool {
-        let mut pattern = self.segments(context);
+    /// Returns `true` if paths of the pattern may lie in the workspace, but for its folder of git.
+    pub(crate) fn may_lie_in_project(&self, context: &PathContext) -> bool {
+        let pattern = self.compared(context);
         let mut root = root(context);
         if context.folds_case {
-            pattern = pattern.iter().map(folded).collect();
             root = root.iter().map(folded).collect();
         }
-        let deep = pattern.iter().position(|segment| *segment == Segment::Deep);
-        let count = root.len().min(deep.unwrap_or(pattern.len()));
-        if count < root.len() && deep.is_none() || !may_agree(&pattern[..count], &root) {
-            return false;
-        }
-        let inner = &pattern[count..];
-        let begins_open = |tokens: &[GlobToken]| tokens.first() == Some(&GlobToken::Many);
-        let names: Vec<_> = names
-            .iter()
-            .map(|name| tokens(&name.to_lowercase()))
-            .collect();
-        let has_name = |segment: &Segment| match folded(segment) {
-            // Only the end of a name is compared with the end of another one.
-            Segment::Name(name) => names.iter().any(|known| {
-                let is_comparable =
-                    is_literal(segment) || !begins_open(known) || begins_open(&name);
-                is_comparable && intersect(known, &name)
-            }),
-            _ => false,
-        };
-        let is_all = inner.iter().all(|segment| *segment == Segment::Deep);
-        !names.is_empty() && is_all || inner.iter().any(has_name)
+        let is_deep = |segment: &Segment| *segment == Segment::Deep;
+        let count = pattern.iter().position(is_deep).unwrap_or(pattern.len());
+        let (above, inner) = pattern.split_at(count.min(root.len()));
+        let first = inner.iter().find(|segment| !is_deep(segment));
+        let is_of_git = first.is_some_and(|name| *name == Segment::Name(tokens(".git")));
+        may_agree(above, &root) && !is_of_git
     }
 }
 

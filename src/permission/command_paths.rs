@@ -1,6 +1,6 @@
 //! The paths in the words of a command.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::disk::{Disk, Listing};
@@ -20,8 +20,6 @@ pub(super) struct CommandPaths {
     pub(super) shows_files: bool,
     /// True if a program changes a file that a word names.
     pub(super) changes_files: bool,
-    /// Names of files and folders that builders may make in any folder of the workspace.
-    pub(super) made_names: BTreeSet<&'static str>,
     directories: Vec<Word>,
     runs_git: bool,
     has_project: bool,
@@ -54,7 +52,7 @@ impl PathWord {
 }
 
 impl CommandPaths {
-    /// The number of paths that are compared with each rule.
+    /// Returns the number of paths that are compared with each rule.
     pub(super) fn count(&self) -> usize {
         self.paths.len() + self.words.len()
     }
@@ -77,7 +75,6 @@ impl CommandPaths {
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),
-            made_names: analysis.made_names.clone(),
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
             has_project: analysis.has_project,
@@ -90,7 +87,7 @@ impl CommandPaths {
         }
     }
 
-    /// The paths with one of these uses.
+    /// Returns the paths with one of these uses.
     pub(super) fn used(&self, uses: &[Use]) -> impl Iterator<Item = &PathWord> {
         self.paths
             .iter()
@@ -98,7 +95,7 @@ impl CommandPaths {
             .map(|(_, path_word)| path_word)
     }
 
-    /// The paths that a program copies, moves, links or unpacks to, at this moment.
+    /// Returns the paths that a program copies, moves, links or unpacks to, at this moment.
     pub(super) fn targets<'a>(
         &'a self,
         context: &'a PathContext,
@@ -131,7 +128,7 @@ impl CommandPaths {
         is_in_folder || !path.is_known()
     }
 
-    /// The folders that are changed, or read, with all that is in them.
+    /// Returns the folders that are changed, or read, with all that is in them.
     pub(super) fn trees(&self, cuts: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
         self.paths
             .iter()
@@ -142,13 +139,13 @@ impl CommandPaths {
             })
     }
 
-    /// The paths that a word may be when its command runs.
+    /// Returns the paths that a word may be when its command runs.
     pub(super) fn path_at_run(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
         self.path_of_word(&path_word.word, context)
             .with_link_targets(&path_word.link_targets)
     }
 
-    /// The paths that a word may be when its command runs, without following links.
+    /// Returns the paths that a word may be when its command runs, without following links.
     pub(super) fn path_of_word(&self, word: &Word, context: &PathContext) -> PathOf {
         let path = PathOf::of_word(word, context, &self.directories);
         if self.begins_with_cd {
@@ -173,17 +170,17 @@ impl CommandPaths {
         !self.directories.is_empty() || self.used(&[Use::Linked]).next().is_some()
     }
 
-    /// The folders that a program works on as on its project.
+    /// Returns the folders that a program works on as on its project.
     pub(super) fn projects(&self) -> impl Iterator<Item = &PathWord> {
         self.with_changes(Use::Project, self.has_project)
     }
 
-    /// The folders where git may work.
+    /// Returns the folders where git may work.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
         self.with_changes(Use::Repository, self.runs_git)
     }
 
-    /// The paths that a word may be that a program makes.
+    /// Returns the paths that a word may be that a program makes.
     pub(super) fn made_path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
         let folders = self.work_folders.iter();
         let folders: Vec<Word> = folders.map(|folder| folder.word.clone()).collect();
@@ -191,8 +188,8 @@ impl CommandPaths {
             .with_link_targets(&path_word.link_targets)
     }
 
-    /// The paths that a word may be. They are computed on demand, because all of them together take
-    /// much memory.
+    /// Returns the paths that a word may be. They are computed on demand, because all of them
+    /// together take much memory.
     pub(super) fn path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
         PathOf::of_word(&path_word.word, context, &self.directories)
             .with_link_targets(&path_word.link_targets)

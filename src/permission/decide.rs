@@ -13,7 +13,7 @@ use super::matching::Matcher;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
-use super::rule::{Behavior, Rule};
+use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, SimpleCommand, Use, Weight};
 
 /// The rules and settings that decisions are based on.
@@ -46,8 +46,8 @@ impl Policy<'_> {
         Matcher::new(rule, call, self.context, self.disk)
     }
 
-    /// The first rule of this behavior that matches the call. `possible_match` is set to the first
-    /// rule that may match, unless it is set already.
+    /// Returns the first rule of this behavior that matches the call. `possible_match` is set to
+    /// the first rule that may match, unless it is set already.
     fn first_match<'s>(
         &'s self,
         behavior: Behavior,
@@ -66,8 +66,17 @@ impl Policy<'_> {
         None
     }
 
-    /// Checks a call. `granted` is true if this session allows it already.
+    /// Checks a call. `is_granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, is_granted: bool) -> Explanation {
+        // A rule about a tool as a whole needs no comparison, however large the call is.
+        let mut denials = self.of(Behavior::Deny);
+        let is_whole = |rule: &&Rule| matches!(rule.kind, RuleKind::Tool);
+        if let Some(rule) =
+            denials.find(|rule| is_whole(rule) && self.matcher(rule, call).names_tool())
+        {
+            return denied(rule);
+        }
+
         if let Some(question) = self.refuse_size(call) {
             return question;
         }
@@ -109,8 +118,8 @@ impl Policy<'_> {
         self.by_mode(call, uncovered.as_deref())
     }
 
-    /// The question about a call that is too large to be compared with every rule: no rule is then
-    /// known not to match, so bypassing permissions does not answer it.
+    /// Returns the question about a call that is too large to be compared with every rule: no rule
+    /// is then known not to match, so bypassing permissions does not answer it.
     fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
         let excess = excess(call, self.rules)?;
         let rules = self.rules.len();
@@ -122,8 +131,8 @@ impl Policy<'_> {
         })
     }
 
-    /// The denial of a call that a deny rule may be about, for a mode that asks no questions about
-    /// what a rule may be about.
+    /// Returns the denial of a call that a deny rule may be about, for a mode that asks no
+    /// questions about what a rule may be about.
     fn possible_denial(
         &self,
         call: &CallAccesses<'_>,
@@ -139,7 +148,7 @@ impl Policy<'_> {
         })
     }
 
-    /// The question that has to be answered regardless of allow rules.
+    /// Returns the question that has to be answered regardless of allow rules.
     fn asks<'s>(
         &'s self,
         call: &CallAccesses<'_>,
@@ -179,15 +188,15 @@ impl Policy<'_> {
         })
     }
 
-    /// The question about a call that a rule may be about.
+    /// Returns the question about a call that a rule may be about.
     fn possible(&self, rule: &Rule) -> Explanation {
         let text = format!("rule {rule} may apply to it");
         let question = Explanation::new(Behavior::Ask, text).with_rule(rule);
         self.beyond_limit().unwrap_or(question)
     }
 
-    /// The question about a call that needs more work on the disk than one decision does: no rule
-    /// is then known not to match, so bypassing permissions does not answer it.
+    /// Returns the question about a call that needs more work on the disk than one decision does:
+    /// no rule is then known not to match, so bypassing permissions does not answer it.
     fn beyond_limit(&self) -> Option<Explanation> {
         let is_exhausted = self.disk.is_exhausted();
         is_exhausted.then(|| self.unanswerable(Disk::limit()))
@@ -205,7 +214,7 @@ impl Policy<'_> {
         }
     }
 
-    /// The first protected path that the call changes, as the call names it.
+    /// Returns the first protected path that the call changes, as the call names it.
     fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
         let possible = call.possible.iter().filter(|_| !call.read_only);
         let is_command = |access: &&CallAccess| matches!(access, CallAccess::Command(_));
@@ -223,7 +232,7 @@ impl Policy<'_> {
         })
     }
 
-    /// The first word of a command that names a protected path and may change it.
+    /// Returns the first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
         let protects = |path: PathOf| self.protected_paths.contain_or_are(&path);
         let mut written_paths = paths.used(&[Use::Write]);
@@ -277,7 +286,7 @@ impl Policy<'_> {
         path_word.map(|path_word| path_word.word.to_string())
     }
 
-    /// The decision of the rules that cover everything the call does, or what they leave
+    /// Returns the decision of the rules that cover everything the call does, or what they leave
     /// uncovered, if that has a name.
     fn allows(&self, call: &CallAccesses<'_>) -> Result<Explanation, Option<String>> {
         let make_explanation = |rule: &Rule| {
@@ -412,7 +421,7 @@ impl Policy<'_> {
     }
 
     /// Returns `true` if the folder is the workspace, or lies in it.
-    fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
+    pub(super) fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
         let path = command.paths.path_at_run(folder, self.context);
         path.is_within(self.context)
     }

@@ -5,9 +5,9 @@ use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
-use super::paths::{PathContext, PathPattern, lexical};
+use super::paths::{PathContext, PathPattern};
 use super::programs::{Complete, Form, subcommand_words, wraps};
-use super::shell::{SHELLS, SimpleCommand, Use, Word};
+use super::shell::{SimpleCommand, Use, Word};
 
 /// The maximum number of words that are compared as paths with each word of a rule; one of more may
 /// be any.
@@ -16,10 +16,7 @@ const MAX_PATHS: usize = 256;
 /// Kinds of resources, each with its other names but for plurals.
 const KINDS: &str = "\
     pod=po deployment=deploy service=svc namespace=ns node=no secret configmap=cm ingress=ing job \
-    cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc \
-    persistentvolume=pv serviceaccount=sa endpoints=ep horizontalpodautoscaler=hpa role \
-    poddisruptionbudget=pdb clusterrole rolebinding clusterrolebinding storageclass=sc \
-    networkpolicy=networkpolicies=netpol customresourcedefinition=crd resourcequota=quota";
+    cronjob=cj statefulset=sts daemonset=ds replicaset=rs event=ev persistentvolumeclaim=pvc";
 
 /// The folders that the paths of a command count from.
 #[derive(Clone, Copy)]
@@ -94,7 +91,9 @@ impl FormWords<'_> {
         } = *self;
         let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
         let mut rule_own = subcommand_words(name, &rule_words);
-        if is_about_itself(argv) || !may_share_subcommand(name, (rule, &rule_own), (argv, own)) {
+        if self.command.is_about_itself()
+            || !may_share_subcommand(name, (rule, &rule_own), (argv, own))
+        {
             return false;
         }
         if self.command.is_unmodeled() {
@@ -127,9 +126,9 @@ impl FormWords<'_> {
             _ => return false,
         };
         let is_default = |at: &usize| defaults.split(' ').any(|word| same(&rule[*at], word));
-        let complete = Form::of("git", "").and_then(|form| form.read("git", self.argv, self.own));
-        complete.is_some_and(|complete| complete.arguments.operands.is_empty())
-            && !rule_own.iter().any(is_default)
+        let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with('-'));
+        let mut words = self.argv[self.own[0]..].iter().skip(1);
+        words.all(is_option) && !rule_own.iter().any(is_default)
     }
 
     /// Returns `true` if no word of a rule behind its subcommand is certainly missing.
@@ -141,33 +140,22 @@ impl FormWords<'_> {
         let Some(form) = Form::of(name, &subcommand.unwrap_or_default()) else {
             return true;
         };
+        let Some(complete) = form.read(name, argv, own) else {
+            return true;
+        };
         let is_behind = |at: &usize| !rule_own.contains(at) && rule[*at] != "*";
         let fixed = (1..rule.len()).filter(is_behind).map(|at| &*rule[at]);
         let (options, operands): (Vec<&str>, Vec<&str>) = fixed.partition(is_option);
         let start = own.last().map_or(1, |at| at + 1);
-        let lacks_text = |text: &&str| {
-            let mut words = argv[start..].iter();
-            is_open(text) && !words.any(|word| may_name(text, &plain(word)))
-        };
-        if operands.iter().any(lacks_text) {
-            return false;
-        }
-
-        let Some(complete) = form.read(name, argv, own) else {
-            return true;
-        };
         let lacks_option = |option: &&str| self.lacks_option(&complete, option, rule);
+        let names = |operand: &str| {
+            let mut words = argv[start..].iter();
+            words.any(|word| may_name(operand, &plain(word)))
+        };
         let lacks_operand = |(at, operand): (usize, &&str)| {
-            // The value of an option may be given in another way.
-            let mut pairs = rule.windows(2);
-            let pair = pairs.find(|pair| pair[1] == **operand && is_option(&&*pair[0]));
-            let flags = WordsAndFlags::of(argv).map(|words| words.flags);
-            let is_given =
-                |pair: &[String]| flags.is_some_and(|flags| has_flag(name, &flags, &pair[0]));
-            let is_value = form.operands == "options";
-            !is_open(operand)
-                && (!is_value || pair.is_none_or(is_given))
-                && self.lacks(&complete, operand, at, operands.len())
+            let is_open = is_open(operand);
+            is_open && !names(operand)
+                || !is_open && self.lacks(&complete, operand, at, operands.len())
         };
         !options.iter().any(lacks_option) && !operands.iter().enumerate().any(lacks_operand)
     }
@@ -224,25 +212,13 @@ impl FormWords<'_> {
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
         let includes = |other: &str| match other {
-            "." => self.names_root(&complete.arguments.operands),
+            "." => !complete.arguments.operands.is_empty(),
             _ => {
                 self.argv[1..].iter().any(|w| w.starts_with_text(other))
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
-    }
-
-    /// Returns `true` if an operand may be this folder, one around it, or a pattern of paths.
-    fn names_root(&self, operands: &[&Word]) -> bool {
-        let is_root = |word: &&&Word| {
-            let path = lexical(&word.literal_prefix());
-            let is_around = path == "." || path.starts_with("..");
-            word.is_dynamic() || is_around || path.starts_with(['/', ':', '*'])
-        };
-        let is_open = |word: &Word| word.literal_prefix().starts_with([':', '*']);
-        let roots = || operands.iter().filter(is_root);
-        roots().count() > 16 || roots().any(|w| is_open(w) || self.place.may_meet(".", w))
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at
@@ -276,16 +252,15 @@ impl FormWords<'_> {
             "refs" => {
                 let is_plain = |word: &&Word| {
                     let text = word.literal().unwrap_or_default();
-                    let has_mark = text.contains(REVISION_MARKS) || text.contains("..");
-                    let hash = text.rsplit("-g").next().unwrap_or_default();
-                    let is_hash = hash.len() > 3 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-                    let is_head = text.to_uppercase().contains("HEAD")
-                        || text == "origin" && operands.len() < 2;
-                    !text.is_empty() && !is_head && !has_mark && !is_hash
+                    let is_known = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+                    let is_head = text.to_uppercase().contains("HEAD");
+                    let is_path = text.split('/').any(|name| matches!(name, "" | "." | ".."));
+                    text.chars().all(is_known) && !is_head && !is_path
                 };
-                // A branch that is made counts.
-                let branches = complete.arguments.values_of("pattern").count();
-                operands.len() + branches >= count && words.iter().all(is_plain) && !names()
+                operands.len() > 1
+                    && operands.len() >= count
+                    && words.iter().all(is_plain)
+                    && !names()
             }
             // `/x/` may be a pattern of scripts.
             "names" if words.iter().any(|word| word.starts_with_text("/")) => false,
@@ -295,9 +270,6 @@ impl FormWords<'_> {
                 operands.iter().filter(|word| !is_setting(word)).count() >= count && !names()
             }
             "kinds" => at == 0 && has_other_kinds(rule_word, operands),
-            "script" if at == 0 => !self.may_be_script(complete, rule_word),
-            "script" => at == 1 && runs_other_command(operands, rule_word),
-            "options" => !names(),
             _ => false,
         }
     }
@@ -313,11 +285,12 @@ impl FormWords<'_> {
         let is_unknown = command.input == Some(Word::unknown()) && command.input_file.is_none();
         let is_fed = has_input && command.piped.is_some() || is_unknown && (has_input || has_none);
         let is_git = self.name == "git";
+        // A pattern of git, which the shell does not expand.
         let is_pattern = |word: &&Word| {
             let text = word.literal().unwrap_or_default();
             text.starts_with(':') || text.contains(['*', '?', '['])
         };
-        let is_open = is_git && (self.own != [1] || words.iter().any(is_pattern));
+        let is_open = is_git && words.iter().any(is_pattern);
         let is_default = has_none && (is_git || complete.program.operands.ends_with("=."));
         let paths = words.iter().copied().chain(&command.input_file);
         let mut paths = paths.chain(is_default.then_some(&here));
@@ -327,49 +300,27 @@ impl FormWords<'_> {
             || paths.any(|word| self.place.may_meet(rule_word, word))
     }
 
-    /// Returns `true` if an interpreter may run the script of a rule.
-    fn may_be_script(&self, complete: &Complete<'_>, rule_word: &str) -> bool {
-        let arguments = &complete.arguments;
-        let module = arguments.values_of("module").next();
-        let module = module.map(|module| {
-            let name = module.literal().unwrap_or_else(|| "*".to_owned());
-            Word::from_text(name.replace('.', "/"))
-        });
-        let script = module.as_ref().or(arguments.operands.first().copied());
-        let is_input = |word: &Word| word.literal().as_deref() == Some("-");
-        // A module may run a file.
-        let mut files = arguments.operands.iter().filter(|_| module.is_some());
-        script.is_none_or(|script| is_input(script) || self.may_meet_script(rule_word, script))
-            || files.any(|file| self.place.may_meet(rule_word, file))
-    }
-
-    /// Returns `true` if a file that is run may be the one of a rule, with or without its ending.
-    fn may_meet_script(&self, rule_word: &str, script: &Word) -> bool {
-        let file = script.literal().map(|text| Word::from_text(stem(&text)));
-        self.place
-            .may_meet(stem(rule_word), file.as_ref().unwrap_or(script))
-    }
-
-    /// Returns `true` if a shell or an interpreter may run the file of a rule.
+    /// Returns `true` if a shell or an interpreter may run the file of a rule, which it may name
+    /// with another folder or ending, or as a module.
     pub(super) fn may_run(&self, file: &str) -> bool {
-        if is_about_itself(self.argv) {
-            return false;
-        }
-        let form = Form::of(self.name, "");
-        let form = form.filter(|form| form.operands == "script");
-        let complete = form.map(|form| form.read(self.name, self.argv, &[]));
-        match complete {
-            Some(complete) => complete.is_none_or(|complete| self.may_be_script(&complete, file)),
-            None => {
-                let is_shell = SHELLS.contains(&self.name);
-                let mut words = self.argv[1..].iter().chain(&self.command.input_file);
-                words.any(|word| {
-                    let is_name = || may_name(last(file), &plain(&word.last_name()));
-                    let is_file = || self.may_meet_script(file, word);
-                    !word.starts_with_dash() && if is_shell { is_file() } else { is_name() }
-                })
-            }
-        }
+        let file = last(file).to_lowercase();
+        let is_file = |name: &str| {
+            let names = [
+                name,
+                stem(name),
+                name.rsplit('.').next().unwrap_or_default(),
+            ];
+            let mut names = names.into_iter().filter(|name| !name.is_empty());
+            names.any(|name| same(&file, name) || same(stem(&file), name))
+        };
+        let may_be = |word: &Word| {
+            let text = plain(word);
+            let is_folder = text.ends_with(['/', '.']);
+            let is_part = text.starts_with('-') && text.contains(stem(&file));
+            is_folder || is_part || text.split(['/', '=', ':', ',', '@']).any(is_file)
+        };
+        let mut words = self.argv[1..].iter().chain(&self.command.input_file);
+        !self.command.is_about_itself() && words.any(may_be)
     }
 }
 
@@ -383,25 +334,7 @@ fn is_option(word: &&str) -> bool {
     word.trim_start_matches('*').starts_with('-')
 }
 
-/// Characters of words that mean other revisions than the one they name.
-const REVISION_MARKS: [char; 9] = [':', '*', '?', '^', '~', '@', '[', '{', '+'];
-
-/// Returns `true` if the program only prints its help or version.
-fn is_about_itself(argv: &[Word]) -> bool {
-    let option = argv.get(1).and_then(Word::literal);
-    argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help" | "-V"))
-}
-
-/// Returns `true` if these are `manage.py` and another subcommand than the rule's, which runs no
-/// code.
-fn runs_other_command(operands: &[&Word], rule_word: &str) -> bool {
-    let texts: Vec<String> = operands.iter().take(2).map(|word| plain(word)).collect();
-    let runs_code = |t: &str| t.contains('-') || t.contains("shell") || t.contains("script");
-    matches!(&texts[..], [script, command]
-        if last(script) == "manage.py" && !runs_code(command) && !may_name(rule_word, command))
-}
-
-/// The text without the ending of its name.
+/// Returns the text without the ending of its name.
 fn stem(text: &str) -> &str {
     match text.rsplit_once('.') {
         Some((stem, ending)) if !ending.contains('/') && !stem.is_empty() => stem,
@@ -420,8 +353,8 @@ fn has_other_kinds(rule_word: &str, operands: &[&Word]) -> bool {
     pair.is_some_and(|(kinds, rule_kinds)| !kinds.iter().any(|kind| rule_kinds.contains(kind)))
 }
 
-/// The kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`; `None`
-/// if one is not known.
+/// Returns the kinds of resources that a word lists, such as `pods,svc` and `deployments.apps/web`;
+/// `None` if one is not known.
 fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
     let text = text.to_lowercase();
     let kinds = text.split(',').map(|kind| {
@@ -433,17 +366,9 @@ fn kinds_of(text: &str) -> Option<Vec<&'static str>> {
     kinds.collect()
 }
 
-/// Returns `true` if a mode of files certainly does not give what the mode of a rule does.
+/// Returns `true` if the modes of files are octal, and differ.
 fn is_other_mode(rule_mode: &str, mode: &str) -> bool {
     let octal = |mode: &str| u32::from_str_radix(mode, 8).ok();
-    match (octal(rule_mode), octal(mode)) {
-        (Some(rule_mode), Some(mode)) => rule_mode & 0o777 != mode & 0o777,
-        (Some(_), None) => {
-            let mut modes = mode
-                .split(',')
-                .flat_map(|mode| mode.split(['+', '-']).skip(1));
-            !mode.contains('=') && modes.all(|mode| mode.chars().all(|c| "rxXst".contains(c)))
-        }
-        (None, _) => false,
-    }
+    let modes = octal(rule_mode).zip(octal(mode));
+    modes.is_some_and(|(rule_mode, mode)| rule_mode & 0o777 != mode & 0o777)
 }

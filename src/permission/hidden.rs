@@ -5,14 +5,15 @@ use std::cell::LazyCell;
 use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
-use super::matching::{governs_writes, restricts_commands};
+use super::matching::governs_writes;
 use super::pattern::{CommandPattern, PatternWord};
+use super::programs::{Closed, wraps};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Reason, SimpleCommand, Weight};
+use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight};
 
 impl Policy<'_> {
-    /// The question about a command that may hide what one of the rules is about.
+    /// Returns the question about a command that may hide what one of the rules is about.
     pub(super) fn hidden<'s>(
         &'s self,
         call: &CallAccesses<'_>,
@@ -44,9 +45,9 @@ impl Policy<'_> {
         Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
-    /// The first command that may do what one of the rules is about without naming it, unless a
-    /// rule to allow names the command: what a program that is not modeled starts, reads and
-    /// writes, what a builder reads and writes, and what other subcommands do is not known.
+    /// Returns the first command that may do what one of the rules is about without naming it,
+    /// unless a rule to allow names the command: what a program that is not modeled starts, reads
+    /// and writes, what a builder reads and writes, and what other subcommands do is not known.
     fn unmodeled<'s>(
         &'s self,
         call: &CallAccesses<'_>,
@@ -62,14 +63,14 @@ impl Policy<'_> {
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
-            let has_other_files = LazyCell::new(|| command.has_other_files());
-            let is_open = |(_, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
+            let files = LazyCell::new(|| self.known_files(call, command));
+            let is_open = |(rule, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
                 [pattern, ..]
                     if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
                 {
                     true
                 }
-                [] => *has_other_files && !self.is_named(call, named, 1),
+                [] => !self.names_files(*files, rule) && !self.is_named(call, named, 1),
                 patterns if command.is_unmodeled() => {
                     let is_named = self.is_named(call, named, 1);
                     let mut patterns = patterns.iter();
@@ -91,6 +92,46 @@ impl Policy<'_> {
         })
     }
 
+    /// What is known of the files of a command; nothing if it may work with any. What others run is
+    /// looked at by itself.
+    fn known_files(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> Option<Closed> {
+        let name = command.program().unwrap_or_default();
+        let is_judged = command.guessed
+            || command.argv.is_empty()
+            || command.is_about_itself()
+            || SHELLS.contains(&&*name)
+            || wraps(&name);
+        if is_judged && !command.is_unmodeled() {
+            return Some(Closed::NONE);
+        }
+        let closed = command.closed()?;
+        // The project is elsewhere.
+        let mut commands = call.commands();
+        let leaves = commands.any(|command| {
+            let mut folders = command.paths.used(&[Use::Directory]);
+            folders.any(|folder| !self.is_inside(command, folder))
+        });
+        Some(Closed {
+            is_inside: closed.is_inside && !leaves,
+            ..closed
+        })
+    }
+
+    /// Returns `true` if a command works with no file that a rule may be about but those that its
+    /// words name, or reads what it builds.
+    fn names_files(&self, files: Option<Closed>, rule: &Rule) -> bool {
+        let Some(files) = files else {
+            return false;
+        };
+        let is_elsewhere = match &rule.kind {
+            RuleKind::Path(pattern) => !pattern.may_lie_in_project(self.context),
+            _ => true,
+        };
+        files.is_inside && is_elsewhere
+            || (files.names_reads || !rule.name.matches("Read"))
+                && (files.names_writes || !governs_writes(rule))
+    }
+
     /// Returns `true` if a rule to allow that is about some commands, and names them by at least
     /// `count` words, covers this one.
     fn is_named(&self, call: &CallAccesses<'_>, command: &SimpleCommand, count: usize) -> bool {
@@ -109,7 +150,7 @@ impl Policy<'_> {
                 .all(|command| self.is_named(call, command, 1))
     }
 
-    /// The reason why git may work in another repository than the workspace's own.
+    /// Returns the reason why git may work in another repository than the workspace's own.
     pub(super) fn other_repository(&self, command: &Command) -> Option<String> {
         let mut folders = command.paths.repositories();
         let folder = folders.find(|folder| {
@@ -128,4 +169,15 @@ fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
     };
     let program = pattern.words().first().map(PatternWord::text);
     program.as_ref() == Some(name)
+}
+
+/// Returns `true` if hiding a command could get round the rule.
+fn restricts_commands(rule: &Rule) -> bool {
+    match rule.kind {
+        RuleKind::Command(_) => true,
+        RuleKind::Path(_) | RuleKind::Tool => {
+            rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
+        }
+        _ => false,
+    }
 }

@@ -231,7 +231,7 @@ impl<'a> Matcher<'a> {
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// The best match of `path_words` and `words`.
+    /// Returns the best match of `path_words` and `words`.
     fn words_match<'p>(
         self,
         paths: &CommandPaths,
@@ -257,8 +257,7 @@ impl<'a> Matcher<'a> {
             let path = paths.path_of(path_word, self.context);
             pattern.beneath(&path, self.context, false) == Beneath::Possible
         };
-        let has_name = || pattern.has_name(&paths.made_names, self.context);
-        if cuts && (paths.used(&[Use::Made]).any(is_made) || has_name()) {
+        if cuts && paths.used(&[Use::Made]).any(is_made) {
             return Match::Maybe;
         }
 
@@ -303,7 +302,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The best match of the paths that a word may be.
+    /// Returns the best match of the paths that a word may be.
     fn word_match(
         self,
         paths: &CommandPaths,
@@ -434,7 +433,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The best of the matches, of which none after a certain one is computed.
+/// Returns the best of the matches, of which none after a certain one is computed.
 fn best(matches: impl Iterator<Item = Match>) -> Match {
     let mut best_match = Match::No;
     for next_match in matches {
@@ -444,17 +443,6 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
         }
     }
     best_match
-}
-
-/// Returns `true` if hiding a command could get round the rule.
-pub(super) fn restricts_commands(rule: &Rule) -> bool {
-    match rule.kind {
-        RuleKind::Command(_) => true,
-        RuleKind::Path(_) | RuleKind::Tool => {
-            rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
-        }
-        _ => false,
-    }
 }
 
 /// Returns `true` if the rule is about all tools that write files.

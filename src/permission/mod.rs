@@ -4,7 +4,9 @@
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
 //! order. The first step with a decision wins; how specific a rule is never matters:
 //!
-//! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match;
+//! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also a rule that may match.
+//!    Only a rule about a tool as a whole is compared with a call that is too large to compare with
+//!    each rule: that call is a question, and denied in `bypassPermissions` and `dontAsk`;
 //! 2. **plan mode**: a tool that does more than read is denied;
 //! 3. a **grant** of this session: the answer "yes, for the session" was given to the same call;
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
@@ -29,13 +31,17 @@
 //! a rule to allow has to name it. If all these rules are about commands, such a program is covered
 //! when its words are plain and do not contain the denied program's name.
 //!
-//! The same is true of subcommands. Next to a rule about files, programs with subcommands, such as
-//! git and programs that build and deploy, are covered only with the subcommands of one list: these
-//! work on the project by purpose, and make nothing but the files that the list names, or files of
-//! a class, such as results of tests, in any folder of the workspace. Next to a rule about a
-//! subcommand, such as `git fetch`, another subcommand is covered only if the list has it and
-//! states that it does not do the same work: `git status` is covered, `git pull` is not. A rule to
-//! allow that names the subcommand covers it.
+//! Next to a rule about files, `Bash` and `bypassPermissions` cover only the commands of one list.
+//! The words of most of them name all files that they read and write, and are compared with the
+//! rule. Those that build, or change the work tree of git, read the project and write anywhere in
+//! it by purpose: they are covered if the rule is about files outside the workspace or below
+//! `.git/`, or about files that are read. All others ask, such as `git show` next to
+//! `deny:Read(.env)`, and `cargo build` next to `deny:Write(Cargo.toml)`. A narrow rule to allow
+//! answers the question for good: `allow:Bash(cargo:*)`.
+//!
+//! Next to a rule about a subcommand, such as `git fetch`, another subcommand is covered only if a
+//! list has it and states that it does not do the same work: `git status` is covered, `git pull` is
+//! not. A rule to allow that names the subcommand covers it.
 //!
 //! A rule to deny or to ask that has more words than a program, such as `git push origin main` or
 //! `rm -rf src`, may apply to each command of the program with the same subcommand: operands and
@@ -43,7 +49,7 @@
 //! word is proof only in the forms of commands in one table, such as `rm`, `git push`, `npm run`
 //! and `make`, if each word and each option of the command is known: no option has the letter or
 //! the name of the rule's option or includes it, and no operand can mean the rule's, as a path, a
-//! name, a revision or a kind of resources. If only a part of a word is not known, it may be
+//! name, a branch or a kind of resources. If only a part of a word is not known, it may be
 //! `*prune*` if it may be `prune` alone.
 //!
 //! A part of a word that is only known when the shell runs, such as a variable, may be anything.

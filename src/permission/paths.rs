@@ -68,7 +68,8 @@ impl PathPattern {
         })
     }
 
-    /// The pattern with the folder that its beginning leads to through links, if it contains any.
+    /// Returns the pattern with the folder that its beginning leads to through links, if it
+    /// contains any.
     pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
         let text = pattern_destination(&self.text, context)?;
         Some(Self { text })
@@ -142,20 +143,9 @@ impl PathPattern {
             best_match(&pattern, path, beneath)
         }
     }
-
-    /// The segments of a rule to deny or to ask, as [`best_match`] takes them.
-    pub(super) fn compared(&self, context: &PathContext) -> Vec<Segment> {
-        let mut pattern = self.segments(context);
-        if context.folds_case {
-            pattern
-                .iter_mut()
-                .for_each(|segment| *segment = folded(segment));
-        }
-        pattern
-    }
 }
 
-/// The best match of the paths that `path` may be. Both are folded, or neither.
+/// Returns the best match of the paths that `path` may be. Both are folded, or neither.
 pub(super) fn best_match(pattern: &[Segment], path: &PathOf, beneath: bool) -> Match {
     let paths = path.0.iter();
     let best_match = paths.map(|path| compare(pattern, path, beneath)).max();
@@ -193,7 +183,7 @@ pub(super) fn folded(segment: &Segment) -> Segment {
     Segment::Name(folded_tokens)
 }
 
-/// The name, if it has no wildcards.
+/// Returns the name, if it has no wildcards.
 pub(super) fn text_of(segment: &Segment) -> Option<String> {
     let Segment::Name(name) = segment else {
         return None;
@@ -216,7 +206,7 @@ fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
     }
 }
 
-/// The workspace.
+/// Returns the workspace.
 pub(super) fn root(context: &PathContext) -> Vec<Segment> {
     start(context.workspace.as_deref(), NO_WORKSPACE)
 }
@@ -271,7 +261,7 @@ impl PathOf {
         Self(paths)
     }
 
-    /// The paths that have no wildcard and no unknown part.
+    /// Returns the paths that have no wildcard and no unknown part.
     pub(crate) fn literals(&self) -> Vec<String> {
         let paths = self.0.iter().map(|path| {
             let names = path.iter().map(text_of).collect::<Option<Vec<_>>>()?;
@@ -280,7 +270,7 @@ impl PathOf {
         paths.flatten().collect()
     }
 
-    /// The same path without the alternative that the command changes to no directory.
+    /// Returns the same path without the alternative that the command changes to no directory.
     pub(super) fn in_directory(mut self) -> Self {
         if self.0.len() > 1 {
             self.0.remove(0);
@@ -288,8 +278,8 @@ impl PathOf {
         self
     }
 
-    /// The known parts of the path: the folder before the unknown part, and the names after it,
-    /// which may lie in any folder.
+    /// Returns the known parts of the path: the folder before the unknown part, and the names after
+    /// it, which may lie in any folder.
     pub(super) fn known(mut self) -> Self {
         let mut folders = Vec::new();
         for path in &mut self.0 {
@@ -306,7 +296,7 @@ impl PathOf {
         self
     }
 
-    /// The same path, with the targets of links as alternatives.
+    /// Returns the same path, with the targets of links as alternatives.
     pub(crate) fn with_link_targets(mut self, targets: &[Word]) -> Self {
         let no_context = PathContext::default();
         self.0
@@ -314,7 +304,7 @@ impl PathOf {
         self
     }
 
-    /// The same path as a file system that folds case compares it.
+    /// Returns the same path as a file system that folds case compares it.
     pub(super) fn folded(&self) -> Self {
         let paths = self.0.iter();
         Self(
@@ -324,7 +314,7 @@ impl PathOf {
         )
     }
 
-    /// The paths that it may be.
+    /// Returns the paths that it may be.
     pub(super) fn alternatives(&self) -> &[Vec<Segment>] {
         &self.0
     }

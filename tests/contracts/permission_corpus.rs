@@ -68,6 +68,7 @@ fn every_permission_case_is_decided_as_listed() {
             "ask" => found.decision == Behavior::Ask,
             "deny" => found.decision == Behavior::Deny,
             "not_allow" => found.decision != Behavior::Allow,
+            "not_deny" => found.decision != Behavior::Deny,
             other => panic!("unknown expectation {other}"),
         };
 

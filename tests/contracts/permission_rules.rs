@@ -481,6 +481,9 @@ fn path_that_is_too_long_to_compare_is_a_question() {
             expected,
             "{len}"
         );
+        let permissions = permissions.deny("Write").unwrap();
+        let denied = permissions.explain(&call, &write);
+        assert_eq!(denied.decision, Behavior::Deny, "{len}: {denied}");
     }
 }
 

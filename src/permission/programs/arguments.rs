@@ -279,7 +279,7 @@ impl<'a> Arguments<'a> {
         self.marks.iter().any(|(known, _)| *known == mark)
     }
 
-    /// The values of this kind.
+    /// Returns the values of this kind.
     pub(crate) fn values_of(&self, kind: &str) -> impl Iterator<Item = &Word> {
         self.values
             .iter()
@@ -288,8 +288,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The number of words after this one if they and this one stand before the command of a builder:
-/// `+nightly` of cargo, `workspace web` of yarn.
+/// Returns the number of words after this one if they and this one stand before the command of a
+/// builder: `+nightly` of cargo, `workspace web` of yarn.
 fn words_before(program: &Program, word: &str) -> Option<usize> {
     let is_toolchain = word.strip_prefix('+').is_some_and(|name| {
         let mut channels = ["nightly", "stable", "beta", "1."].iter();

@@ -10,41 +10,31 @@ use super::model::{Dash, Model, Program, has_subcommands, model, wraps};
 ///
 /// | kind | operands |
 /// |---|---|
-/// | `paths`, `modes` | paths, behind the mode of files |
-/// | `refs` | revisions without ranges and marks |
-/// | `names` | scripts, targets, hosts |
+/// | `paths`, `modes` | paths, behind the octal mode of files |
+/// | `refs` | a remote, and branches without marks |
+/// | `names` | scripts, targets |
 /// | `kinds` | the kind of a resource, and names |
-/// | `script` | a script, and its own words |
-/// | `options` | anything; they are proof if they are values of an option that is given |
 /// | `flags` | anything; a missing option is proof only if it has no value |
 ///
-/// In front of `=`, `*` is any operand; behind it, `.` is this folder or one around it.
+/// In front of `=`, `*` is any operand; behind it, `.` is any operand as well.
 const FORMS: &str = "\
 rm rmdir unlink shred cat tac nl head tail od less more wc ls du stat file mv ln mkdir touch|paths|
 cp gcp|paths|-r=-a,--archive -R=-a,--archive --recursive=-a,--archive
-wget rsync chown chgrp|flags|-r=-a,-m,--mirror --recursive=-a,-m,--mirror
-mvn mvnw|names|deploy=release:perform install=deploy verify=install,deploy package=verify,install,deploy test=package,verify,install,deploy compile=test,package,verify,install,deploy
 chmod|modes|
 git: push|refs|--tags=--follow-tags,--mirror,refs/tags --all=--mirror,--branches *=--all,--mirror,--branches
-git: checkout switch merge rebase cherry-pick|refs|*=-,--all
-git: add stage|paths|-A=.,--no-ignore-removal --all=.,--no-ignore-removal -u=. --update=.
-git: *|flags|-a=. --all=. -u=--include-untracked,--set-upstream --include-untracked=-u --set-upstream=-u -S=--gpg-sign --gpg-sign=-S
+git: add stage|paths|-A=. --all=. -u=. --update=.
+git: commit status log diff reset|flags|-a=. --all=. -u=. --amend=--fixup --hard=--merge,--keep -S=--gpg-sign --gpg-sign=-S
 npm pnpm yarn bun: run run-script|names|*=--workspaces,-r,--recursive
 npm pnpm yarn bun: *|flags|
-make gmake ninja just task rake invoke|names|
+make gmake|names|
+mvn mvnw|names|deploy=release:perform install=deploy verify=install,deploy package=verify,install,deploy test=package,verify,install,deploy compile=test,package,verify,install,deploy
 docker podman nerdctl: run create|flags|-v=--mount,--volumes-from,--device,--tmpfs --volume=--mount,--volumes-from,--device,--tmpfs --privileged=--security-opt,--cap-add,--device,--pid,--userns
 docker podman nerdctl docker-compose: *|flags|
-kubectl oc: exec run debug|kinds|-n=--namespace,--context --namespace=-n,--context
-kubectl oc: *|kinds|-n=--namespace,--context,-A,--all-namespaces --namespace=-n,--context,-A,--all-namespaces
+kubectl oc: get delete describe apply|kinds|-n=--namespace,--context,-A,--all-namespaces --namespace=-n,--context,-A,--all-namespaces
 cargo: *|flags|--release=--profile,-r
-terraform tofu pip pip3 uv poetry gh helm pnpx npx apt apt-get brew systemctl: *|flags|-y=-qq --yes=-qq --assume-yes=-qq
-curl|options|-X=-d,--data,-F,--form,-T,--upload-file,--json --request=-d,--data,-F,--form,-T,--upload-file,--json -d=--data,--json,-F --data=-d,--json,-F --form=-F -F=--form -o=-O,--remote-name,--output --output=-O,--remote-name,-o -A=--user-agent --user-agent=-A -b=--cookie --cookie=-b -I=--head --head=-I
-python python3 pypy node nodejs tsx ts-node ruby perl php|script|
-ssh mosh|names|
-sed gsed|flags|
-tar gtar|paths|
-grep egrep fgrep rg|flags|-r=-R,-d,--directories --recursive=-R,-d,--directories
+terraform tofu: *|flags|
 find gfind|flags|--delete=--exec,--execdir,--ok,--okdir --exec=--execdir,--ok,--okdir
+sed gsed|flags|
 ";
 
 /// A form of commands.
@@ -66,7 +56,7 @@ pub(crate) struct Complete<'a> {
 }
 
 impl Form {
-    /// The form of a command of the program `name` with this subcommand.
+    /// Returns the form of a command of the program `name` with this subcommand.
     pub(crate) fn of(name: &str, subcommand: &str) -> Option<Self> {
         let has = |list: &str, word: &str| {
             let mut words = list.split_ascii_whitespace();
@@ -81,7 +71,7 @@ impl Form {
         })
     }
 
-    /// The options, or other words, that do what `option` does and more.
+    /// Returns the options, or other words, that do what `option` does and more.
     pub(crate) fn including(self, option: &str) -> impl Iterator<Item = &'static str> {
         let mut includes = self.includes.split_ascii_whitespace();
         let others = includes.find_map(|include| {
@@ -130,7 +120,7 @@ impl Form {
 }
 
 impl Complete<'_> {
-    /// The words that are no options: operands, and values of options.
+    /// Returns the words that are no options: operands, and values of options.
     pub(crate) fn words<'a>(&self, argv: &'a [Word]) -> Vec<&'a Word> {
         let options = self.arguments.options.iter();
         let mut options = options.skip_while(|at| **at < self.start).peekable();
@@ -152,7 +142,7 @@ pub(crate) fn has_fixed_end(word: &Word) -> bool {
     }
 }
 
-/// The indices of the words of the subcommand, or of the program behind a wrapper: these
+/// Returns the indices of the words of the subcommand, or of the program behind a wrapper: these
 /// distinguish commands. None for a program whose first operand is no subcommand.
 pub(crate) fn subcommand_words(name: &str, argv: &[Word]) -> Vec<usize> {
     let is_wrapper = wraps(name);

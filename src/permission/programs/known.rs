@@ -1,4 +1,4 @@
-//! Subcommands that work on the project by purpose, and do nothing else.
+//! Subcommands that do not do the work of others of their program.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -23,77 +23,50 @@ const GROUPS: &str = "\
 /// subcommand, `.` is the end of the command.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; behind
-/// `!*` stands what only rules about files need. Files and folders that are made, or their class in
-/// `CLASSES`, stand behind `>`; `?` stands there for files that are not known. The first entry that
-/// fits decides.
+/// `!*` stands what is like no other subcommand. Files and folders outside the project that it
+/// changes, and files of git and npm, stand behind `>`. The first entry that fits decides.
 const KNOWN: &str = "\
-cargo|build,b!test!check!c>Cargo.lock,BUILD,LOCKS check,c!build!b!test>Cargo.lock,BUILD,LOCKS test,t,nextest!build!check>BUILD,TEST,LOCKS run,r!build!check>BUILD,LOCKS doc,d!build!check>BUILD,LOCKS bench,clippy!build!check>BUILD,LOCKS version clean>BUILD tree>LOCKS metadata>LOCKS fmt+--check locate-project fmt>. add!install!i>LOCKS,MANIFESTS remove,rm>LOCKS,MANIFESTS update>LOCKS install!*>~/.cargo
-rustup|show update!*>~/.rustup
-npm pnpm yarn bun|audit+--fix,audit+fix!*>LOCKS,MANIFESTS version!*>LOCKS,MANIFESTS test,t,tst>TEST run,run-script start stop audit why ping workspace restart!start!stop
-npm|ci!install!i>node_modules,LOCKS install+.,i+.!install!i!ci>LOCKS install,i,add,update,remove,uninstall,un,rm!ci>LOCKS,MANIFESTS
-yarn|>node_modules,LOCKS
-pnpm yarn bun|,install+.,i+.!install!i>LOCKS install,i,add,remove,rm,update,up,upgrade,un,uninstall>LOCKS,MANIFESTS build>BUILD dev>BUILD watch>BUILD serve>BUILD preview>BUILD clean>BUILD lint>TEST typecheck>TEST format>TEST check>TEST e2e>TEST coverage>TEST
-go|build!get!install!generate>BUILD run!get!install!generate>BUILD test!get!install!generate>BUILD,TEST vet!get!install!generate>BUILD,TEST env doc generate version fmt>. get!install!mod>LOCKS mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get>LOCKS mod+vendor!*>LOCKS,vendor
-pipenv|install+.,sync!*>LOCKS install!*>LOCKS,MANIFESTS
-pip uv poetry pipenv pdm|install,sync!*>LOCKS,/usr,~/.local freeze check pip+list pip+show pip+freeze lock!*>LOCKS version!*>LOCKS,MANIFESTS pip+install!*>LOCKS,/usr,~/.local add,remove!*>LOCKS,MANIFESTS
-bundle|,install!*>LOCKS check
-composer|install!*>LOCKS validate,run,run-script,test!*>TEST require,update,remove!*>LOCKS,MANIFESTS
-mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify>BUILD,TEST validate>BUILD clean>BUILD run,watch,bootRun,runtest>BUILD,TEST setup>BUILD query>BUILD tasks>BUILD dependencies>BUILD dependency:tree>BUILD help:evaluate>BUILD install>BUILD,TEST,~/.m2,/usr/local restore,deps.get!*>BUILD,LOCKS format+--check-formatted fmt,format>.
-docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config>? compose+build!build!pull>? stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
-docker-compose|images top version config>? build!pull>? stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
+cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update install!*
+rustup|show update!*
+npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
+npm pnpm yarn bun|audit+--fix,audit+fix!* version!* test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
+npm|ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
+yarn|
+pnpm yarn bun|,install+.,i+.!install!i install,i,add,remove,rm,update,up,upgrade,un,uninstall build dev watch serve preview clean lint typecheck format check e2e coverage
+go|build!get!install!generate run!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*
+pipenv|install+.,sync!* install!*
+pip uv poetry pipenv pdm|install,sync!*>/usr,~/.local freeze check pip+list pip+show pip+freeze lock!* version!* pip+install!*>/usr,~/.local add,remove!*
+bundle|,install!* check
+composer|install!* validate,run,run-script,test!* require,update,remove!*
+mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install>~/.m2,/usr/local restore,deps.get!* format+--check-formatted fmt,format
+docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
+docker-compose|images top version config build!pull stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
 kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history exec apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
-gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!*>. pr+checks run+list run+view run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
-terraform tofu|plan validate fmt+-check,fmt+--check graph output version show!output!state fmt>. init,get>LOCKS providers!get>LOCKS apply!*>terraform.tfstate
+gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!* pr+checks run+list run+view run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+terraform tofu|plan validate fmt+-check,fmt+--check graph output version show!output!state fmt init,get providers!get apply!*
 helm|lint template get history version
-apt apt-get|update>/var install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*>/
-brew|install,update,upgrade,uninstall!*>/
+apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*
+brew|install,update,upgrade,uninstall!*
 systemctl|is-active is-enabled is-failed list-units list-unit-files list-timers cat start,stop,restart,reload!*
 aws|s3+ls sts+get-caller-identity s3+cp,logs+tail!*
-deno|check>TEST,LOCKS test,bench>TEST,LOCKS run,task>TEST,LOCKS fmt lint
-ruff|check>TEST format>TEST rule
-golangci-lint|run,linters>TEST fmt>.
-turbo nx|run,build,test,lint,affected>BUILD,TEST
-playwright cypress|test,run>TEST
-tsc|*+--noEmit,*+--version>BUILD *>.
-gcc g++ cc c++ clang clang++|*+-o,*+--version>BUILD *>.
-javac|*>.
+deno|check test,bench run,task fmt lint
+ruff|check format rule
+golangci-lint|run,linters fmt
+turbo nx|run,build,test,lint,affected
+playwright cypress|test,run
+tsc|*+--noEmit,*+--version *
+gcc g++ cc c++ clang clang++|*+-o,*+--version *
+javac|*
 java|*+-jar
 swiftlint|lint version
 dpkg|*+-l,*+-s,*+-L,*+-S
-make gmake ninja cmake ctest just task rake invoke|test>TEST check>TEST lint>TEST fmt>TEST format>TEST *>BUILD,TEST
-pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*>TEST
+make gmake ninja cmake ctest just task rake invoke|test check lint fmt format *
+pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*
 python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
-openssl|req>? x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
+openssl|req x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
 docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipenv pdm bundle hatch rye pixi conda|run,compose+run,exec,x,dlx,debug!pull!create!start!up!build!sync!lock!install!add
 git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
-
-/// Names of files and folders that builders make in any folder of the workspace: their class, and
-/// before a bar the programs that make them. The first row that fits decides.
-const CLASSES: &str = "\
-BUILD cargo|target Cargo.lock
-BUILD go|*.test
-BUILD mvn mvnw|target *.class
-BUILD gradle gradlew|build bin out .gradle *.class
-BUILD dotnet|bin obj
-BUILD tsc|*.tsbuildinfo
-BUILD gcc g++ cc c++ clang clang++|*.o *.d *.gcno *.gcda *.su
-BUILD *|target build dist out bin obj .build zig-out zig-cache .zig-cache _build .gradle .next *.class *.o *.d *.gcno *.gcda *.su *.tsbuildinfo *.test CMakeCache.txt CMakeFiles
-TEST cargo go|
-TEST pytest unittest tox nox ruff mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|coverage .coverage htmlcov .pytest_cache .tox .nox .mypy_cache .ruff_cache __pycache__
-TEST *|coverage .coverage htmlcov .nyc_output test-results playwright-report __snapshots__ *.snap .pytest_cache .tox .nox .mypy_cache .ruff_cache .eslintcache __pycache__
-LOCKS cargo|Cargo.lock
-LOCKS go|go.mod go.sum go.work.sum
-LOCKS npm pnpm yarn bun deno|node_modules .yarn .pnp.cjs package-lock.json pnpm-lock.yaml *.lock *.lockb
-LOCKS pip uv poetry pipenv pdm|.venv venv *.lock
-LOCKS bundle composer|vendor .bundle *.lock
-LOCKS terraform tofu|.terraform *.lock.hcl
-LOCKS *|deps vendor *.lock packages.lock.json
-MANIFESTS *|package.json go.mod Cargo.toml pyproject.toml Pipfile Gemfile composer.json
-";
-
-/// Files that are not known, in a row.
-const UNKNOWN: &str = "?";
 
 /// Programs whose options are in the place of subcommands.
 const BY_OPTION: &str = "dpkg pacman rpm";
@@ -132,10 +105,8 @@ pub(crate) struct Known {
     same: &'static str,
     /// Other subcommands that it may do the work of, separated by `!`.
     others: &'static str,
-    /// Files and folders that it makes, and classes of them, separated by commas.
+    /// Files and folders that it changes without naming them, separated by commas.
     made: &'static str,
-    /// The program.
-    name: String,
 }
 
 impl Known {
@@ -152,35 +123,11 @@ impl Known {
         self.others.is_empty()
     }
 
-    /// The files and folders that it makes.
+    /// Returns the files and folders that it changes without naming them.
     pub(crate) fn made(&self) -> impl Iterator<Item = &'static str> {
         let files = self.made.split(',');
-        files.filter(|file| {
-            !file.is_empty() && *file != UNKNOWN && class_of(file, &self.name).is_none()
-        })
+        files.filter(|file| !file.is_empty())
     }
-
-    /// The names of files and folders that it makes in any folder.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let classes = self.made.split(',');
-        let classes = classes.filter_map(|class| class_of(class, &self.name));
-        classes.flat_map(str::split_ascii_whitespace)
-    }
-
-    /// Returns `true` if it works with files that the list does not name.
-    pub(crate) fn has_other_files(&self) -> bool {
-        self.made == UNKNOWN
-    }
-}
-
-/// The names of files and folders of a class that a program makes.
-fn class_of(class: &str, program: &str) -> Option<&'static str> {
-    let mut rows = CLASSES.lines().filter_map(|row| row.split_once('|'));
-    let is_row = |row: &str| match row.split_once(' ') {
-        Some((name, programs)) => name == class && (programs == "*" || is(programs, program)),
-        None => false,
-    };
-    rows.find(|(row, _)| is_row(row)).map(|(_, names)| names)
 }
 
 /// Returns `true` if the program builds each target that its words name.
@@ -204,8 +151,8 @@ fn is(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// The entry of a command of the program `name`, of which these are the words without options, and
-/// these the options. The entry decides on more than `depth` words.
+/// Returns the entry of a command of the program `name`, of which these are the words without
+/// options, and these the options. The entry decides on more than `depth` words.
 pub(crate) fn known(
     name: &str,
     words: &[String],
@@ -234,20 +181,13 @@ pub(crate) fn known(
         let group = readers.find(|group| !is_each && !is(BY_OPTION, name) && has(group));
         return group.map(|same| Known {
             same,
-            name: name.to_owned(),
             ..Known::default()
         });
     };
 
     let (entry, made) = entry.split_once('>').unwrap_or((entry, ""));
     let (same, others) = entry.split_once('!').unwrap_or((entry, ""));
-    let name = name.to_owned();
-    Some(Known {
-        same,
-        others,
-        made,
-        name,
-    })
+    Some(Known { same, others, made })
 }
 
 /// Returns `true` if the words and options of a command are those of a subcommand in the list.

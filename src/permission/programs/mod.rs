@@ -5,6 +5,7 @@
 
 mod arguments;
 mod builders;
+mod closed;
 mod forms;
 mod git;
 mod known;
@@ -15,6 +16,7 @@ mod wrappers;
 mod writers;
 
 pub(crate) use arguments::{Arguments, is_uncertain};
+pub(crate) use closed::{Closed, closed};
 pub(crate) use forms::{Complete, Form, has_fixed_end, subcommand_words};
 pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{

@@ -25,7 +25,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `inside` | files or folders of the workspace |
 /// | `/named` | addresses; what they are of is made here under its name |
 /// | `name`, `plain`, `none` | a name, perhaps a path; names alone; nothing |
-/// | `no:a,b` | a word that begins with one of these is not known |
+/// | `tasks` | names of tasks; a task may start what the words behind the first one are |
+/// | `no:a,b` | a word that begins with one of these is not known; `:` and `/` may stand anywhere |
 /// | `/tree`, `/visible` | folders with all that is in them, without hidden names |
 /// | `/cut` | folders that are changed with all that is in them |
 /// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |
@@ -58,8 +59,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// (what is elsewhere is unpacked under its name), `backup` (what is replaced is kept under another
 /// name), `word` (the letters are one option).
 ///
-/// Kinds of values are `text`, which is not examined, and the kinds that `shell/options.rs` and the
-/// code of the languages examine.
+/// Kinds of values are `text`, which is not examined, `sent` (data that is sent: it may be `@` and
+/// the name of a file), and the kinds that `shell/options.rs` and the code of the languages
+/// examine.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,
@@ -172,7 +174,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
     }
 }
 
-/// The place in the table of the command `argv` of the program `name`.
+/// Returns the place in the table of the command `argv` of the program `name`.
 pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     let plain_name = without_version(name);
     let known_rows = match ROWS.get(name) {
@@ -226,7 +228,7 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
-/// The name without the digits and dots at its end.
+/// Returns the name without the digits and dots at its end.
 pub(crate) fn without_version(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
@@ -267,7 +269,8 @@ fn takes_any(name: &str, kinds: &[&str]) -> bool {
     rows.is_some_and(|rows| rows.iter().any(|(_, program)| program.takes_any(kinds)))
 }
 
-/// The index of the first word that is no option of the program `name`, nor the value of one.
+/// Returns the index of the first word that is no option of the program `name`, nor the value of
+/// one.
 pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
     let Model {
         globals, program, ..
@@ -282,7 +285,7 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
 }
 
 impl Program {
-    /// The option with this name: a letter, or `--long`.
+    /// Returns the option with this name: a letter, or `--long`.
     pub(crate) fn option(&self, name: &str) -> Option<Entry> {
         let is_named = |option: &str| match option.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -311,7 +314,7 @@ impl Program {
             .map(|(_, entry)| *entry)
     }
 
-    /// The beginnings of operands that run something, separated by commas.
+    /// Returns the beginnings of operands that run something, separated by commas.
     pub(crate) fn refused(&self) -> Option<&'static str> {
         let mut kinds = self.operands.split(' ');
         kinds.find_map(|kind| kind.strip_prefix("no:"))
@@ -351,7 +354,7 @@ impl Program {
     }
 }
 
-/// The name of an option, and its entry.
+/// Returns the name of an option, and its entry.
 fn read_entry(text: &'static str) -> (&'static str, Entry) {
     let (option, mark) = text.split_once('!').unwrap_or((text, ""));
     let (option, value) = match option.split_once([':', '?']) {
@@ -371,6 +374,57 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    /// The kinds of operands that the documentation of [`Program`] and the languages have.
+    const KINDS: &str = "\
+        . anywhere awk clear code command config cut danger dd ended ending filter find globs \
+        goals host input inside into link links login make move name named none parts paths \
+        pattern plain prefix ps read remote run script sed sh show single sql stdin stem tail \
+        tar tasks temporary text tree unpack visible workspace write";
+
+    /// The marks of options.
+    const MARKS: &str = "\
+        about again all backup braces change console create cut diff dot edit effect extract \
+        first follow here hidden link links list parents second shell tree unpacked whole word \
+        written";
+
+    /// The kinds of values of options.
+    const VALUES: &str = "\
+        archive cd file flag format git glob into jar kind linker marker mode module name names \
+        number outdir pattern pipe plugin property read rev sed sent setting sql strategy suffix \
+        text tree unpack unset url write write-out";
+
+    #[test]
+    fn rows_have_known_kinds_and_marks_only() {
+        let known_words = [KINDS, MARKS, VALUES].map(|words| {
+            let words = words.split_ascii_whitespace();
+            words.collect::<BTreeSet<_>>()
+        });
+        let [kinds, marks, values] = &known_words;
+        let mut used_words: [BTreeSet<&str>; 3] = Default::default();
+        let [used_kinds, used_marks, used_values] = &mut used_words;
+        for (name, rows) in ROWS.iter() {
+            for (_, program) in rows {
+                let words = program.operands.split(' ');
+                let own_kinds = words.filter(|word| !word.starts_with("no:"));
+                for kind in own_kinds.flat_map(|word| word.split(['/', '='])) {
+                    assert!(kind.is_empty() || kinds.contains(kind), "{name}: {kind}");
+                    used_kinds.insert(kind);
+                }
+                for (option, entry) in program.options.iter() {
+                    let value = entry.value.unwrap_or("text");
+                    let is_marked = entry.mark.is_empty() || marks.contains(entry.mark);
+                    assert!(is_marked, "{name} {option}: {}", entry.mark);
+                    assert!(values.contains(value), "{name} {option}: {value}");
+                    used_marks.insert(entry.mark);
+                    used_values.insert(value);
+                }
+            }
+        }
+        for (known, used) in known_words.iter().zip(&used_words) {
+            assert!(known.is_subset(used), "{known:?}");
+        }
+    }
 
     #[test]
     fn rows_name_each_program_and_each_option_once() {

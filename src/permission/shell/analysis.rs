@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::permission::programs::known;
+use crate::permission::programs::{Closed, closed, is_uncertain, is_versioned, without_version};
 
 use super::environment::{is_outer, is_special};
 use super::word::{Part, Word, printable};
@@ -30,8 +30,6 @@ pub(crate) struct Analysis {
     pub(crate) begins_with_cd: bool,
     /// The folders that it changes to in which a program that writes may run.
     pub(crate) work_folders: Vec<Word>,
-    /// Names of files and folders that builders may make in any folder of the workspace.
-    pub(crate) made_names: BTreeSet<&'static str>,
     /// True if a program works on the project in the folder where it is started.
     pub(crate) has_project: bool,
     /// Variables that it sets to values that are not known.
@@ -48,12 +46,12 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    /// The heaviest reason, if anything was not understood.
+    /// Returns the heaviest reason, if anything was not understood.
     pub(crate) fn weight(&self) -> Option<Weight> {
         self.opaque.iter().map(Reason::weight).max()
     }
 
-    /// The commands that rules to allow have to cover.
+    /// Returns the commands that rules to allow have to cover.
     pub(crate) fn covered(&self) -> impl Iterator<Item = &SimpleCommand> {
         self.commands
             .iter()
@@ -79,7 +77,7 @@ impl Analysis {
         }
     }
 
-    /// The paths with this use.
+    /// Returns the paths with this use.
     pub(crate) fn used(&self, wanted_use: Use) -> impl Iterator<Item = &Word> {
         self.paths
             .iter()
@@ -102,7 +100,7 @@ impl Analysis {
         })
     }
 
-    /// The first reason of at least that weight.
+    /// Returns the first reason of at least that weight.
     pub(crate) fn reason(&self, weight: Weight) -> Option<&Reason> {
         self.opaque.iter().find(|reason| reason.weight() >= weight)
     }
@@ -176,6 +174,8 @@ pub(crate) struct Subcommand {
     /// Its words without options.
     pub(crate) words: Vec<String>,
     pub(crate) options: Vec<String>,
+    /// True if one of its other words may be an option.
+    pub(crate) is_open: bool,
 }
 
 /// One program or builtin with its arguments.
@@ -230,7 +230,7 @@ pub(crate) struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// The program's name without its directory, if it is known.
+    /// Returns the program's name without its directory, if it is known.
     pub(crate) fn program(&self) -> Option<String> {
         self.argv.first().and_then(Word::basename)
     }
@@ -240,14 +240,31 @@ impl SimpleCommand {
         self.unlisted.is_some() && !self.guessed
     }
 
-    /// Returns `true` if the command may work with files that its words do not name.
-    pub(crate) fn has_other_files(&self) -> bool {
-        let is_known = |own: &Subcommand| {
-            let name = self.program().unwrap_or_default();
-            let subcommand = known(&name, &own.words, &own.options, 0);
-            own.words.is_empty() || subcommand.is_some_and(|known| !known.has_other_files())
+    /// Returns `true` if the program only prints its help or version.
+    pub(crate) fn is_about_itself(&self) -> bool {
+        let option = self.argv.get(1).and_then(Word::literal);
+        self.argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help"))
+    }
+
+    /// What is known of the files of the command, if it may not work with any.
+    pub(crate) fn closed(&self) -> Option<Closed> {
+        let name = self.program()?.to_lowercase();
+        let plain_name = without_version(&name);
+        let name = if is_versioned(plain_name) {
+            plain_name
+        } else {
+            &name
         };
-        self.is_unmodeled() || !self.subcommand.as_ref().is_none_or(is_known)
+        let has_dash = |word: &&Word| word.starts_with_dash();
+        match &self.subcommand {
+            _ if self.is_unmodeled() => None,
+            Some(own) => closed(name, &own.words, &own.options, own.is_open),
+            None => {
+                let options = self.argv[1..].iter().filter(has_dash);
+                let options: Vec<String> = options.map(Word::literal_prefix).collect();
+                closed(name, &[], &options, self.argv[1..].iter().any(is_uncertain))
+            }
+        }
     }
 
     /// Returns `true` if the program may change what its words name.
@@ -337,7 +354,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// The weight of the reason.
+    /// Returns the weight of the reason.
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Edit(..) => Weight::Edit,

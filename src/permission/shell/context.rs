@@ -71,8 +71,6 @@ pub(super) struct Context {
     pub(super) distrusts: bool,
     /// True if a command gives a program another name.
     pub(super) has_alias: bool,
-    /// True if the folders that it changes to are names of programs that are built.
-    pub(super) builds_folders: bool,
 }
 
 impl Context {
@@ -277,7 +275,7 @@ impl Context {
         }
     }
 
-    /// The words that a word may be when its variables hold what this script assigns.
+    /// Returns the words that a word may be when its variables hold what this script assigns.
     pub(super) fn guesses(&mut self, word: &Word) -> Vec<Word> {
         if !word.is_dynamic() {
             return Vec::new();

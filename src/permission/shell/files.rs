@@ -58,7 +58,16 @@ pub(super) fn describe_words(
             let text = argv[**index].literal();
             text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
         };
-        own.texts.extend(indices.iter().filter(is_name));
+        // What a builder runs reads the words behind the first one.
+        let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+        let end = argv.iter().position(is_end).unwrap_or(argv.len());
+        let (end, count) = if program.takes_any(&["tail", "tasks"]) {
+            (end, 1)
+        } else {
+            (argv.len(), indices.len())
+        };
+        let names = indices.iter().take_while(|index| **index < end).take(count);
+        own.texts.extend(names.filter(is_name));
     }
 
     let is_clear = arguments.unknown.is_empty()
@@ -91,7 +100,7 @@ fn prints_files(program: &Program, arguments: &Arguments<'_>) -> bool {
         && arguments.operands.len() > usize::from(!is_given)
 }
 
-/// The indices of values that are files which are only read.
+/// Returns the indices of values that are files which are only read.
 fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> Vec<usize> {
     let is_creation = arguments.has_mark("create") && !arguments.has_mark("extract");
     let is_listing = arguments.has_mark("list") && !arguments.has_mark("create");

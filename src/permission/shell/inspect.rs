@@ -8,7 +8,7 @@ use super::analysis::{Files, Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::listing::{branch, texts};
 use super::word::{Part, Word};
-use super::{builtins, operands, peel, shells, targets};
+use super::{builtins, operands, peel, shells};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: &str = "\
@@ -41,7 +41,6 @@ pub(super) fn inspect(cx: &mut Context) {
     }
 
     cx.check_values();
-    targets::built_folders(cx);
 }
 
 fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {

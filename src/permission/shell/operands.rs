@@ -45,7 +45,11 @@ pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &Simp
             let operands = argv[start..].iter();
             let operands: Vec<&Word> = operands.filter(|word| !word.starts_with_dash()).collect();
             if !command.guessed {
-                subcommand(cx, index, name, argv, start, &operands);
+                let arguments = Arguments {
+                    operands,
+                    ..Arguments::default()
+                };
+                subcommand(cx, index, name, argv, start, &arguments);
             }
         }
 
@@ -121,7 +125,7 @@ fn by_row(
 ) {
     let argv = &command.argv;
     match program.operands {
-        _ if is_about_itself(argv) => return,
+        _ if command.is_about_itself() => return,
         "input" => return shells::input(cx, name, command, false),
         _ => {}
     }
@@ -144,7 +148,7 @@ fn by_row(
     let argv = words.as_deref().unwrap_or(argv);
     let mut arguments = Arguments::read(program, argv, start);
     if !command.guessed && (program.builds && !program.takes("host") || start > 1) {
-        subcommand(cx, index, name, argv, start, &arguments.operands);
+        subcommand(cx, index, name, argv, start, &arguments);
     }
     // The options before a subcommand have been examined.
     arguments.texts.extend(1..start);
@@ -166,11 +170,13 @@ fn by_row(
         places(cx, &command.argv, place, &arguments);
     }
 
-    if program.takes_any(&["tail", "run", "code", "script"]) {
+    if program.takes_any(&["tail", "tasks", "run", "code", "script"]) {
         // A script may start what the words behind its name are.
         let script = arguments.operands.first();
         let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
-        let at = argv.iter().position(is_script).unwrap_or(argv.len());
+        let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+        let is_first = |word: &Word| is_script(word) || program.takes("tasks") && is_end(word);
+        let at = argv.iter().position(is_first).unwrap_or(argv.len());
         peel::guess_tails_from(cx, name, command, at + 1);
     }
 
@@ -181,13 +187,7 @@ fn by_row(
     }
 }
 
-/// Returns `true` if the program only prints its help or version.
-fn is_about_itself(argv: &[Word]) -> bool {
-    let option = argv.get(1).and_then(Word::literal);
-    argv.len() == 2 && option.is_some_and(|o| matches!(o.as_str(), "--version" | "--help"))
-}
-
-/// The words of `tar cf archive`, as `tar -cf archive`. Several letters with values are not
+/// Returns the words of `tar cf archive`, as `tar -cf archive`. Several letters with values are not
 /// followed.
 fn bundled(cx: &mut Context, command: &SimpleCommand, program: &Program) -> Option<Vec<Word>> {
     let letters = command.argv.get(1).filter(|_| program.takes("tar"))?;
@@ -262,7 +262,7 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     }
 }
 
-/// The words that name folders which a program reads or changes.
+/// Returns the words that name folders which a program reads or changes.
 fn tree_words(program: &Program, arguments: &Arguments<'_>) -> Vec<Word> {
     let is_given = arguments.has_mark("first");
     let has_pattern = program.operands.starts_with("text ")
@@ -285,7 +285,7 @@ fn tree_words(program: &Program, arguments: &Arguments<'_>) -> Vec<Word> {
         .collect()
 }
 
-/// The folder before a pattern that the program expands itself; the word if it is none.
+/// Returns the folder before a pattern that the program expands itself; the word if it is none.
 fn folder_of_pattern(word: &Word) -> Word {
     let text = word.literal().unwrap_or_default();
     match text.find(['*', '?', '[', '{']) {
@@ -309,7 +309,7 @@ fn globs(cx: &mut Context, arguments: &Arguments<'_>) {
     }
 }
 
-/// The parts of folders that a program reads, and changes.
+/// Returns the parts of folders that a program reads, and changes.
 fn tree_uses(program: &Program, arguments: &Arguments<'_>) -> (Tree, Tree) {
     let mut globs = arguments.values_of("glob");
     let mut kinds = arguments.values_of("kind");
@@ -377,7 +377,8 @@ fn is_refused(program: &Program, word: &Word) -> bool {
         || marks.into_iter().any(|mark| {
             prefix.starts_with(mark)
                 || prefix.to_ascii_lowercase().starts_with(mark)
-                || mark == "/" && prefix.contains('/')
+                || mark == ":" && prefix.contains(':')
+                || mark == "/" && prefix.contains('/') && !prefix.starts_with(['.', '@'])
         })
 }
 

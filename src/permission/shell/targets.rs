@@ -1,8 +1,6 @@
 //! The files that programs make under names derived from their words.
 
-use std::collections::HashSet;
-
-use crate::permission::programs::{Arguments, Program, is_group, known};
+use crate::permission::programs::{Arguments, Program, has_fixed_end, is_group, known};
 
 use super::analysis::{Subcommand, Tree, Use};
 use super::context::Context;
@@ -65,8 +63,9 @@ pub(super) fn subcommand(
     name: &str,
     argv: &[Word],
     start: usize,
-    operands: &[&Word],
+    arguments: &Arguments<'_>,
 ) {
+    let operands = &arguments.operands;
     let before = argv[..start].iter().rev().nth(1).and_then(Word::literal);
     let has_group = start > 2 && before.is_some_and(|word| is_group(&word));
     let verbs = argv[1..start]
@@ -78,41 +77,20 @@ pub(super) fn subcommand(
     let words: Vec<String> = words.map(ToString::to_string).collect();
     let options = argv.iter().filter(|word| word.starts_with_dash());
     let options: Vec<String> = options.map(Word::literal_prefix).collect();
-    if name == "go" && words.first().is_some_and(|word| word == "build") {
-        cx.builds_folders = true;
-        build(cx, operands.iter().map(|word| word.last_name()).collect());
-    }
+    let mut uncertain = arguments.uncertain.iter();
+    let is_open = uncertain.any(|at| !has_fixed_end(&argv[*at]));
     if let Some(known) = known(name, &words, &options, 0) {
         let files = known.made();
         files.for_each(|file| cx.add_path(Use::Made, Word::from_text(file).with_home()));
-        cx.found.made_names.extend(known.names());
     }
-    cx.found.commands[index].subcommand = Some(Subcommand { words, options });
+    cx.found.commands[index].subcommand = Some(Subcommand {
+        words,
+        options,
+        is_open,
+    });
 }
 
-/// Notes the programs that `go build` makes under the names of the folders that the command changes
-/// to: once for all of them, whichever it changed to before.
-pub(super) fn built_folders(cx: &mut Context) {
-    if cx.builds_folders {
-        let mut known_names = HashSet::new();
-        let names = cx.found.used(Use::Directory).map(Word::last_name);
-        let names = names.filter(|name| known_names.insert(name.clone()));
-        build(cx, names.collect());
-    }
-}
-
-/// Notes programs that `go build` makes.
-fn build(cx: &mut Context, names: Vec<Word>) {
-    // The name of a package in a folder without a name is the name of its module.
-    let is_named = |name: &Word| {
-        name.literal()
-            .is_none_or(|name| !matches!(&*name, "." | "..."))
-    };
-    let names = names.into_iter().filter(is_named);
-    names.for_each(|name| cx.add_path(Use::Made, name));
-}
-
-/// The word with a text behind it.
+/// Returns the word with a text behind it.
 fn joined(word: &Word, text: &str) -> Word {
     let mut word = word.clone();
     word.push_text(text, true);
@@ -185,7 +163,7 @@ pub(super) fn named(cx: &mut Context, program: &Program, arguments: &Arguments<'
     }
 }
 
-/// The name that a file or folder elsewhere gets here.
+/// Returns the name that a file or folder elsewhere gets here.
 fn local_name(address: &str) -> &str {
     address.rsplit(['/', ':']).next().unwrap_or_default()
 }
