@@ -102,7 +102,7 @@ impl<'a> CallAccesses<'a> {
         }
     }
 
-    /// The names of the agents that the call starts.
+    /// Returns the names of the agents that the call starts.
     pub(super) fn agents(&self) -> impl Iterator<Item = &str> {
         self.accesses.iter().filter_map(|access| match access {
             CallAccess::Agent(name) => Some(name.as_str()),
@@ -119,7 +119,7 @@ impl<'a> CallAccesses<'a> {
 }
 
 impl CallAccess {
-    /// The length of the path that is read or written, in bytes.
+    /// Returns the length of the path that is read or written, in bytes.
     pub(super) fn path_len(&self) -> Option<usize> {
         match self {
             Self::Read(path) | Self::Write(path) => Some(path.len()),
@@ -148,7 +148,7 @@ impl CallAccess {
         }))
     }
 
-    /// The number of words of the commands in a command.
+    /// Returns the number of words of the commands in a command.
     fn words(&self) -> usize {
         match self {
             Self::Command(command) => {
@@ -159,7 +159,7 @@ impl CallAccess {
         }
     }
 
-    /// The access to the link's target, if links lead elsewhere.
+    /// Returns the access to the link's target, if links lead elsewhere.
     fn link_target(&self, context: &PathContext) -> Option<Self> {
         match self {
             Self::Read(path) => destination(path, context).map(Self::Read),
@@ -169,7 +169,7 @@ impl CallAccess {
     }
 }
 
-/// The accesses by arguments with well-known names, for tools that do not declare them.
+/// Returns the accesses by arguments with well-known names, for tools that do not declare them.
 fn accesses_by_argument(
     call: &ToolCall,
     read_only: bool,
@@ -211,7 +211,7 @@ fn accesses_by_argument(
     accesses
 }
 
-/// The text, or the texts in the list.
+/// Returns the text, or the texts in the list.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -262,8 +262,8 @@ fn possible_accesses(
     (accesses, has_more)
 }
 
-/// The texts in a value, and each list of texts as the words of one, up to one more than the
-/// maximum.
+/// Returns the texts in a value, and each list of texts as the words of one, up to one more than
+/// the maximum.
 fn all_texts(value: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let mut values = vec![value];

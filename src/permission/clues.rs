@@ -9,8 +9,8 @@ use super::programs::{first_operand, is_console, is_group, is_program, known};
 use super::shell::{SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
-    /// The pattern, and those that mean the same to a rule to deny or to ask: other names of the
-    /// program, a program without its folder, and the script of a package without `run`.
+    /// Returns the pattern, and those that mean the same to a rule to deny or to ask: other names
+    /// of the program, a program without its folder, and the script of a package without `run`.
     pub(super) fn spellings(&self) -> Vec<Self> {
         const PAIRS: &str = "\
             ssh=autossh sudo=sudoedit apt=apt-get yarn=yarnpkg pnpm=pnpx python=python3 pip=pip3 \
@@ -108,7 +108,7 @@ impl CommandPattern {
         (!is_known).then_some(shared + 2)
     }
 
-    /// The number of its first words that a rule to allow spells out.
+    /// Returns the number of its first words that a rule to allow spells out.
     pub(super) fn spelled(&self) -> usize {
         let is_text = |word: &&PatternWord| {
             let word = word.tokens();
@@ -117,8 +117,8 @@ impl CommandPattern {
         self.words().iter().take_while(is_text).count()
     }
 
-    /// The number of its first words that a rule to allow spells out, without options and without
-    /// the values of options before the first operand.
+    /// Returns the number of its first words that a rule to allow spells out, without options and
+    /// without the values of options before the first operand.
     pub(super) fn named(&self) -> usize {
         let words = self.words()[..self.spelled()].iter().map(literal_prefix);
         let argv: Vec<Word> = words.map(Word::from_text).collect();
@@ -189,13 +189,13 @@ impl CommandPattern {
     }
 }
 
-/// The characters of a word before its first wildcard.
+/// Returns the characters of a word before its first wildcard.
 fn literal_prefix(word: &PatternWord) -> String {
     let tokens = word.tokens().unwrap_or_default();
     tokens.iter().map_while(character).collect()
 }
 
-/// The words of a subcommand without a group that docker also leaves out.
+/// Returns the words of a subcommand without a group that docker also leaves out.
 pub(super) fn without_group(words: &[String]) -> &[String] {
     match words {
         [group, subcommand @ ..] if matches!(&**group, "container" | "image") => subcommand,

@@ -73,13 +73,13 @@ impl Disk {
         }
     }
 
-    /// The folders for a decision that must not take long. Once it is
+    /// Returns the folders for a decision that must not take long. Once it is
     /// [exhausted](Self::is_exhausted), the decision is made again with a default one.
     pub(super) fn short() -> Self {
         Self::new(SHORT_WORK)
     }
 
-    /// The reason why a decision that needed more than its work is a question.
+    /// Returns the reason why a decision that needed more than its work is a question.
     pub(super) fn limit() -> String {
         "it names too many folders to look through: a decision reads at most 65,536 entries, and \
          compares entries with rules at most 262,144 times"
@@ -106,7 +106,7 @@ impl Disk {
         !self.is_exhausted()
     }
 
-    /// The answer to the question, which is computed once.
+    /// Returns the answer to the question, which is computed once.
     pub(super) fn answer(&self, question: TreeQuestion, compute: impl FnOnce() -> bool) -> bool {
         if let Some(answer) = self.answers.borrow().get(&question) {
             return *answer;
@@ -116,7 +116,7 @@ impl Disk {
         answer
     }
 
-    /// The entries of a folder; the root is the empty path.
+    /// Returns the entries of a folder; the root is the empty path.
     pub(super) fn list(&self, folder: &str) -> Rc<Listing> {
         if let Some(listing) = self.listings.borrow().get(folder) {
             return listing.clone();
@@ -160,8 +160,9 @@ impl Disk {
         Listing::Entries(entries)
     }
 
-    /// The paths that a path with wildcards is expanded to: a shell makes no others of it. `None`
-    /// if they cannot be known. With `has_hidden`, a wildcard also matches a dot at the beginning.
+    /// Returns the paths that a path with wildcards is expanded to: a shell makes no others of it.
+    /// `None` if they cannot be known. With `has_hidden`, a wildcard also matches a dot at the
+    /// beginning.
     pub(super) fn expand(&self, path: &[Segment], has_hidden: bool) -> Option<Vec<String>> {
         let mut paths = vec![String::new()];
         for segment in path {

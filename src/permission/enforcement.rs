@@ -6,8 +6,8 @@ use super::matching::governs_writes;
 use super::paths::{PathContext, PathPattern, Segment, text_of};
 use super::rule::{Behavior, Rule, RuleKind};
 
-/// The path that a rule denies to commands. `None` for other rules, and for patterns that are not
-/// one file or folder.
+/// Returns the path that a rule denies to commands. `None` for other rules, and for patterns that
+/// are not one file or folder.
 pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPath> {
     let RuleKind::Path(pattern) = &rule.kind else {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPa
     Some(path)
 }
 
-/// The path that the pattern matches with all below it, if it is one path.
+/// Returns the path that the pattern matches with all below it, if it is one path.
 fn fixed_path(pattern: &PathPattern, context: &PathContext) -> Option<String> {
     let text = pattern.text();
     let is_relative = !text.starts_with(['/', '~']);

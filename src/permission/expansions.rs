@@ -3,8 +3,8 @@
 use super::disk::Disk;
 use super::paths::{PathContext, PathOf, Segment, is_literal};
 
-/// The existing files that a path with wildcards in its last name is expanded to: a shell makes no
-/// others of it. `None` if the path has no wildcards, or if they cannot be looked up.
+/// Returns the existing files that a path with wildcards in its last name is expanded to: a shell
+/// makes no others of it. `None` if the path has no wildcards, or if they cannot be looked up.
 pub(super) fn expansions(path: &PathOf, context: &PathContext, disk: &Disk) -> Option<Vec<PathOf>> {
     if !context.follows_links {
         return None;

@@ -57,7 +57,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// The denial by a rule.
+/// Returns the denial by a rule.
 pub(super) fn denied(rule: &Rule) -> Explanation {
     let reason = match rule.message() {
         Some(message) => message.to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn denied(rule: &Rule) -> Explanation {
     Explanation::new(Behavior::Deny, reason).with_rule(rule)
 }
 
-/// The denial in place of a question.
+/// Returns the denial in place of a question.
 pub(super) fn deny_instead(question: Explanation) -> Explanation {
     Explanation {
         decision: Behavior::Deny,

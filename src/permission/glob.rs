@@ -31,7 +31,7 @@ pub(crate) enum GlobToken {
     Many,
 }
 
-/// The pattern of `text`, in which `*` and `?` are wildcards.
+/// Returns the pattern of `text`, in which `*` and `?` are wildcards.
 pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
     text.chars()
         .map(|c| match c {
@@ -42,7 +42,7 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
         .collect()
 }
 
-/// The character of a token that is no wildcard.
+/// Returns the character of a token that is no wildcard.
 pub(crate) fn character(token: &GlobToken) -> Option<char> {
     match token {
         GlobToken::Char(c) => Some(*c),
@@ -136,7 +136,7 @@ impl NameGlob {
             .any(|pattern| matches(pattern, &name))
     }
 
-    /// The names it matches, if it has no wildcard.
+    /// Returns the names it matches, if it has no wildcard.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         self.alternatives
             .iter()
@@ -145,7 +145,7 @@ impl NameGlob {
     }
 }
 
-/// The texts that a pattern with braces means; `None` if they are too many.
+/// Returns the texts that a pattern with braces means; `None` if they are too many.
 pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let mut open_patterns = vec![pattern.to_owned()];
     let mut alternatives = Vec::new();

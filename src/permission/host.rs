@@ -7,8 +7,8 @@ const MAX_HOST: usize = 253;
 /// The maximum length of a label of a host name, in bytes.
 const MAX_LABEL: usize = 63;
 
-/// The canonical form of a host: lower case, without trailing dots, names beyond ASCII as `xn--..`,
-/// addresses in their usual form. `None` for what clients may read otherwise.
+/// Returns the canonical form of a host: lower case, without trailing dots, names beyond ASCII as
+/// `xn--..`, addresses in their usual form. `None` for what clients may read otherwise.
 pub(super) fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
@@ -70,7 +70,7 @@ fn stands_for_itself(c: char) -> bool {
         | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | 'ー' | '一'..='\u{9fff}' | '가'..='힣')
 }
 
-/// The label by RFC 3492, without its prefix.
+/// Returns the label by RFC 3492, without its prefix.
 fn punycode(label: &str) -> Option<String> {
     const BASE: u32 = 36;
     let digit = |value: u32| char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[value as usize]);

@@ -34,8 +34,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The folders where a path may begin, from the workspace and from where the command may have
-    /// changed to.
+    /// Returns the folders where a path may begin, from the workspace and from where the command
+    /// may have changed to.
     fn bases(&self, path: &str) -> Vec<String> {
         let mut bases = vec![self.context.workspace.clone().unwrap_or_default()];
         if !path.starts_with('/') {
@@ -49,8 +49,8 @@ impl<'a> Links<'a> {
         bases
     }
 
-    /// The other paths that `word` leads to, from the workspace and from where the command may have
-    /// changed to. The part after the first wildcard stays as it is written.
+    /// Returns the other paths that `word` leads to, from the workspace and from where the command
+    /// may have changed to. The part after the first wildcard stays as it is written.
     pub(super) fn of_word(&mut self, word: &Word) -> Vec<Word> {
         let context = self.context;
         if !context.follows_links || word.starts_with_dash() {
@@ -86,8 +86,8 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The folders that a word is sure to begin with, and the parts that follow; all of it when all
-/// is sure. `None` if there are none.
+/// Returns the folders that a word is sure to begin with, and the parts that follow; all of it when
+/// all is sure. `None` if there are none.
 fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part])> {
     let mut path = String::new();
     for (at, part) in word.parts.iter().enumerate() {
@@ -117,8 +117,8 @@ fn join(base: &str, path: &str) -> String {
     }
 }
 
-/// The other path that `path` leads to through links; `None` when it contains none, when its
-/// starting folder is unknown, or when this machine does not have it.
+/// Returns the other path that `path` leads to through links; `None` when it contains none, when
+/// its starting folder is unknown, or when this machine does not have it.
 ///
 /// A path in the workspace is returned as one, regardless of links to the workspace itself.
 pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
@@ -141,7 +141,7 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
     (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
 
-/// The pattern of paths with the folder that it begins with where links lead to.
+/// Returns the pattern of paths with the folder that it begins with where links lead to.
 pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Option<String> {
     let is_literal = |name: &&str| !name.contains(['*', '?']);
     let names = pattern.split('/').take_while(is_literal);
@@ -157,7 +157,8 @@ pub(super) fn pattern_destination(pattern: &str, context: &PathContext) -> Optio
     })
 }
 
-/// The path without links. What cannot be looked up counts as missing, and a write would create it.
+/// Returns the path without links. What cannot be looked up counts as missing, and a write would
+/// create it.
 fn resolve(path: &Path) -> Option<PathBuf> {
     if let Ok(real_path) = fs::canonicalize(path) {
         return Some(real_path);

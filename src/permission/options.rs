@@ -102,21 +102,22 @@ fn groups_of(program: &str) -> &'static str {
     row.map_or("", |(_, groups)| groups)
 }
 
-/// The name of an option without dashes and value.
+/// Returns the name of an option without dashes and value.
 fn bare(flag: &str) -> &str {
     let name = flag.trim_start_matches('-');
     name.split('=').next().unwrap_or_default()
 }
 
-/// The options that mean the same as `option`, itself among them; none when it stands alone.
+/// Returns the options that mean the same as `option`, itself among them; none when it stands
+/// alone.
 fn group_of<'a>(groups: &'a str, option: &str) -> Vec<&'a str> {
     let mut groups = groups.split(' ').map(|group| group.split('='));
     let option_group = groups.find(|group| group.clone().any(|known| known == option));
     option_group.into_iter().flatten().collect()
 }
 
-/// The words as given but for the program's directory and version, for the options before the first
-/// operand, and for the subcommand that runs a script.
+/// Returns the words as given but for the program's directory and version, for the options before
+/// the first operand, and for the subcommand that runs a script.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     let Some(name) = argv[0].basename() else {
         return vec![argv.to_vec()];
@@ -157,7 +158,7 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     argvs
 }
 
-/// The name of a program without a version, if such names of it are known.
+/// Returns the name of a program without a version, if such names of it are known.
 pub(super) fn unversioned_name(name: &str) -> &str {
     let plain = without_version(name);
     if is_versioned(plain) { plain } else { name }
@@ -173,7 +174,7 @@ pub(super) struct WordsAndFlags {
 }
 
 impl WordsAndFlags {
-    /// The parts of a command, its program first; `None` when that is not known.
+    /// Returns the parts of a command, its program first; `None` when that is not known.
     pub(super) fn of(argv: &[Word]) -> Option<Self> {
         let mut parts = Self::default();
         parts.words.push(argv[0].basename()?);

@@ -105,7 +105,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     ))
 }
 
-/// The behavior before the colon, if there is one, and the rest.
+/// Returns the behavior before the colon, if there is one, and the rest.
 fn split_behavior(text: &str) -> (Option<Behavior>, &str) {
     let behaviors = [Behavior::Allow, Behavior::Deny, Behavior::Ask];
     let behavior_and_rest = behaviors.into_iter().find_map(|behavior| {
@@ -118,7 +118,7 @@ fn split_behavior(text: &str) -> (Option<Behavior>, &str) {
     }
 }
 
-/// The tool, and what stands in the parentheses.
+/// Returns the tool, and what stands in the parentheses.
 fn split_specifier(text: &str) -> Result<(&str, Option<&str>), String> {
     let Some((tool, remainder)) = text.split_once('(') else {
         return Ok((text, None));

@@ -19,7 +19,7 @@ pub(super) struct WordUse {
     pub(super) is_written: bool,
 }
 
-/// The words of a command, and parts of them, that may name files.
+/// Returns the words of a command, and parts of them, that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, WordUse)> {
     analysis.commands.iter().flat_map(|command| {
         let is_unknown = command.unlisted.is_some();
@@ -62,8 +62,8 @@ fn is_name(index: usize, word: &Word) -> bool {
     index == 0 && word.literal().is_some_and(|name| !name.contains('/'))
 }
 
-/// The parts of a word that may be a path: all of it, or the part after an option's name, and its
-/// other spellings.
+/// Returns the parts of a word that may be a path: all of it, or the part after an option's name,
+/// and its other spellings.
 fn candidates(word: &Word) -> Vec<Word> {
     let prefix = word.literal_prefix();
     let mut words = vec![word.clone()];
@@ -97,7 +97,7 @@ fn candidates(word: &Word) -> Vec<Word> {
     words
 }
 
-/// The parts of a word between marks that stand in no path.
+/// Returns the parts of a word between marks that stand in no path.
 fn pieces(word: &Word) -> Vec<Word> {
     let texts = word.parts.iter().filter_map(Part::text);
     let text = match word.literal() {
@@ -119,7 +119,7 @@ fn pieces(word: &Word) -> Vec<Word> {
     pieces
 }
 
-/// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.
+/// Returns the paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.
 fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     let lowercase = prefix.to_ascii_lowercase();
     let schemes = ["file:", "fileb:"].into_iter();
@@ -153,7 +153,7 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
         .collect()
 }
 
-/// The paths that a `file:` URL may be; none for another text.
+/// Returns the paths that a `file:` URL may be; none for another text.
 pub(super) fn paths_of_url(url: &str) -> Vec<String> {
     let is_url = url
         .get(..5)
@@ -163,7 +163,7 @@ pub(super) fn paths_of_url(url: &str) -> Vec<String> {
     words.into_iter().flatten().map(path).collect()
 }
 
-/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards if it `has_lists`.
+/// Returns the word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards if it `has_lists`.
 pub(super) fn decoded(word: &Word, has_lists: bool) -> Word {
     let mut path = Word::default();
     for part in &word.parts {

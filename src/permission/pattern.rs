@@ -32,14 +32,14 @@ impl PatternWord {
         }
     }
 
-    /// The word as it is written, without quotes.
+    /// Returns the word as it is written, without quotes.
     pub(super) fn text(&self) -> String {
         let character = |token: &GlobToken| character(token).unwrap_or('*');
         self.tokens()
             .map_or_else(|| "*".to_owned(), |t| t.iter().map(character).collect())
     }
 
-    /// The pattern of a word that is not `*` alone.
+    /// Returns the pattern of a word that is not `*` alone.
     pub(super) fn tokens(&self) -> Option<&[GlobToken]> {
         match self {
             Self::Word(tokens) => Some(tokens),
@@ -139,7 +139,7 @@ impl CommandPattern {
         self.words.len() == 1
     }
 
-    /// The same pattern of other words.
+    /// Returns the same pattern of other words.
     pub(super) fn with_words(&self, words: Vec<PatternWord>) -> Self {
         Self {
             words,
@@ -206,7 +206,7 @@ impl CommandPattern {
         next_row[0]
     }
 
-    /// The pattern over the words joined by blanks: `*` crosses words.
+    /// Returns the pattern over the words joined by blanks: `*` crosses words.
     fn match_text(&self, argv: &[Word]) -> bool {
         let is_open = |word: &[GlobToken]| word.contains(&GlobToken::Many);
         let mut words = self.words.iter().map(PatternWord::tokens);
@@ -228,7 +228,7 @@ impl CommandPattern {
         matches(&pattern, &chars(&texts.join(" ")))
     }
 
-    /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
+    /// Returns the pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
     /// `rm -f x -r` and `rm --recursive --force`.
     fn match_flags(&self, argv: &[Word]) -> bool {
         let parts = self.parts().zip(WordsAndFlags::of(argv));
@@ -262,7 +262,7 @@ impl CommandPattern {
             && (is_open || command_parts.flags.iter().all(knows))
     }
 
-    /// The pattern's words and flags, if it has no wildcard but at the end.
+    /// Returns the pattern's words and flags, if it has no wildcard but at the end.
     pub(super) fn parts(&self) -> Option<WordsAndFlags> {
         let mut parts = WordsAndFlags::default();
         for word in &self.words {
@@ -305,7 +305,7 @@ pub(super) fn chars(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 
-/// The words of a pattern: quotes as in a shell, `*` a wildcard unless quoted.
+/// Returns the words of a pattern: quotes as in a shell, `*` a wildcard unless quoted.
 fn split(text: &str) -> Result<Vec<PatternWord>, String> {
     let mut words = Vec::new();
     let mut tokens: Vec<GlobToken> = Vec::new();

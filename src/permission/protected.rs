@@ -121,7 +121,7 @@ impl ProtectedPaths<'_> {
     }
 }
 
-/// The path with the workspace as the context writes it, where it is written without links.
+/// Returns the path with the workspace as the context writes it, where it is written without links.
 fn in_workspace(path: &str, context: &PathContext) -> String {
     let real_suffix = || {
         let workspace = context

@@ -74,8 +74,8 @@ impl Readable {
             })
     }
 
-    /// The other path that links lead to. A search passes through them only on its way to the
-    /// folder it begins at, so that it is enough to ask about folders.
+    /// Returns the other path that links lead to. A search passes through them only on its way to
+    /// the folder it begins at, so that it is enough to ask about folders.
     fn link_target(&self, path: &str) -> Option<String> {
         if !self.context.follows_links {
             return None;

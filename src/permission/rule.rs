@@ -27,7 +27,7 @@ pub enum Behavior {
 }
 
 impl Behavior {
-    /// The behavior's name in a rule's text.
+    /// Returns the behavior's name in a rule's text.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -136,8 +136,8 @@ impl Rule {
         }
     }
 
-    /// The rules that braces and brackets in its specifier mean, unless it is one to allow: a
-    /// rule to deny or to ask is also about them as wildcards.
+    /// Returns the rules that braces and brackets in its specifier mean, unless it is one to allow:
+    /// a rule to deny or to ask is also about them as wildcards.
     pub(super) fn alternatives(&self) -> Vec<Self> {
         let specifier = self.specifier().unwrap_or_default();
         if self.behavior == Behavior::Allow || !specifier.contains(['{', '[']) {
@@ -159,7 +159,8 @@ impl Rule {
             .collect()
     }
 
-    /// The rule about the folder that its path leads to through links, unless it is one to allow.
+    /// Returns the rule about the folder that its path leads to through links, unless it is one to
+    /// allow.
     pub(super) fn through_links(&self, context: &PathContext) -> Option<Self> {
         let RuleKind::Path(pattern) = &self.kind else {
             return None;
@@ -222,7 +223,7 @@ impl Rule {
     }
 }
 
-/// The pattern with `?` in the place of each `[..]`.
+/// Returns the pattern with `?` in the place of each `[..]`.
 fn any_of(pattern: &str) -> String {
     let mut parts = pattern.split('[');
     let mut text = parts.next().unwrap_or_default().to_owned();

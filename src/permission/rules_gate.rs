@@ -306,8 +306,8 @@ impl PermissionRules {
         suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
-    /// The rules, and those that deny or ask about the alternatives in their braces and about a
-    /// folder that a link leads to.
+    /// Returns the rules, and those that deny or ask about the alternatives in their braces and
+    /// about a folder that a link leads to.
     fn with_others(&self) -> Cow<'_, [Rule]> {
         let mut others: Vec<_> = self.rules.iter().flat_map(Rule::alternatives).collect();
         let rules = self.rules.iter().chain(&others);
@@ -438,8 +438,8 @@ impl PermissionGate for PermissionRules {
     }
 }
 
-/// The question for a person: the call's action, invisible characters shown, and the reason for
-/// asking.
+/// Returns the question for a person: the call's action, invisible characters shown, and the reason
+/// for asking.
 fn question(call: &CallAccesses<'_>, explanation: &Explanation) -> String {
     let action = call.accesses.first().map(|access| match access {
         CallAccess::Command(command) => format!("run `{}`", printable(&command.text)),

@@ -81,7 +81,7 @@ fn path_rule(tool: &str, path: &str) -> Option<Rule> {
     rule(&format!("{tool}({path})"))
 }
 
-/// The word as a pattern that matches it alone.
+/// Returns the word as a pattern that matches it alone.
 fn word(word: &Word) -> Option<String> {
     let text = word.literal()?;
     let is_plain = !text.is_empty()

@@ -106,7 +106,7 @@ impl Walk<'_> {
         false
     }
 
-    /// The folder that the entry is, or that the link leads to.
+    /// Returns the folder that the entry is, or that the link leads to.
     fn enter(
         self,
         pattern: &[Segment],
@@ -157,7 +157,7 @@ impl Walk<'_> {
 struct Reached;
 
 impl Folder {
-    /// The entry with this name, as a folder.
+    /// Returns the entry with this name, as a folder.
     fn entry(&self, name: &str) -> Self {
         let real_path = self.real_path.as_ref();
         Self {

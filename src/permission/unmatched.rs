@@ -39,7 +39,7 @@ impl<'a> KnownTools<'a> {
         }
     }
 
-    /// The first name of the rule that no tool has.
+    /// Returns the first name of the rule that no tool has.
     pub(super) fn unmatched_name(&self, rule: &Rule) -> Option<String> {
         match rule.name.names() {
             Some(rule_names) => rule_names.into_iter().find(|rule_name| {
@@ -83,14 +83,14 @@ impl<'a> KnownTools<'a> {
         Err(Error::new(ErrorKind::Config, text))
     }
 
-    /// The name that differs in the case of letters only.
+    /// Returns the name that differs in the case of letters only.
     fn same_letters(&self, name: &str) -> Option<&'a str> {
         let pattern = NameGlob::new(&name.to_lowercase())?;
         let mut names = self.names.iter().copied();
         names.find(|other| pattern.matches(&other.to_lowercase()))
     }
 
-    /// The name that was most likely meant by a misspelled one.
+    /// Returns the name that was most likely meant by a misspelled one.
     fn nearest(&self, name: &str) -> Option<&'a str> {
         let general_name = match family(&name.to_lowercase()) {
             Family::Command => Some("Bash"),

@@ -136,7 +136,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// The scheme, the host and the port.
+    /// Returns the scheme, the host and the port.
     pub(super) fn origin(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{}{port}", self.scheme, self.host)

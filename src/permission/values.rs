@@ -5,13 +5,13 @@ use serde_json::Value;
 use super::glob::{matches, tokens};
 use super::shell::{SimpleCommand, Word};
 
-/// The arguments that may be the name of an agent or a skill.
+/// Returns the arguments that may be the name of an agent or a skill.
 pub(super) fn name_arguments(args: &Value) -> impl Iterator<Item = &str> {
     let keys = ["subagent_type", "agent", "skill", "name", "command"].into_iter();
     keys.filter_map(|key| args.get(key)?.as_str())
 }
 
-/// The words of a name.
+/// Returns the words of a name.
 pub(super) fn words_of(text: &str) -> SimpleCommand {
     SimpleCommand {
         argv: text.split_whitespace().map(Word::from_text).collect(),

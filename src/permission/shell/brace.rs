@@ -17,7 +17,7 @@ pub(super) fn expands(word: &Word) -> bool {
     braces.count() <= MOST * 4 && first_group(&word.parts).is_some()
 }
 
-/// The words `word` expands to, or `None` if there are too many to look at.
+/// Returns the words `word` expands to, or `None` if there are too many to look at.
 pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
     if !word
         .parts
@@ -88,7 +88,7 @@ fn settle(part: Part) -> Part {
     }
 }
 
-/// The first `{..}` that expands; a `{` before it that does not is plain text.
+/// Returns the first `{..}` that expands; a `{` before it that does not is plain text.
 fn first_group(parts: &[Part]) -> Option<Group> {
     for (start, part) in parts.iter().enumerate() {
         if *part != Part::Brace('{') {

@@ -124,7 +124,7 @@ pub(super) fn is_harmless_setting(word: &Word) -> bool {
     is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
 }
 
-/// The directory that `cd` changes to with these words: home without any.
+/// Returns the directory that `cd` changes to with these words: home without any.
 fn directory(args: &[Word]) -> Word {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
         return target.clone();
@@ -244,7 +244,8 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
     cx.found.unknown.insert(default_name.to_owned());
 }
 
-/// The first letter of joined options that takes a value, and the text that follows it in the word.
+/// Returns the first letter of joined options that takes a value, and the text that follows it in
+/// the word.
 fn valued<'a>(options: &'a str, letters: &str) -> Option<(&'a str, &'a str)> {
     let at = options.find(|c| letters.contains(c))?;
     Some(options[at..].split_at(1))

@@ -101,7 +101,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// The commands of `$(..)` or `<(..)`, after the opening parenthesis.
+    /// Returns the commands of `$(..)` or `<(..)`, after the opening parenthesis.
     pub(super) fn substitution_body(&mut self) -> Parse<()> {
         self.cx.enter()?;
 
@@ -234,7 +234,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator after the name, up to the brace that ends the expansion.
+    /// Returns the operator after the name, up to the brace that ends the expansion.
     fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {
@@ -294,7 +294,7 @@ impl Parser<'_> {
         end.is_none_or(|end| near[end] != b'}')
     }
 
-    /// The word of `${x:-word}` and its like, up to the brace that ends the expansion.
+    /// Returns the word of `${x:-word}` and its like, up to the brace that ends the expansion.
     fn parameter_rest(&mut self, quoted: bool) -> Parse<Word> {
         let mut word = Word::default();
         loop {

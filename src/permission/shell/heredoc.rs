@@ -40,8 +40,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The number or `{name}` before the operator of a redirection, which may be missing. Returns
-    /// whether only bash accepts it; `None` for another word in braces.
+    /// Returns the number or `{name}` before the operator of a redirection, which may be missing.
+    /// Returns whether only bash accepts it; `None` for another word in braces.
     fn descriptor(&mut self) -> Parse<Option<bool>> {
         if self.peek() != Some(b'{') {
             let mut digit_count = 0;
@@ -287,7 +287,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of the line; the cursor is after its newline.
+    /// Returns the rest of the line; the cursor is after its newline.
     fn line(&mut self) -> Parse<String> {
         let start = self.pos;
         while self.src.get(self.pos).is_some_and(|&b| b != b'\n') {
@@ -300,7 +300,7 @@ impl Parser<'_> {
         Ok(line)
     }
 
-    /// The text of an unquoted here-document, its substitutions parsed.
+    /// Returns the text of an unquoted here-document, its substitutions parsed.
     fn expandable(&mut self, body: &str) -> Parse<Word> {
         self.cx.enter()?;
         let mut inner = Parser::new(body, self.cx);

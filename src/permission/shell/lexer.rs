@@ -10,7 +10,7 @@ use super::word::{Part, Word};
 const LOOK_AHEAD: usize = 256;
 
 impl Parser<'_> {
-    /// The word at the cursor, braces not expanded; `None` if there is none.
+    /// Returns the word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
         let mut word = Word::default();
         let mut has_word = false;
@@ -100,7 +100,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The words that the word at the cursor becomes; none if there is none.
+    /// Returns the words that the word at the cursor becomes; none if there is none.
     pub(super) fn expanded_words(&mut self) -> Parse<Vec<Word>> {
         let Some(word) = self.word()? else {
             return Ok(Vec::new());

@@ -7,7 +7,7 @@ use super::word::{LISTED, Part, Word};
 /// The name of a value that is the name of the current branch.
 const BRANCH: &str = "/branch";
 
-/// The value of a substitution, of which the commands have the indices from `first` on.
+/// Returns the value of a substitution, of which the commands have the indices from `first` on.
 pub(super) fn output(cx: &mut Context, first: usize, quoted: bool) -> Part {
     let is_one = cx.found.commands.len() == first + 1 && !cx.distrusts;
     let command = cx.found.commands.get(first).filter(|_| is_one);
@@ -69,14 +69,14 @@ pub(super) fn branch(cx: &mut Context, command: &SimpleCommand) {
     }
 }
 
-/// The words of the command; none if one of them is not a single text.
+/// Returns the words of the command; none if one of them is not a single text.
 pub(super) fn texts(command: &SimpleCommand) -> Vec<String> {
     let texts: Option<Vec<String>> = command.argv.iter().map(Word::literal).collect();
     texts.unwrap_or_default()
 }
 
-/// The words of the command, of which some may be patterns of names; none if one of them may be
-/// any text.
+/// Returns the words of the command, of which some may be patterns of names; none if one of them
+/// may be any text.
 fn patterns(command: &SimpleCommand) -> Vec<String> {
     let text = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),

@@ -73,7 +73,7 @@ fn push(word: &mut Word, value: Word) {
     }
 }
 
-/// The value without the ending that a pattern behind `%` cuts off.
+/// Returns the value without the ending that a pattern behind `%` cuts off.
 fn without_ending(mut value: Word, pattern: &str) -> Option<Word> {
     let is_star = |part: &Part| matches!(part, Part::Glob('*'));
     match (pattern, value.literal()) {
@@ -116,7 +116,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The value of the variable of a loop, if it is known and becomes a part of the word as it is.
+    /// Returns the value of the variable of a loop, if it is known and becomes a part of the word
+    /// as it is.
     fn loop_value(&mut self, word: &Word, name: &str, quoted: bool) -> Option<Word> {
         let value = self.cx.loops.value(name)?;
         let is_one = quoted || value.literal().is_some_and(|text| is_one_word(&text));
@@ -156,7 +157,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The body of a loop, once for each word that its variable holds.
+    /// Returns the body of a loop, once for each word that its variable holds.
     pub(super) fn body_for(&mut self, name: &str, words: &[Word]) -> Parse<()> {
         let loops = &mut self.cx.loops;
         let readings = loops.readings.max(1).saturating_mul(words.len());

@@ -33,7 +33,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The byte at the cursor, after line joins.
+    /// Returns the byte at the cursor, after line joins.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while self.src[self.pos..].starts_with(b"\\\n") {
             self.pos += 2;
@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
         self.src.get(self.pos).copied()
     }
 
-    /// The byte `ahead` of the cursor, after line joins.
+    /// Returns the byte `ahead` of the cursor, after line joins.
     pub(super) fn peek_at(&mut self, ahead: usize) -> Option<u8> {
         self.peek();
         let mut at = self.pos;
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The unquoted word at the cursor, not consumed; only what reserved words are made of.
+    /// Returns the unquoted word at the cursor, not consumed; only what reserved words are made of.
     pub(super) fn word_ahead(&mut self) -> Option<String> {
         let mut word = String::new();
         loop {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The reserved word at the cursor, not consumed.
+    /// Returns the reserved word at the cursor, not consumed.
     pub(super) fn reserved(&mut self) -> Option<&'static str> {
         const WORDS: [&str; 22] = [
             "!", "{", "}", "[[", "if", "then", "else", "elif", "fi", "for", "select", "while",
@@ -342,7 +342,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The body of the function `name`.
+    /// Returns the body of the function `name`.
     pub(super) fn function(&mut self, name: String) -> Parse<()> {
         if !is_name(&name) {
             self.cx.bash_only("a function's name");

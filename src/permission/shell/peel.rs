@@ -328,8 +328,8 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     }
 }
 
-/// The words of a command that `xargs` runs, with its input as further words. The last of several
-/// options decides whether the input replaces a marker.
+/// Returns the words of a command that `xargs` runs, with its input as further words. The last of
+/// several options decides whether the input replaces a marker.
 fn with_input(words: &[Word], arguments: &Arguments<'_>, input: Option<&str>) -> Vec<Word> {
     let values = arguments.values_of("marker").map(Word::literal);
     let braces = arguments.has_mark("braces").then(|| Some("{}".to_owned()));
@@ -352,7 +352,7 @@ fn with_input(words: &[Word], arguments: &Arguments<'_>, input: Option<&str>) ->
     words
 }
 
-/// The word with something unknown in the places of `marker`.
+/// Returns the word with something unknown in the places of `marker`.
 fn with_unknown(word: &Word, marker: &str, name: Option<&str>) -> Word {
     let Some(text) = word.literal().filter(|text| text.contains(marker)) else {
         return word.clone();

@@ -85,7 +85,8 @@ fn is_plain_sed(script: &str) -> bool {
     }
 }
 
-/// The part after the text of `a`, `i` or `c`, which ends with a line that no backslash continues.
+/// Returns the part after the text of `a`, `i` or `c`, which ends with a line that no backslash
+/// continues.
 fn after_text(rest: &str) -> &str {
     let mut escaped = false;
     for (at, c) in rest.char_indices() {
@@ -128,8 +129,8 @@ fn after_substitution(rest: &str) -> Option<&str> {
     after_delimiter(after_delimiter(rest, delimiter)?, delimiter)
 }
 
-/// The part after the next `delimiter`; `None` if a bracket is not closed before it, where it is
-/// text, or if the end of a bracket is not clear.
+/// Returns the part after the next `delimiter`; `None` if a bracket is not closed before it, where
+/// it is text, or if the end of a bracket is not clear.
 fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -144,8 +145,8 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// The part after a bracket. Its end is clear if neither `]` nor `^]` begins it, and if it contains
-/// no brackets but names of classes.
+/// Returns the part after a bracket. Its end is clear if neither `]` nor `^]` begins it, and if it
+/// contains no brackets but names of classes.
 fn after_bracket(text: &str, delimiter: char) -> Option<&str> {
     let mut rest = text.strip_prefix('^').unwrap_or(text);
     if rest.starts_with(']') {

@@ -13,7 +13,8 @@ pub(crate) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 
-/// The script that a word becomes, with a variable that is never set in the place of unknown parts.
+/// Returns the script that a word becomes, with a variable that is never set in the place of
+/// unknown parts.
 fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;

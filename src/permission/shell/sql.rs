@@ -62,7 +62,7 @@ fn is_plain_statement(words: &[String]) -> bool {
     (is(verb, VERBS) || is_pragma) && has_object && !has_file && calls(words).all(is_plain)
 }
 
-/// The words before an opening parenthesis, with the word before each.
+/// Returns the words before an opening parenthesis, with the word before each.
 fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
     let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", String::as_str);
     words
@@ -91,8 +91,9 @@ fn is_plain_call(word: &str) -> bool {
     is_name || KNOWN.split_ascii_whitespace().any(|known| known == word)
 }
 
-/// The words and marks, without texts in single quotes; names lose their quotes. `None` if they are
-/// not certain: with backslashes, comments, dollars, or a quote in another or without its end.
+/// Returns the words and marks, without texts in single quotes; names lose their quotes. `None` if
+/// they are not certain: with backslashes, comments, dollars, or a quote in another or without its
+/// end.
 fn words(text: &str) -> Option<Vec<String>> {
     if text.contains(['\\', '$'])
         || text.contains("/*")

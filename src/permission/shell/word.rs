@@ -26,7 +26,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The text, if it is one.
+    /// Returns the text, if it is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } => Some(text),
@@ -65,7 +65,7 @@ impl Word {
         }
     }
 
-    /// The word's text, if it is literal.
+    /// Returns the word's text, if it is literal.
     pub(crate) fn literal(&self) -> Option<String> {
         let mut all = String::new();
         for part in &self.parts {
@@ -78,7 +78,7 @@ impl Word {
         Some(all)
     }
 
-    /// The literal text before the first part that is not known.
+    /// Returns the literal text before the first part that is not known.
     pub(crate) fn literal_prefix(&self) -> String {
         let mut all = String::new();
         for part in &self.parts {
@@ -127,7 +127,8 @@ impl Word {
         self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
     }
 
-    /// The text, if no part of it was quoted or expanded: only then can it be a reserved word.
+    /// Returns the text, if no part of it was quoted or expanded: only then can it be a reserved
+    /// word.
     pub(crate) fn plain(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |mut all, part| {
             match part {
@@ -142,7 +143,7 @@ impl Word {
         })
     }
 
-    /// The part after the last `/`, if it is literal.
+    /// Returns the part after the last `/`, if it is literal.
     pub(crate) fn basename(&self) -> Option<String> {
         let (mut first, mut name) = (0, String::new());
         for (index, part) in self.parts.iter().enumerate().rev() {
@@ -170,7 +171,7 @@ impl Word {
         Some(name)
     }
 
-    /// The part after the last `/`, known or not.
+    /// Returns the part after the last `/`, known or not.
     pub(crate) fn last_name(&self) -> Self {
         let last = |part: &Part| match part {
             Part::Text { text, quoted } => {
@@ -194,7 +195,7 @@ impl Word {
         }
     }
 
-    /// The word without the ending of its name; unknown if its end is not known.
+    /// Returns the word without the ending of its name; unknown if its end is not known.
     pub(crate) fn stem(&self) -> Self {
         let mut word = self.clone();
         match word.parts.last_mut() {
@@ -229,7 +230,8 @@ impl Word {
         });
     }
 
-    /// The word with `text` after it; `*`, `?`, `[..]`, `{..}` and backslashes in it are patterns.
+    /// Returns the word with `text` after it; `*`, `?`, `[..]`, `{..}` and backslashes in it are
+    /// patterns.
     pub(crate) fn followed_by(&self, text: &str) -> Self {
         let mut word = self.clone();
         let mut chars = text.chars();
@@ -248,7 +250,7 @@ impl Word {
         word
     }
 
-    /// The word with `~` expanded, which some programs do where the shell does not.
+    /// Returns the word with `~` expanded, which some programs do where the shell does not.
     pub(crate) fn with_home(self) -> Self {
         let Some(rest) = self.without_prefix("~/") else {
             return self;
@@ -264,7 +266,7 @@ impl Word {
         self.parts.push(Part::Value { name, quoted });
     }
 
-    /// The rest of a word whose literal beginning `prefix` is cut off.
+    /// Returns the rest of a word whose literal beginning `prefix` is cut off.
     pub(crate) fn without_prefix(&self, mut prefix: &str) -> Option<Self> {
         let mut parts = Vec::new();
         for part in &self.parts {
@@ -296,7 +298,7 @@ impl Word {
 }
 
 impl fmt::Display for Word {
-    /// The word as a person would write it, control characters escaped.
+    /// Returns the word as a person would write it, control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.parts.is_empty() {
             return f.write_str("''");
