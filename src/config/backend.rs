@@ -64,7 +64,8 @@ pub struct BackendCfg {
     pub sandbox: SandboxCfg,
     /// The image of a new container.
     pub image: Option<String>,
-    /// The name of the new container if `image` is set, or of an existing one otherwise.
+    /// The name of the new container if `image` is set, or of an existing one otherwise. For a user
+    /// of a registry, `.USER_nLENGTH` is appended; see `BackendStore::create`.
     pub container_name: Option<String>,
     /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to the address
     /// that the `docker` program uses.

@@ -180,7 +180,8 @@ impl BackendCfg {
         Err(Error::new(ErrorKind::Config, text))
     }
 
-    /// Starts the container, or reuses a container of the same name that an earlier process left.
+    /// Starts the container. Without an image, or if its name is taken, attaches to the container
+    /// of that name, which an earlier process may have left.
     #[cfg(all(feature = "docker", unix))]
     async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
         let name = match (owner, &self.container_name) {
@@ -188,6 +189,8 @@ impl BackendCfg {
             (None, name) => name.clone(),
         };
         let attached = || {
+            // There is a name: the configuration needs one without an image, and a conflict is
+            // about one.
             let name = name.clone().unwrap_or_default();
             self.docker_settings(DockerBackend::attach(name))
         };

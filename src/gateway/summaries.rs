@@ -22,9 +22,8 @@ use crate::util::sync::lock;
 const SHARE: f64 = 0.75;
 /// The share of the window beyond which it is summarized in a run.
 const SHARE_IN_RUN: f64 = 0.95;
-/// The maximum number of old messages that are summarized at once; more are summarized in two
-/// halves.
-const MAX_BATCH: usize = 10;
+/// The number of old messages above which each half is summarized by itself, both concurrently.
+const SPLIT_ABOVE: usize = 10;
 /// The note in a summary that leaves messages out.
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 
@@ -33,8 +32,8 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 ///
 /// A session is due when more than 20 messages follow its last summary, or when they fill more than
 /// three quarters of the context window, as [estimated](estimate_tokens) from their text. The last
-/// four messages are not summarized. More than ten old ones are summarized in two halves at once,
-/// and the two summaries are merged. A message over half the window is omitted, with a note in the
+/// four messages are not summarized. More than ten old ones are summarized in two halves
+/// concurrently, and the two summaries are merged. A message over half the window is omitted, with a note in the
 /// summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
 /// Clones share the list of the sessions that are being summarized.
@@ -115,7 +114,8 @@ impl Summaries {
         self
     }
 
-    /// Sets the time limit of a summary as a whole. Defaults to two minutes.
+    /// Sets the time limit of a summary after a turn, and in a run that of each model call for a
+    /// summary. Defaults to two minutes.
     #[must_use]
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
@@ -125,6 +125,10 @@ impl Summaries {
     /// Summarizes the session if it is due, and returns the new summary. Returns `None` if it is
     /// not due, has nothing to summarize, or is being summarized already. `state` is the state
     /// after the turn that has just ended.
+    ///
+    /// The summary is made by the compactor of the session's agent, normally a clone of these
+    /// summaries. With another compactor, only the limit of messages, the context window and the
+    /// time limit of these apply.
     ///
     /// The session may be run meanwhile: a complete summary waits until no run has leased the
     /// session. A run that begins while the summary is stored fails with
@@ -195,7 +199,7 @@ async fn summarize_messages(
     messages: &[Arc<Message>],
     earlier_summary: Option<String>,
 ) -> Result<String> {
-    if messages.len() <= MAX_BATCH {
+    if messages.len() <= SPLIT_ABOVE {
         return summarizer.summarize(earlier_summary, messages).await;
     }
 

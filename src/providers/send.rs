@@ -43,7 +43,7 @@ pub(crate) struct ProviderRequest<'a> {
 /// must not appear in errors. If there may be a remedy, the future waits for the first event: a
 /// server may refuse a request in the stream, too.
 ///
-/// The future holds nothing of the request except its body.
+/// The future does not hold the [`ModelRequest`](crate::model::ModelRequest), only its body.
 ///
 /// # Errors
 ///

@@ -62,8 +62,9 @@ pub(super) struct Current {
 pub struct ToolInfo {
     /// Its name.
     pub name: String,
-    /// Its source: `builtin`, the name of the hook that brings it, or `external` if it was
-    /// registered.
+    /// Its source: `builtin` for a built-in tool and for any tool of a template that is a
+    /// configuration; the name of the hook that brings it; or `external` for a registered tool and
+    /// for another tool of a builder.
     pub source: String,
 }
 
@@ -222,6 +223,9 @@ impl Instance {
     /// Returns [`ErrorKind::InvalidRequest`] for any other mode, for `remote` without a `url` that
     /// begins with `ssh://`, `tcp://`, `unix://`, `http://` or `https://`, if the template has no
     /// backend, and for `remote` if its type is not `docker`. Returns the errors of the backend.
+    /// After an error of the build, the agent has its earlier backend, and
+    /// [`backend_info`](Self::backend_info) may describe the new one. After an error of the
+    /// backend's status, the change is made.
     ///
     /// # Cancel safety
     ///

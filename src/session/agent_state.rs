@@ -200,7 +200,7 @@ impl AgentState {
     pub(crate) fn retain_positions(&mut self, old_messages: &Messages) {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs
-            .forget_positions_after(shared_len, self.messages.len());
+            .clear_positions_after(shared_len, self.messages.len());
         let now = self.messages.as_slice();
         let old_messages = old_messages.as_slice();
         self.infos

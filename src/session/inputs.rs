@@ -1,4 +1,8 @@
 //! Inputs with an id of the caller, which makes them idempotent.
+//!
+//! An input has the range of its messages in the history and, once a run has ended, the position of
+//! its response. Each change of the history that moves or removes messages calls a method of
+//! [`Inputs`], which adapts these positions or clears them.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -32,7 +36,7 @@ impl Default for Inputs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Input {
     id: Arc<str>,
-    /// Its first message; `None` once the history before it was changed.
+    /// Its first message; `None` if the input is not in the history, or its place was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
     /// The position after its last message.
@@ -73,7 +77,7 @@ impl InputsChange {
 pub(crate) enum InputState<'a> {
     /// The input has a response, which is the message at this position.
     WithResponse(usize, &'a AssistantMessage),
-    /// The input is the last one, from this message on, and has no response yet.
+    /// The input begins at this message and has no response yet.
     Open(usize),
     /// The position of the input is no longer known.
     Lost,
@@ -104,7 +108,8 @@ impl Inputs {
         inputs.take_while(|input| ids.contains(&input.id)).count()
     }
 
-    /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
+    /// Of the consecutive inputs at the end that are among `ids`, removes those that begin at
+    /// message `len` or later, and their ids.
     pub(crate) fn remove_listed_from(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         // A cut mostly removes the newest inputs, or none. Then no set of all ids is made.
         while let Some(last) = self.0.last().filter(|last| last.from >= Some(len)) {
@@ -293,9 +298,10 @@ impl Inputs {
         }
     }
 
-    /// Drops the positions of inputs whose messages or response are not among the first
-    /// `shared_len`, which are unchanged. `len` is the new length of the history.
-    pub(crate) fn forget_positions_after(&mut self, shared_len: usize, len: usize) {
+    /// Clears the position of an input whose response is not among the first `shared_len` messages,
+    /// which are unchanged. An input without a response keeps its position if it begins there or
+    /// directly after them, and ends within the new length `len`.
+    pub(crate) fn clear_positions_after(&mut self, shared_len: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= shared_len,
             (from, None) => from.is_some_and(|from| from > shared_len || input.until > len),
@@ -321,7 +327,7 @@ impl Inputs {
         for input in Arc::make_mut(&mut self.0) {
             input.answer.take_if(|answer| *answer >= len);
         }
-        self.forget_positions_after(len, len);
+        self.clear_positions_after(len, len);
     }
 
     /// Inserts the inputs of messages that were inserted before those of this list. Of these
@@ -330,7 +336,7 @@ impl Inputs {
         if earlier.is_empty() {
             return;
         }
-        earlier.forget_positions_after(shared_len, shared_len);
+        earlier.clear_positions_after(shared_len, shared_len);
         let ids: HashSet<_> = earlier.0.iter().map(|input| &input.id).collect();
         let own_inputs: Vec<_> = self
             .0
@@ -457,7 +463,7 @@ mod tests {
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "open from 4");
         assert_eq!(state_of(&inputs, "c"), "unknown");
-        inputs.forget_positions_after(3, 5);
+        inputs.clear_positions_after(3, 5);
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "lost");
         inputs.remove_from(0);

@@ -42,7 +42,8 @@ enum AppendState {
     Settled,
     /// Its outcome was not applied to the fold yet, or never, because of a panic.
     InProgress,
-    /// It failed in the log, where its entries may have been stored nevertheless.
+    /// It failed in the log. Its entries may have been stored nevertheless; the writer then refuses
+    /// every further append, as [`Log::append`] demands.
     Failed,
 }
 
@@ -67,7 +68,7 @@ impl<L: Log> OpenLog<L> {
     /// # Errors
     ///
     /// Returns [`ErrorKind::SessionBusy`] if `cancellation` is cancelled, or while another writer
-    /// has the session.
+    /// has the session, and the errors of the log, among them that of a log that is too large.
     pub(super) fn new(
         shared: &LogShared<L>,
         id: &str,
