@@ -29,7 +29,8 @@ git: tag for-each-ref show-ref|rw|--format
 git: config|rw|=-z --get --get-all --global --local --system --unset --add --show-origin --bool --int
 git: apply|rw|+--check --stat
 git: status push fetch branch remote rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-ignore check-attr symbolic-ref show-branch version help var worktree+list submodule+status|rw|
-git: log shortlog reflog diff show blame annotate whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive config|w|
+git: log shortlog reflog diff show blame annotate whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive|wo|
+git: config|w|
 git: restore|rw|-W -p --worktree --patch|+--staged -S
 git: checkout switch restore reset merge pull rebase stash cherry-pick revert rm mv clean init|ro|-p --patch --show-current-patch
 git: apply am clone|o|
@@ -77,11 +78,12 @@ kubectl oc: create diff set|w|
 gh glab: auth+status|rw|-t --show-token
 gh glab: pr+checkout|ro|
 gh glab: pr+list pr+view pr+status pr+checks pr+create pr+comment pr+review pr+merge pr+close pr+reopen pr+ready pr+edit issue+list issue+view issue+status issue+create issue+comment issue+close issue+edit run+list run+view run+watch run+rerun workflow+list workflow+view workflow+run release+list release+view repo+list repo+view label+list search mr+list mr+view ci+list ci+view ci+status|rw|
-gh glab: pr+diff api|w|
+gh glab: pr+diff|wo|
+gh glab: api|w|
 terraform tofu: fmt|rw|+-check --check
 terraform tofu: state+list plan validate version graph workspace+list workspace+show|rw|
 terraform tofu: providers fmt init get apply destroy refresh|ro|
-terraform tofu: output show state|w|
+terraform tofu: output show state|wo|
 helm: list ls status history search version repo+list env|rw|
 helm: lint template get show|w|
 systemctl: status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets list-dependencies list-jobs get-default start stop restart reload try-restart|rw|
