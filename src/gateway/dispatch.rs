@@ -75,8 +75,8 @@ impl Gateway {
                 biased;
                 () = core.shared.stop.cancelled() => return Ok(()),
                 Some(()) = work.next() => continue,
-                _ = poll_fn(|cx| core.shared.tasks.poll_finished(cx)) => continue,
-                _ = poll_fn(|cx| core.shared.summaries.poll_finished(cx)) => continue,
+                _ = poll_fn(|cx| core.shared.tasks.poll_ended(cx)) => continue,
+                _ = poll_fn(|cx| core.shared.summaries.poll_ended(cx)) => continue,
                 () = &mut next_beat => {
                     work.push(self.beat().boxed());
                     next_beat = core.next_beat();
@@ -98,8 +98,8 @@ impl Gateway {
             tokio::select! {
                 biased;
                 Some(()) = work.next() => {}
-                _ = poll_fn(|cx| tasks.poll_finished(cx)) => {}
-                _ = poll_fn(|cx| summaries.poll_finished(cx)) => {}
+                _ = poll_fn(|cx| tasks.poll_ended(cx)) => {}
+                _ = poll_fn(|cx| summaries.poll_ended(cx)) => {}
             }
         }
     }

@@ -241,7 +241,7 @@ impl Run {
     fn poll_tasks(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut bytes = 0;
         while self.announced < TASKS_AT_ONCE {
-            let Poll::Ready(task) = self.shared.tasks.poll_finished(cx) else {
+            let Poll::Ready(task) = self.shared.tasks.poll_ended(cx) else {
                 self.announced = 0;
                 return Poll::Ready(());
             };

@@ -1,14 +1,19 @@
-//! The reports of finished background tasks.
+//! The reports of background tasks that have ended.
 
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
-use crate::tool::{FinishedTask, TaskOutcome};
+use crate::tool::{EndedTask, TaskOutcome};
 
 use super::shared::RunShared;
 
-impl FinishedTask {
+impl EndedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &RunShared) -> String {
-        let Self { entry, outcome, .. } = self;
+        let Self {
+            entry,
+            outcome,
+            ended_with_run,
+            ..
+        } = self;
         for message in entry.open_tasks().take_stopped() {
             shared.push(message);
         }
@@ -18,13 +23,11 @@ impl FinishedTask {
         let (status, text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
-            TaskOutcome::Stopped if entry.is_stopped() => {
-                (TaskState::Stopped, "The task was stopped.".to_owned())
-            }
-            TaskOutcome::Stopped => (
+            TaskOutcome::Stopped if ended_with_run => (
                 TaskState::Stopped,
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
+            TaskOutcome::Stopped => (TaskState::Stopped, "The task was stopped.".to_owned()),
         };
 
         let unread_note = match entry.unread_count() {

@@ -92,7 +92,7 @@ pub(crate) use session_grants::{SessionGrant, SessionGrants};
 pub use source::ToolSource;
 pub(crate) use suggest::near_names;
 pub use tasks::{BackgroundTasks, TaskContext, TaskHandle, TaskOutcome, TaskSpec};
-pub(crate) use tasks::{FinishedTask, OpenTasks, TaskSink};
+pub(crate) use tasks::{EndedTask, OpenTasks, TaskSink};
 pub use tool::Tool;
 pub use turn_tools::TurnTools;
 #[cfg(feature = "schema")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agentcore::sdk::{SystemKind, TaskState};
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::TaskOutcome;
+use agentcore::tool::{TaskOutcome, TaskSpec};
 use agentcore::{AgentBuilder, FuncTool, SdkMessage, Secret, ToolOutput, hook};
 use futures::StreamExt;
 use serde_json::json;
@@ -77,6 +77,28 @@ async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
         dropped.load(Ordering::SeqCst),
         "what has not ended ends with the run"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_returns_stopped_is_not_reported_as_ended_with_its_run() {
+    let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
+        let spec = TaskSpec::new("work");
+        let task = cx.tasks().begin(spec, |_| async { TaskOutcome::Stopped });
+        task.wait(Duration::from_secs(3)).await;
+        "started"
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .expect(|request| {
+            let text = request.messages.last_content();
+            assert_eq!(
+                text,
+                "Task 'work' (task_1) stopped.\n\nResult:\nThe task was stopped."
+            );
+        })
+        .say("done");
+    let agent = agent(model).tool(start).build().unwrap();
+    assert_eq!(agent.run("Go").await.unwrap().text, "done");
 }
 
 #[tokio::test(start_paused = true)]

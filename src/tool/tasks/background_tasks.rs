@@ -21,9 +21,9 @@ use super::handle::TaskHandle;
 use super::outcome_limits::{OutcomeLimits, cleaned};
 use super::spec::TaskSpec;
 
-/// The maximum number of ended tasks that can be looked up, and the maximum number of characters of
-/// their texts.
+/// The maximum number of ended tasks that can be looked up.
 const MAX_ENDED: usize = 64;
+/// The maximum number of characters of the text of an ended task that can be looked up.
 const MAX_ENDED_TEXT: usize = 64 * 1024;
 
 /// The background tasks of a run, such as commands and subagents. A task outlives the turn in which
@@ -78,19 +78,22 @@ struct Tasks {
     /// if it holds the run.
     is_closed: bool,
     waker: Option<Waker>,
-    /// A task that has ended and whose outcome is being limited and redacted. It stays in `open`
-    /// until that is done.
-    ended: Option<BoxFuture<'static, FinishedTask>>,
+    /// A task whose future has ended and whose outcome is being limited and redacted. It stays in
+    /// `open` until that is done.
+    preparing: Option<BoxFuture<'static, EndedTask>>,
     limits: Option<OutcomeLimits>,
 }
 
 /// A task that has ended and is to be announced.
-pub(crate) struct FinishedTask {
+pub(crate) struct EndedTask {
     pub(crate) entry: Arc<TaskEntry>,
     /// The outcome, with its text limited and redacted.
     pub(crate) outcome: TaskOutcome,
     /// The size of the text before it was limited, in bytes.
     pub(crate) text_len: usize,
+    /// True if the task did not end on its own and was not stopped by a handle: its run ended
+    /// first.
+    pub(crate) ended_with_run: bool,
 }
 
 impl BackgroundTasks {
@@ -160,7 +163,7 @@ impl BackgroundTasks {
 
         let handle = TaskHandle::new(entry.clone(), sink.clone());
         if is_closed {
-            entry.finish(TaskOutcome::Stopped);
+            entry.end(TaskOutcome::Stopped);
             return handle;
         }
 
@@ -198,7 +201,7 @@ impl BackgroundTasks {
         if tasks.is_closed {
             // Unlocked first: dropping the future may call this method.
             drop(tasks);
-            own_entry.finish(TaskOutcome::Stopped);
+            own_entry.end(TaskOutcome::Stopped);
             return;
         }
         tasks.added.push(task.boxed());
@@ -226,28 +229,29 @@ impl BackgroundTasks {
             .collect()
     }
 
-    /// Returns the number of tasks that have not ended.
+    /// Returns the number of tasks that have not ended. [`list`](Self::list) also returns tasks
+    /// that have ended, so it may be longer.
     pub fn len(&self) -> usize {
         lock(&self.0).open.len()
     }
 
-    /// Returns `true` if all tasks have ended.
+    /// Returns `true` if all tasks have ended. [`list`](Self::list) may still return some of them.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Advances the tasks and takes a task that has ended.
-    pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
-        let ended_task = {
+    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<EndedTask> {
+        let preparing_task = {
             let mut tasks = lock(&self.0);
             if tasks.open.is_empty() {
                 tasks.set_waker(cx.waker());
                 return Poll::Pending;
             }
-            tasks.ended.take()
+            tasks.preparing.take()
         };
 
-        let mut ended_task = match ended_task {
+        let mut preparing_task = match preparing_task {
             Some(task) => task,
             None => {
                 let (entry, outcome) = ready!(self.poll_running(cx));
@@ -255,22 +259,22 @@ impl BackgroundTasks {
             }
         };
 
-        let polled = ended_task.poll_unpin(cx);
-        let Poll::Ready(finished_task) = polled else {
+        let polled = preparing_task.poll_unpin(cx);
+        let Poll::Ready(ended_task) = polled else {
             // Other tasks that have ended wait for this one, because their outcomes would take
             // memory as well.
             let mut tasks = lock(&self.0);
-            tasks.ended = Some(ended_task);
+            tasks.preparing = Some(preparing_task);
             tasks.set_waker(cx.waker());
             return Poll::Pending;
         };
 
-        Poll::Ready(self.settle(finished_task))
+        Poll::Ready(self.record_end(ended_task))
     }
 
     /// Records the end of a task, and returns the task with its final outcome.
-    fn settle(&self, mut task: FinishedTask) -> FinishedTask {
-        if !task.entry.settle(shortened(&task.outcome)) {
+    fn record_end(&self, mut task: EndedTask) -> EndedTask {
+        if !task.entry.set_outcome(shortened(&task.outcome)) {
             // A handle stopped the task after its future had ended.
             task.outcome = TaskOutcome::Stopped;
             task.text_len = 0;
@@ -285,7 +289,7 @@ impl BackgroundTasks {
         tasks.open.retain(|open| !Arc::ptr_eq(open, entry));
         tasks.keep_ended(entry.clone());
         drop(tasks);
-        entry.end.notify_waiters();
+        entry.end_notify.notify_waiters();
         task
     }
 
@@ -307,17 +311,18 @@ impl BackgroundTasks {
         &self,
         entry: Arc<TaskEntry>,
         outcome: TaskOutcome,
-    ) -> BoxFuture<'static, FinishedTask> {
+    ) -> BoxFuture<'static, EndedTask> {
         let text_len = outcome.text().map_or(0, str::len);
         let max_bytes = {
             let tasks = lock(&self.0);
             tasks.limits.as_ref().map(OutcomeLimits::max_bytes)
         };
         let outcome = cleaned(outcome, max_bytes);
-        let task = outcome.map(move |outcome| FinishedTask {
+        let task = outcome.map(move |outcome| EndedTask {
             entry,
             outcome,
             text_len,
+            ended_with_run: false,
         });
         task.boxed()
     }
@@ -350,8 +355,8 @@ impl BackgroundTasks {
 
     /// Drops the tasks that have not ended, and returns them as stopped. Tasks that are added later
     /// are dropped at once.
-    pub(crate) fn close(&self) -> Vec<FinishedTask> {
-        let (open_tasks, running_tasks, added_tasks, ended_task) = {
+    pub(crate) fn close(&self) -> Vec<EndedTask> {
+        let (open_tasks, running_tasks, added_tasks, preparing_task) = {
             let mut tasks = lock(&self.0);
             tasks.is_closed = true;
             tasks.limits = None;
@@ -359,14 +364,15 @@ impl BackgroundTasks {
                 std::mem::take(&mut tasks.open),
                 std::mem::take(&mut tasks.running),
                 std::mem::take(&mut tasks.added),
-                std::mem::take(&mut tasks.ended),
+                std::mem::take(&mut tasks.preparing),
             )
         };
 
-        drop((running_tasks, added_tasks, ended_task));
+        drop((running_tasks, added_tasks, preparing_task));
         let stopped_tasks = open_tasks.into_iter().map(|entry| {
-            entry.finish(TaskOutcome::Stopped);
-            FinishedTask {
+            entry.end(TaskOutcome::Stopped);
+            EndedTask {
+                ended_with_run: !entry.is_stopped(),
                 entry,
                 outcome: TaskOutcome::Stopped,
                 text_len: 0,

@@ -27,7 +27,8 @@ pub enum TaskOutcome {
     Completed(String),
     /// The task failed with this text.
     Failed(String),
-    /// The task was stopped, or the run ended before it did. Only the run sets it.
+    /// The task was stopped, the run ended before it did, or the task itself reports that it
+    /// stopped early.
     Stopped,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct TaskEntry {
     is_stopped: AtomicBool,
     state: Mutex<TaskEntryState>,
     /// Notified when the outcome is set.
-    pub(super) end: Notify,
+    pub(super) end_notify: Notify,
     /// The tasks below this one.
     pub(super) open_tasks: OpenTasks,
     /// Notified when a message arrives.
@@ -85,7 +86,7 @@ impl TaskEntry {
             cancellation: Cancellation::default(),
             is_stopped: AtomicBool::new(false),
             state: Mutex::default(),
-            end: Notify::new(),
+            end_notify: Notify::new(),
             open_tasks: OpenTasks::default(),
             message_arrival: Notify::new(),
         })
@@ -153,14 +154,14 @@ impl TaskEntry {
     }
 
     /// Sets the outcome and wakes the futures that wait for the outcome.
-    pub(super) fn finish(&self, outcome: TaskOutcome) {
-        self.settle(outcome);
-        self.end.notify_waiters();
+    pub(super) fn end(&self, outcome: TaskOutcome) {
+        self.set_outcome(outcome);
+        self.end_notify.notify_waiters();
     }
 
     /// Sets the outcome. The first counts. Returns `false` if the task was stopped, which is its
     /// outcome then.
-    pub(super) fn settle(&self, outcome: TaskOutcome) -> bool {
+    pub(super) fn set_outcome(&self, outcome: TaskOutcome) -> bool {
         let duration = self.started.elapsed();
         let mut state = lock(&self.state);
         let is_stopped = self.is_stopped();

@@ -76,7 +76,7 @@ impl TaskHandle {
     pub async fn wait(&self, limit: Duration) -> Option<TaskOutcome> {
         let end = async {
             loop {
-                let mut notification = pin!(self.entry.end.notified());
+                let mut notification = pin!(self.entry.end_notify.notified());
                 notification.as_mut().enable();
                 if let Some(outcome) = self.entry.outcome() {
                     return outcome;

@@ -12,7 +12,7 @@ mod outcome_limits;
 mod spec;
 
 pub use background_tasks::BackgroundTasks;
-pub(crate) use background_tasks::FinishedTask;
+pub(crate) use background_tasks::EndedTask;
 pub use context::TaskContext;
 pub(crate) use context::TaskSink;
 pub use entry::TaskOutcome;
