@@ -19,15 +19,15 @@ use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
 /// The description of the end of a run by its time limit.
-pub(crate) const TIME_LIMIT_REACHED: &str =
-    "the run reached its time limit (max_duration); raise it, or continue the session";
+pub(crate) const TIME_LIMIT_REACHED: &str = "the run reached its time limit or a parent run's (max_duration); raise it, or continue the \
+     session";
 
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BudgetLimits {
     /// The maximum cost in USD.
     pub(crate) usd: Option<f64>,
-    /// The maximum number of tokens, prompts and answers together.
+    /// The maximum number of tokens, prompts and responses together.
     pub(crate) tokens: Option<u64>,
     /// The maximum duration, after which the run is stopped.
     pub(crate) duration: Option<Duration>,
@@ -179,22 +179,36 @@ impl Budget {
             return Some((ExitReason::MaxDuration, text));
         }
 
-        if self.remaining_usd().is_some_and(|usd| usd <= 0.0) {
-            let spent = self.spent_usd().unwrap_or_default();
-            let text =
-                format!("the budget is used up (max_budget_usd): {spent:.6} USD spent; raise it");
-            return Some((ExitReason::MaxBudget, text));
-        }
-
-        if self.remaining_tokens() == Some(0) {
-            let spent = self.spent_tokens();
+        let mut nodes = self.chain();
+        let used_up = nodes.find_map(|node| Some((node, node.used_up_usd()?)));
+        if let Some((node, (spent, limit))) = used_up {
+            let owner = self.owner(node);
             let text = format!(
-                "the token budget is used up (max_total_tokens): {spent} tokens spent; raise it"
+                "the budget {owner}is used up (max_budget_usd): {spent:.6} of {limit} USD spent; \
+                 raise it"
             );
             return Some((ExitReason::MaxBudget, text));
         }
 
-        None
+        let mut nodes = self.chain();
+        let used_up = nodes.find_map(|node| Some((node, node.used_up_tokens()?)));
+        let (node, (spent, limit)) = used_up?;
+        let owner = self.owner(node);
+        let text = format!(
+            "the token budget {owner}is used up (max_total_tokens): {spent} of {limit} tokens \
+             spent; raise it"
+        );
+        Some((ExitReason::MaxBudget, text))
+    }
+
+    /// Returns the words that name the run of a node of the chain; empty for the run of this
+    /// budget.
+    fn owner(&self, node: &Node) -> &'static str {
+        if std::ptr::eq(node, &*self.0) {
+            ""
+        } else {
+            "of a parent run "
+        }
     }
 
     /// Returns `true` if money or tokens are limited, here or above.
@@ -268,6 +282,24 @@ impl Budget {
     /// Returns this budget and its ancestors, up to the root.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
         std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    }
+}
+
+impl Node {
+    /// Returns the amount spent in USD and its limit, if nothing is left of it.
+    fn used_up_usd(&self) -> Option<(f64, f64)> {
+        let limit = self.limits.usd?;
+        let spent = lock(&self.amounts).usd;
+        // If the amount is not a number, nothing is left.
+        let remaining = (limit - spent).max(0.0);
+        (remaining <= 0.0).then_some((spent, limit))
+    }
+
+    /// Returns the number of tokens used and its limit, if nothing is left of it.
+    fn used_up_tokens(&self) -> Option<(u64, u64)> {
+        let limit = self.limits.tokens?;
+        let spent = lock(&self.amounts).tokens;
+        (spent >= limit).then_some((spent, limit))
     }
 }
 
@@ -358,5 +390,53 @@ impl fmt::Debug for Budget {
             .field("spent_usd", &self.spent_usd())
             .field("spent_tokens", &self.spent_tokens())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Spends 100 tokens and 0.75 USD in a run with these limits and in its child run without
+    /// limits. Returns the texts about the end of the two runs.
+    fn texts(limits: BudgetLimits) -> (String, String) {
+        let parent = Budget::new(limits, 1, None);
+        let child = Budget::new(BudgetLimits::default(), 1, Some(&parent));
+        parent.spend(Usage::new(60, 10), Some(0.5));
+        assert!(child.exhausted().is_none());
+        child.spend(Usage::new(20, 10), Some(0.25));
+        let text = |budget: &Budget| budget.exhausted().expect("nothing is left").1;
+        (text(&parent), text(&child))
+    }
+
+    #[test]
+    fn child_run_that_its_parents_budget_stops_reports_the_parents_amount() {
+        let (parent_text, child_text) = texts(BudgetLimits {
+            usd: Some(0.75),
+            ..BudgetLimits::default()
+        });
+        assert_eq!(
+            parent_text,
+            "the budget is used up (max_budget_usd): 0.750000 of 0.75 USD spent; raise it"
+        );
+        assert_eq!(
+            child_text,
+            "the budget of a parent run is used up (max_budget_usd): 0.750000 of 0.75 USD spent; \
+             raise it"
+        );
+
+        let (parent_text, child_text) = texts(BudgetLimits {
+            tokens: Some(100),
+            ..BudgetLimits::default()
+        });
+        assert_eq!(
+            parent_text,
+            "the token budget is used up (max_total_tokens): 100 of 100 tokens spent; raise it"
+        );
+        assert_eq!(
+            child_text,
+            "the token budget of a parent run is used up (max_total_tokens): 100 of 100 tokens \
+             spent; raise it"
+        );
     }
 }
