@@ -34,7 +34,7 @@ pub(crate) fn set_redaction(redaction: Redaction) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The connection could not be made, or broke before the answer began.
+    /// The connection could not be made, or broke before the response began.
     Connect,
     /// The host name could not be resolved.
     Dns,
@@ -58,7 +58,7 @@ pub enum ErrorKind {
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,
-    /// The model's answer exceeds a limit on its size, or takes the session's history over one.
+    /// The model's response exceeds a limit on its size, or takes the session's history over one.
     /// Never retried.
     ResponseTooLarge,
     /// Too many requests (429); see [`Error::retry_after`].
@@ -76,13 +76,13 @@ pub enum ErrorKind {
     /// The model refused to answer.
     Refused,
     /// The model repeated a [`Secret`](crate::Secret) of this process in a block that must not be
-    /// edited, such as signed thinking. Nothing of the answer is stored. Never retried.
+    /// edited, such as signed thinking. Nothing of the response is stored. Never retried.
     SecretInAnswer,
-    /// The model returned an empty answer twice.
+    /// The model returned an empty response twice.
     EmptyResponse,
     /// The run's budget of money or tokens does not cover the call.
     BudgetExhausted,
-    /// A [`TypedRun`](crate::run::TypedRun) ended without a value: no answer matched the schema
+    /// A [`TypedRun`](crate::run::TypedRun) ended without a value: no response matched the schema
     /// within the allowed retries, or the run ended before there was one.
     StructuredOutput,
     /// Another run has leased this session.

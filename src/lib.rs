@@ -29,9 +29,9 @@
 //! # The loop
 //!
 //! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s or, when awaited, a [`RunOutput`].
-//! Both drive the same loop. Each turn calls the model ([`Model`]), stores its answer, runs the
-//! tool calls in it ([`Tool`]) and stores their results, until an answer has no calls or a limit is
-//! reached.
+//! Both drive the same loop. Each turn calls the model ([`Model`]), stores its response, runs the
+//! tool calls in it ([`Tool`]) and stores their results, until a response has no calls or a limit
+//! is reached.
 //!
 //! However a run ends, the stream begins with `system/init` and ends with exactly one `result`, and
 //! the stored history can be sent to any provider. Messages of subagents have a

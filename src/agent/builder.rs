@@ -253,7 +253,7 @@ impl AgentBuilder {
     }
 
     /// Adds a tool that the provider runs itself, such as a web search. Calls of it are part of the
-    /// answer: no permission is asked and no hook of a tool call runs.
+    /// response: no permission is asked and no hook of a tool call runs.
     pub fn hosted_tool(mut self, tool: HostedTool) -> Self {
         let tools = self.request.hosted_tools.iter().cloned();
         self.request.hosted_tools = tools.chain([tool]).collect();
@@ -281,7 +281,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the text of a partial response stays in the history. Defaults to `true`.
+    /// Sets whether the text of a partial response stays in the history: of a response that is
+    /// incomplete because the run was stopped, or because a limit of
+    /// [`response_limits`](Self::response_limits) or
+    /// [`max_history_bytes`](Self::max_history_bytes) was exceeded. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.keep_interrupted = keep;
         self

@@ -19,7 +19,7 @@ const PARALLEL_TOOLS: usize = 8;
 pub struct LimitsCfg {
     /// The maximum number of turns; 0 is no limit. Defaults to 25.
     pub max_turns: u32,
-    /// The maximum number of output tokens of one answer. Defaults to the model's limit.
+    /// The maximum number of output tokens of one response. Defaults to the model's limit.
     pub max_tokens: Option<u32>,
     /// The sampling temperature. Defaults to the provider's.
     pub temperature: Option<f64>,

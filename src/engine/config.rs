@@ -20,9 +20,10 @@ pub enum OnUnanswered {
     /// The call is denied, and the model reads why.
     #[default]
     Deny,
-    /// The run ends with `AwaitingApproval`; [`Session::resume`](crate::Session::resume) continues
-    /// it. A subagent has its own setting, `Deny` by default, because the call that runs the
-    /// subagent does not wait for answers to questions of other runs.
+    /// The call stays pending, and the run ends with `AwaitingApproval`;
+    /// [`Session::resume`](crate::Session::resume) continues it. A subagent has its own setting,
+    /// `Deny` by default, because the call that runs the subagent does not wait for answers to
+    /// questions of other runs.
     Park,
 }
 

@@ -35,7 +35,7 @@ fn reason(text: &str) -> &str {
     tail.trim_start_matches(|next: char| next.is_whitespace() || ",.:;-".contains(next))
 }
 
-/// Returns the answer to a question with answers to pick from: numbers, a label, or another text.
+/// Returns the answer to a question with options to pick from: numbers, a label, or another text.
 pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
     let text = text.trim();
     let lower_text = text.to_lowercase();
@@ -56,7 +56,7 @@ pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
     }
 }
 
-/// Returns the picked answers, each once, however often the text repeats it. Returns `None` if a
+/// Returns the picked options, each once, however often the text repeats it. Returns `None` if a
 /// word picks none.
 fn indices_of<'a>(words: impl Iterator<Item = &'a str>, choice: &Choice) -> Option<Vec<usize>> {
     let mut indices = Vec::new();

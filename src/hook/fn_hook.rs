@@ -211,8 +211,8 @@ where
     FnHook::new(name, Phase::PostToolUse(Box::new(f)))
 }
 
-/// Creates a hook that runs when an answer has no tool calls, as [`Hook::before_stop`]. The closure
-/// has the form `|cx, response| async move { Ok(StopDecision::Stop) }`.
+/// Creates a hook that runs when a response has no tool calls, as [`Hook::before_stop`]. The
+/// closure has the form `|cx, response| async move { Ok(StopDecision::Stop) }`.
 ///
 /// ```
 /// use agentcore::{StopDecision, hook};

@@ -94,9 +94,9 @@ pub trait Hook: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Compares the hook with the tools of the agent, when the agent is built. A hook with a gate
-    /// calls [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools) of that
-    /// gate.
+    /// Compares the hook with the tools of the agent, when the agent is built. The parameters are
+    /// those of [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools). A hook
+    /// with a gate calls that method of its gate.
     ///
     /// # Errors
     ///
@@ -168,13 +168,13 @@ pub trait Hook: Send + Sync + 'static {
         Ok(result)
     }
 
-    /// Runs when an answer has no tool calls and the run would end. Returns [`StopDecision::Stop`]
+    /// Runs when a response has no tool calls and the run would end. Returns [`StopDecision::Stop`]
     /// to end it, or a message to continue with. The first hook that continues the run decides: the
     /// hooks after it are not called. Hooks continue a run without a limit on turns at most 100
     /// times.
     ///
-    /// Not called while a message for the model waits, nor for an answer that was refused, cut off
-    /// or empty, or that does not match the requested schema.
+    /// Not called while a message for the model waits, nor for a response that was refused,
+    /// truncated or empty, or that does not match the requested schema.
     async fn before_stop(
         &self,
         _cx: &RunContext,
@@ -183,8 +183,8 @@ pub trait Hook: Send + Sync + 'static {
         Ok(StopDecision::Stop)
     }
 
-    /// Runs once, after the loop, however the loop ended: with an answer, an error, an interrupt or
-    /// a limit. Not called if the run failed or was stopped before its loop began, or if it is
+    /// Runs once, after the loop, however the loop ended: with a response, an error, an interrupt
+    /// or a limit. Not called if the run failed or was stopped before its loop began, or if it is
     /// dropped.
     async fn after_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)

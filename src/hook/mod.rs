@@ -40,13 +40,13 @@
 //! | [`pre_tool_use`] | before each tool call | allow, deny or ask, change its arguments, stop the run |
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
 //! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
-//! | [`before_stop`] | when an answer has no tool calls | continue with a message |
+//! | [`before_stop`] | when a response has no tool calls | continue with a message |
 //! | [`after_agent`] | once, after the loop, however it ended; not if it never began | change the state |
 //!
 //! A call that is refused before `wrap_tool_call` does not reach `post_tool_use` either. The
 //! methods of [`Hook`] describe the calls that each phase receives.
 //!
-//! A `wrap_model_call` hook can also read and change the token stream of an answer. It passes on a
+//! A `wrap_model_call` hook can also read and change the token stream of a response. It passes on a
 //! request with [`map_events`](crate::ModelRequest::map_events):
 //!
 //! ```

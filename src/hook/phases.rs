@@ -30,7 +30,7 @@ impl Phases {
     pub const WRAP_TOOL_CALL: Self = Self(1 << 4);
     /// The phase after each tool call.
     pub const POST_TOOL_USE: Self = Self(1 << 5);
-    /// The phase after an answer without calls.
+    /// The phase after a response without calls.
     pub const BEFORE_STOP: Self = Self(1 << 6);
     /// The phase after the loop, once.
     pub const AFTER_AGENT: Self = Self(1 << 7);

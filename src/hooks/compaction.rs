@@ -28,7 +28,7 @@ type SummaryFn = dyn Fn(RunContext, Messages) -> BoxFuture<'static, Result<Messa
 ///   [`SummarizationHook`](super::SummarizationHook), or make a copy in the function.
 /// * Within a run, later requests have the messages that the function returned and the messages
 ///   added since; the history stays as it is. The number of tokens is the one that the provider
-///   reported for the last call with its answer, plus an estimate of the messages added since.
+///   reported for the last call with its response, plus an estimate of the messages added since.
 /// * The function must return messages that are
 ///   [valid for a model](Messages::validate_for_model): a call and its result stay together or are
 ///   removed together. Messages that are not valid, and an error of the function, end the run.
@@ -116,7 +116,7 @@ impl Progress {
 
     async fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
         let (known_tokens, known_len) = match &self.last {
-            // The answer to the last call follows the messages that were sent.
+            // The response to the last call follows the messages that were sent.
             Some((usage, sent)) if messages.len() > *sent => (usage.total_tokens(), sent + 1),
             _ => (0, 0),
         };

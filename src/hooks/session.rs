@@ -36,7 +36,7 @@ pub fn session_hooks(store: impl SessionStore) -> SessionHooks {
 /// * Damaged data in the store causes a warning.
 /// * The title, the working directory and the ids of inputs stay as they are stored. Questions that
 ///   waited for an answer are closed: the conversation has continued without one.
-/// * If saving fails, the run emits a warning; the answer stays valid.
+/// * If saving fails, the run emits a warning; the response stays valid.
 ///
 /// ```
 /// use agentcore::hooks::session_hooks;

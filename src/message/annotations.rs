@@ -31,7 +31,7 @@ pub struct Annotations {
     pub citations: Vec<Citation>,
     /// The provider's block of the text, without the text itself: an object. Defaults to `None`.
     ///
-    /// A block that is nested deeper than 100 levels is removed from the answers of a model.
+    /// A block that is nested deeper than 100 levels is removed from the responses of a model.
     pub block: Option<ProviderBlock>,
 }
 

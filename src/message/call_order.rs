@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use super::message::Message;
 
-/// Returns the results after `answer` in the order of its calls, for wire formats without ids.
+/// Returns the results after `response` in the order of its calls, for wire formats without ids.
 /// Results of no call are last.
 pub(crate) fn in_call_order<'a>(
-    answer: Option<&Message>,
+    response: Option<&Message>,
     results: &'a [Arc<Message>],
 ) -> Cow<'a, [Arc<Message>]> {
-    let Some(answer) = answer.filter(|answer| !is_in_order(answer, results)) else {
+    let Some(response) = response.filter(|response| !is_in_order(response, results)) else {
         return results.into();
     };
-    let mut placed: Vec<_> = places(answer, results).into_iter().zip(results).collect();
+    let mut placed: Vec<_> = places(response, results).into_iter().zip(results).collect();
     placed.sort_by_key(|(place, _)| *place);
     placed
         .into_iter()
@@ -25,8 +25,8 @@ pub(crate) fn in_call_order<'a>(
 
 /// Returns `true` if the results are in the order of the calls. Allocates nothing, because
 /// histories are checked for every request.
-fn is_in_order(answer: &Message, results: &[Arc<Message>]) -> bool {
-    let mut calls = answer.tool_calls();
+fn is_in_order(response: &Message, results: &[Arc<Message>]) -> bool {
+    let mut calls = response.tool_calls();
     results.iter().all(|message| {
         match (message.as_tool_result(), calls.next()) {
             // A result shares the id of its call, in memory too.
@@ -38,11 +38,11 @@ fn is_in_order(answer: &Message, results: &[Arc<Message>]) -> bool {
     })
 }
 
-/// Returns the position of the call of each result: the first call with its id that no earlier
-/// result answers. `usize::MAX` without one.
-fn places(answer: &Message, results: &[Arc<Message>]) -> Vec<usize> {
+/// Returns the position of the call of each result: the first call with its id that has no
+/// earlier result. `usize::MAX` without one.
+fn places(response: &Message, results: &[Arc<Message>]) -> Vec<usize> {
     let mut open_calls: HashMap<&str, VecDeque<usize>> = HashMap::new();
-    for (place, call) in answer.tool_calls().enumerate() {
+    for (place, call) in response.tool_calls().enumerate() {
         open_calls.entry(&*call.id).or_default().push_back(place);
     }
     results

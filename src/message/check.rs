@@ -133,8 +133,8 @@ struct Turn {
     index: usize,
     /// The ids of its calls, each with `true` if it has a result.
     calls: Vec<(Arc<str>, bool)>,
-    /// The position of each id among the calls. Empty until a result does not answer the first open
-    /// call: results nearly always come in order.
+    /// The position of each id among the calls. Empty until a result is not that of the first
+    /// open call: results nearly always come in order.
     places: IdMap<usize>,
     /// The number of leading calls that all have a result.
     first_open: usize,

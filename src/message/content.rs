@@ -64,7 +64,7 @@ impl Content {
     }
 
     /// Returns `true` if there is nothing that can be sent: whitespace is refused like an empty
-    /// text, thinking alone is neither an answer nor kept by other providers, and citations belong
+    /// text, thinking alone is neither a response nor kept by other providers, and citations belong
     /// to a text.
     pub(crate) fn is_blank(&self) -> bool {
         self.0.iter().all(|part| match part {

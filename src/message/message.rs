@@ -23,7 +23,7 @@ pub struct UserMessage {
     pub content: Content,
 }
 
-/// An answer of the model: text, thinking and tool calls.
+/// A response of the model: text, thinking and tool calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantMessage {
@@ -53,7 +53,7 @@ pub enum Message {
     System(SystemMessage),
     /// A message of the user, or of the program on the user's behalf.
     User(UserMessage),
-    /// An answer of the model.
+    /// A response of the model.
     Assistant(AssistantMessage),
     /// The result of one tool call.
     Tool(ToolResult),

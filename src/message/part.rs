@@ -231,7 +231,7 @@ pub struct ToolCall {
     /// The tool's name.
     pub name: Arc<str>,
     /// The parsed arguments. Anything but an object means that they could not be parsed, and
-    /// such a call is answered with an error instead of being run.
+    /// such a call gets an error result instead of being run.
     pub args: Arc<Value>,
     /// The arguments as the model wrote them: never serialized, sent back verbatim.
     pub raw_args: Option<Arc<str>>,

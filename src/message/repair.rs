@@ -52,14 +52,14 @@ pub enum Repair {
     MovedResult {
         /// The original index.
         index: usize,
-        /// The id of the call it answers.
+        /// The id of its call.
         id: Arc<str>,
     },
     /// A result was given the id or the name of its call.
     CompletedResult {
         /// The result.
         index: usize,
-        /// The id of the call it answers.
+        /// The id of its call.
         id: Arc<str>,
     },
     /// An empty result was given the text `(no output)`.
@@ -243,8 +243,8 @@ impl Messages {
     }
 
     /// Repairs the history like [`repair`](Messages::repair), but leaves the calls with these ids
-    /// without a result: they wait for approval and are answered later. Until then the history is
-    /// not valid for a model.
+    /// without a result: they are pending. Until they have a result, the history is not valid for a
+    /// model.
     pub fn repair_keeping(&mut self, pending: &[Arc<str>]) -> Repairs {
         if self.is_empty() || ModelCheck::is_in_order(self) {
             return Repairs::default();

@@ -151,8 +151,8 @@ impl Repairer<'_> {
             .insert(self.slots[slot].call.id.clone());
     }
 
-    /// Marks calls whose arguments are incomplete. A call that has a result was answered with an
-    /// error when it arrived, and stays.
+    /// Marks calls whose arguments are incomplete. A call that has a result got an error result
+    /// when it arrived, and stays.
     fn drop_cut_off_calls(&mut self) {
         for slot in 0..self.slots.len() {
             let Slot {

@@ -156,7 +156,7 @@ impl ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResultView {
-    /// The id of the call it answers.
+    /// The id of its call.
     #[serde(default)]
     pub tool_call_id: Arc<str>,
     /// The name of the tool that produced it.

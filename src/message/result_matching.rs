@@ -1,4 +1,4 @@
-//! The matching of results with the calls that they answer.
+//! The matching of results with their calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Repairer<'_> {
                 next += 1;
             }
 
-            // In reverse, so that calls with the same id are answered in call order.
+            // In reverse, so that calls with the same id get their results in call order.
             for slot in (first..next).rev() {
                 let id = self.slots[slot].call.id.clone();
                 open_slots.entry(id).or_default().push(slot);
@@ -102,8 +102,8 @@ impl Repairer<'_> {
     }
 
     /// Matches results by position where the id of the call or of the result is missing: with the
-    /// first unanswered call of the last assistant message before the result, if it is for the same
-    /// tool.
+    /// first call without a result of the last assistant message before the result, if it is for
+    /// the same tool.
     pub(super) fn match_results_by_place(&mut self) {
         let mut slots = 0..0;
         let mut open_calls: Option<OpenCalls> = None;

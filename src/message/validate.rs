@@ -36,7 +36,7 @@ pub enum Problem {
     /// A message of this role has no content.
     #[error("{}", empty_message(*.0))]
     EmptyMessage(Role),
-    /// A tool message has no id of the call it answers.
+    /// A tool message has no id of its call.
     #[error("tool message missing tool_call_id")]
     MissingToolCallId,
     /// A tool message has no tool name.

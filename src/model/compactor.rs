@@ -41,7 +41,9 @@ impl Compaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
-    /// The context window fills up, a request was too long, or a response was truncated.
+    /// The context window fills up, a request was too long, or a response was truncated. Or the
+    /// history is near [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), or has more
+    /// messages than the compactor allows.
     Auto,
     /// The caller requested it.
     Manual,

@@ -199,7 +199,7 @@ impl ResponseMeter {
                 escaped_len(raw)
             }
             None => {
-                // Calls with arguments that are nested too deeply are answered with an error and
+                // Calls with arguments that are nested too deeply get an error result and are
                 // not counted.
                 if !is_too_deep(&call.args) {
                     self.used.add_values(size.values)?;

@@ -20,7 +20,8 @@ use crate::error::{Error, ErrorKind};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The maximum number of retries of a call.
+    /// The maximum number of retries of a call. If the name of a server cannot be resolved, the
+    /// call is retried once at most.
     pub max_retries: u32,
     /// The maximum wait before the first retry; it doubles with each retry.
     pub base: Duration,

@@ -72,8 +72,9 @@
 //! connection; and without the reasoning or the level of thinking that a server refused, before its
 //! stream or at its beginning. All share one connection pool. A stream ends with an error if no
 //! byte arrives for the idle timeout, 300 seconds by default. Its total time is not limited; its
-//! size is limited by [`ResponseLimits`](crate::model::ResponseLimits). An interrupted answer is an
-//! error, never a short answer. Keys never appear in errors, log lines or `Debug` output.
+//! size is limited by [`ResponseLimits`](crate::model::ResponseLimits). A response whose
+//! stream breaks is an error, never a short response. Keys never appear in errors, log lines or
+//! `Debug` output.
 
 pub mod anthropic;
 mod buffer;

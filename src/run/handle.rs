@@ -43,8 +43,8 @@ impl RunHandle {
     }
 
     /// Stops the run at once: the model's stream and the running tools are dropped, calls without a
-    /// result are answered as cancelled, and the run ends with [`ExitReason::Interrupted`]. Does
-    /// nothing after the run has ended.
+    /// result get an error result, and the run ends with [`ExitReason::Interrupted`]. Does nothing
+    /// after the run has ended.
     pub fn interrupt(&self) {
         self.0.request_stop(Stop::Interrupt);
     }
@@ -56,7 +56,7 @@ impl RunHandle {
 
     /// Sends a message to the model during the run. It is added to the history after the tool calls
     /// in progress, before the next model call. Only user and system messages with content are
-    /// added; others cause a warning.
+    /// added; others cause a warning, although this returns `true` for them.
     ///
     /// Returns `false` if the message will not be read: the run has ended, or 256 messages or
     /// 24 MiB of them wait for the next model call. A message larger than that is accepted if no
@@ -71,7 +71,7 @@ impl RunHandle {
     /// otherwise, even for a message that was sent before.
     ///
     /// The message is an input of the session: a later run with the same `input_id` returns the
-    /// answer that followed it. If there was none, it continues the conversation.
+    /// response that followed it. If there was none, it continues the conversation.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

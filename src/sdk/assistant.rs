@@ -1,4 +1,4 @@
-//! The answers of the model.
+//! The responses of the model.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::message::{Message, ToolCall};
 use crate::usage::Usage;
 
 words! {
-    /// The reason an answer failed.
+    /// The reason a response failed.
     AssistantErrorKind {
         /// The key is missing or was refused.
         AuthenticationFailed = "authentication_failed",
@@ -38,7 +38,7 @@ words! {
         ModelNotFound = "model_not_found",
         /// The provider failed.
         ServerError = "server_error",
-        /// The answer was cut at its longest.
+        /// The response was truncated: the model reached its output limit.
         MaxOutputTokens = "max_output_tokens",
         /// The cloud's credential was refused.
         CloudCredentialError = "cloud_credential_error",
@@ -47,22 +47,22 @@ words! {
     }
 }
 
-/// An answer of the model, complete. Type `assistant`.
+/// A response of the model, complete. Type `assistant`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantEvent {
     /// The common fields of every message.
     pub envelope: Envelope,
-    /// The answer.
+    /// The response.
     pub message: ApiMessage,
-    /// The reason of the failure, for an answer that represents one.
+    /// The reason of the failure, for a response that represents one.
     pub error: Option<AssistantErrorKind>,
     /// The provider's id of the request.
     pub request_id: Option<String>,
     /// The superseded messages, which this one replaces.
     pub supersedes: Vec<Uuid>,
-    /// True if the answer is incomplete because its run was stopped or because it exceeded a limit
-    /// on its size.
+    /// True if the response is incomplete because its run was stopped or because it exceeded a
+    /// limit on its size.
     pub aborted: bool,
 }
 
@@ -76,7 +76,7 @@ struct Wire {
 }
 
 impl AssistantEvent {
-    /// Creates an answer.
+    /// Creates a response.
     pub fn new(envelope: Envelope, message: ApiMessage) -> Self {
         Self {
             envelope,
@@ -88,12 +88,12 @@ impl AssistantEvent {
         }
     }
 
-    /// Returns the text of the answer.
+    /// Returns the text of the response.
     pub fn text(&self) -> Cow<'_, str> {
         self.message.message.text()
     }
 
-    /// Returns the tool calls of the answer, in order.
+    /// Returns the tool calls of the response, in order.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -105,8 +105,8 @@ impl AssistantEvent {
     /// let mut run = Agent::builder(model).build()?.run("What time is it?");
     /// let mut names = Vec::new();
     /// while let Some(message) = run.next().await {
-    ///     if let SdkMessage::Assistant(answer) = message {
-    ///         names.extend(answer.tool_calls().map(|call| call.name.to_string()));
+    ///     if let SdkMessage::Assistant(response) = message {
+    ///         names.extend(response.tool_calls().map(|call| call.name.to_string()));
     ///     }
     /// }
     /// assert_eq!(names, ["clock"]);

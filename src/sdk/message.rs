@@ -37,13 +37,13 @@ use super::user::UserEvent;
 pub enum SdkMessage {
     /// An event around the conversation; `system/init` is the first message of a run.
     System(SystemEvent),
-    /// An answer of the model, complete.
+    /// A response of the model, complete.
     Assistant(Box<AssistantEvent>),
     /// A message to the model: input, or the results of a turn's tool calls.
     User(Box<UserEvent>),
     /// The end of a run; the last message.
     Result(Box<ResultMessage>),
-    /// A piece of an answer, while it is written.
+    /// A piece of a response, while it is written.
     Partial(PartialEvent),
     /// A tool call that starts, continues, or ends.
     ToolProgress(Box<ToolProgress>),
@@ -136,8 +136,8 @@ impl SdkMessage {
         }
     }
 
-    /// Returns the text of a complete answer of the model; `None` for an answer without text or
-    /// with whitespace alone, such as an answer that only calls tools.
+    /// Returns the text of a complete response of the model; `None` for a response without text or
+    /// with whitespace alone, such as a response that only calls tools.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Assistant(event) => Some(event.text()).filter(|text| !text.trim().is_empty()),

@@ -1,4 +1,4 @@
-//! The partial answers: the stream events of the Messages API.
+//! The pieces of responses: the stream events of the Messages API.
 //!
 //! Format: <https://docs.anthropic.com/en/docs/build-with-claude/streaming>.
 
@@ -14,7 +14,7 @@ use super::envelope::Envelope;
 use super::fields::{Fields, read};
 use crate::usage::{Usage, UsageDetails, maybe_count};
 
-/// A piece of an answer, while it is written. Type `stream_event`.
+/// A piece of a response, while it is written. Type `stream_event`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PartialEvent {
@@ -22,7 +22,7 @@ pub struct PartialEvent {
     pub envelope: Envelope,
     /// The piece.
     pub event: ApiStreamEvent,
-    /// The number of earlier attempts at the answer. An extension, absent when 0.
+    /// The number of earlier attempts at the response. An extension, absent when 0.
     pub attempt: u32,
     /// The time to the first token, in milliseconds.
     pub ttft_ms: Option<u64>,
@@ -32,31 +32,31 @@ pub struct PartialEvent {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ApiStreamEvent {
-    /// The answer begins.
+    /// The response begins.
     MessageStart {
-        /// The answer, still empty.
+        /// The response, still empty.
         message: Box<ApiMessage>,
     },
     /// A block begins.
     ContentBlockStart {
-        /// The index of the block in the answer.
+        /// The index of the block in the response.
         index: u32,
         /// The kind of the block.
         block: BlockStart,
     },
     /// A block grows.
     ContentBlockDelta {
-        /// The index of the block in the answer.
+        /// The index of the block in the response.
         index: u32,
         /// The added piece.
         delta: BlockDelta,
     },
     /// A block is complete.
     ContentBlockStop {
-        /// The index of the block in the answer.
+        /// The index of the block in the response.
         index: u32,
     },
-    /// The data at the end of the answer.
+    /// The data at the end of the response.
     MessageDelta {
         /// The reason it stopped.
         stop_reason: Option<Arc<str>>,
@@ -65,7 +65,7 @@ pub enum ApiStreamEvent {
         /// The tokens so far.
         usage: Usage,
     },
-    /// The answer is complete.
+    /// The response is complete.
     MessageStop,
     /// A sign that the connection is alive.
     Ping,
@@ -123,7 +123,7 @@ struct Wire {
 }
 
 impl PartialEvent {
-    /// Creates a piece of an answer's first attempt.
+    /// Creates a piece of a response's first attempt.
     pub fn new(envelope: Envelope, event: ApiStreamEvent) -> Self {
         Self {
             envelope,

@@ -135,12 +135,13 @@ pub struct PermissionRequest {
     pub question: String,
     /// True if the answer is expected to be a text: [`Answer::Reply`](crate::Answer::Reply).
     pub expects_text: bool,
-    /// The answers to pick from, if there are some: the answer is then a
-    /// [`Answer::Reply`](crate::Answer::Reply) with their positions, or with another text.
+    /// The options to pick from, if there are some: the answer is then an
+    /// [`Answer::Reply`](crate::Answer::Reply) with the positions of the picked options, or with
+    /// another text.
     pub choices: Option<Box<Choices>>,
 }
 
-/// The answers to a question that may be picked.
+/// The options of a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -148,14 +149,14 @@ pub struct Choices {
     /// One or two words above the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// The answers.
+    /// The options.
     pub options: Vec<ChoiceLabel>,
     /// True if several may be picked.
     pub multiple: bool,
 }
 
 impl Choices {
-    /// Answers of which one may be picked.
+    /// Creates options of which one may be picked.
     pub fn new(options: impl IntoIterator<Item = ChoiceLabel>) -> Self {
         Self {
             options: options.into_iter().collect(),
@@ -170,7 +171,7 @@ impl Choices {
         self
     }
 
-    /// Sets whether several answers may be picked.
+    /// Sets whether several options may be picked.
     #[must_use]
     pub fn multiple(mut self, multiple: bool) -> Self {
         self.multiple = multiple;
@@ -178,12 +179,12 @@ impl Choices {
     }
 }
 
-/// An answer that may be picked.
+/// An option of a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ChoiceLabel {
-    /// The answer.
+    /// The text of the option.
     pub label: String,
     /// The meaning; empty if the label is enough.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -191,7 +192,7 @@ pub struct ChoiceLabel {
 }
 
 impl ChoiceLabel {
-    /// Creates an answer and its meaning.
+    /// Creates an option and its meaning.
     pub fn new(label: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             label: label.into(),

@@ -14,8 +14,8 @@ use crate::usage::{Usage, count, maybe_count};
 words! {
     /// The outcome of a run, in the classes of the wire.
     ResultSubtype {
-        /// The run ended without an error, also with calls that wait for approval, an answer that
-        /// was cut off, or the stop of a hook.
+        /// The run ended without an error, also with calls that wait for approval, a response that
+        /// was truncated, or the stop of a hook.
         Success = "success",
         /// The run failed, was interrupted, or was stopped.
         ErrorDuringExecution = "error_during_execution",
@@ -68,7 +68,7 @@ pub struct ResultMessage {
     pub model_usage: BTreeMap<Arc<str>, ModelUsage>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,
-    /// The answer in the form that was asked for.
+    /// The response in the form that was asked for.
     pub structured_output: Option<Value>,
     /// The reason the run ended, in more detail than `subtype`: `completed`, `max_turns`, ...
     pub terminal_reason: Option<Arc<str>>,
@@ -120,9 +120,9 @@ pub struct ModelUsage {
     pub web_search_requests: u64,
     /// The cost in US dollars; `None` when the price is not known.
     pub cost_usd: Option<f64>,
-    /// The maximum number of tokens of prompt and answer together.
+    /// The maximum number of tokens of prompt and response together.
     pub context_window: u64,
-    /// The maximum number of tokens of an answer.
+    /// The maximum number of tokens of a response.
     pub max_output_tokens: u64,
     /// Fields this crate does not interpret.
     pub extra: Map<String, Value>,

@@ -49,7 +49,7 @@ impl StreamEvent {
     pub const MODEL_STREAM: &'static str = "on_chat_model_stream";
     /// The model starts over, and its output since its start is superseded: `{"attempt": n}`.
     pub const MODEL_RESTART: &'static str = "on_chat_model_restart";
-    /// The answer is complete.
+    /// The response is complete.
     pub const MODEL_END: &'static str = "on_chat_model_end";
     /// A tool starts: `{"args": ..}`, with the call's id as `run_id`.
     pub const TOOL_START: &'static str = "on_tool_start";
@@ -66,7 +66,7 @@ impl StreamEvent {
     /// The task list or files changed: `{"todos": [..], "files": [path]}`, each if it changed.
     pub const STATE_CHANGED: &'static str = "on_state_changed";
     /// A question waits for a person: `{"id": .., "question": .., "args": .., "expects_text": ..}`,
-    /// and `choices` if there are answers to pick from; with the tool as the name and the call's id
+    /// and `choices` if there are options to pick from; with the tool as the name and the call's id
     /// as `run_id`.
     pub const PERMISSION_REQUEST: &'static str = "on_permission_request";
     /// The run succeeded: `{"thread_id": .., "total_duration_ms": ..}`, and `trace_id` if it
@@ -115,7 +115,7 @@ impl StreamEvent {
 /// Turns the messages of one run into [`StreamEvent`]s.
 ///
 /// Every start has its end, even if the run is interrupted; both have the same name. Without
-/// partial messages each answer is one delta. Messages of subagents are omitted, except their
+/// partial messages each response is one delta. Messages of subagents are omitted, except their
 /// questions, unless [asked for](Self::with_subagents): the call that runs one is an ordinary tool
 /// call.
 ///
@@ -138,9 +138,9 @@ pub struct StreamEvents {
     model: Option<Arc<str>>,
     trace_id: Option<Arc<str>>,
     subagents: Option<SubagentEvents>,
-    /// An answer is being written.
+    /// A response is being written.
     is_open: bool,
-    /// True once text of that answer was emitted.
+    /// True once text of that response was emitted.
     has_text: bool,
     /// The calls in progress.
     tools: Vec<(Arc<str>, Arc<str>)>,
@@ -227,7 +227,7 @@ impl StreamEvents {
         self.rename_model(&event.message.model);
     }
 
-    /// Takes the name of the model that has answered for the next answer, unless it is the short
+    /// Takes the name of the model that has answered for the next response, unless it is the short
     /// form of the name so far.
     fn rename_model(&mut self, answered_by: &Arc<str>) {
         let name = self.model.as_deref().unwrap_or_default();

@@ -17,7 +17,7 @@ const MAX_RUNNING: usize = 1_000;
 pub(super) struct SubagentEvents {
     /// The names of the subagents in progress, by the call that started them.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    /// The calls whose subagents have emitted text of the answer in progress.
+    /// The calls whose subagents have emitted text of the response in progress.
     streamed: BTreeSet<Arc<str>>,
 }
 

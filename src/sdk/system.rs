@@ -83,7 +83,7 @@ pub enum SystemKind {
         /// The paths of the files that were written, changed or removed, if there are any.
         files: Option<Vec<String>>,
     },
-    /// The answer starts over: its emitted messages are superseded. An extension.
+    /// The response starts over: its emitted messages are superseded. An extension.
     StreamRestart {
         /// The number of earlier attempts.
         attempt: u32,

@@ -92,7 +92,7 @@ pub struct AgentState {
     /// The inputs with ids, and their positions.
     #[serde(default, skip_serializing_if = "Inputs::is_empty")]
     pub(crate) inputs: Inputs,
-    /// The metadata of the answers.
+    /// The metadata of the responses.
     #[serde(default, skip_serializing_if = "Infos::is_empty")]
     pub(crate) infos: Infos,
 
@@ -102,7 +102,7 @@ pub struct AgentState {
     /// The values of this run, from the caller and from hooks and tools.
     #[serde(skip)]
     pub values: Values,
-    /// The run's last answer; set in `after_agent`.
+    /// The run's last response; set in `after_agent`.
     #[serde(skip)]
     pub response: Option<Arc<ModelResponse>>,
     /// The messages this run added to the history; set in `after_agent`.
@@ -188,7 +188,7 @@ impl AgentState {
         self.infos.iter().map(|(message, info)| (message, &**info))
     }
 
-    /// Stores the metadata of the last message, if that is an answer.
+    /// Stores the metadata of the last message, if that is a response.
     pub(crate) fn set_last_info(&mut self, info: Arc<MessageInfo>) {
         if let Some(Message::Assistant(_)) = self.messages.last() {
             self.infos.put(self.messages.len() - 1, info);
@@ -211,7 +211,7 @@ impl AgentState {
     }
 
     /// Marks all inputs without an answer as answered by the last message of the history, if that
-    /// is a complete answer.
+    /// is a complete response.
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));

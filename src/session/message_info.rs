@@ -1,4 +1,4 @@
-//! The metadata of answers.
+//! The metadata of responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::util::lenient::or_default;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MessageInfo {
-    /// The `uuid` under which the run showed the answer. If several answers were joined, it is the
-    /// `uuid` of the last one.
+    /// The `uuid` under which the run showed the response. If several responses were joined, it is
+    /// the `uuid` of the last one.
     #[serde(default)]
     pub uuid: Uuid,
     /// The provider's id of the response; may be empty.
@@ -27,7 +27,7 @@ pub struct MessageInfo {
     /// The model that answered; may be empty.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
-    /// The tokens of the call that gave the answer; of an answer in parts, of all their calls.
+    /// The tokens of the call that gave the response; of a response in parts, of all their calls.
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Usage,
     /// The reason the model stopped, if it was reported.
@@ -38,8 +38,8 @@ pub struct MessageInfo {
         deserialize_with = "read_reason"
     )]
     pub stop_reason: Option<StopReason>,
-    /// True if the answer is incomplete because its run was stopped or because it exceeded a limit
-    /// on its size.
+    /// True if the response is incomplete because its run was stopped or because it exceeded a
+    /// limit on its size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
 }
@@ -70,7 +70,7 @@ impl MessageInfo {
         }
     }
 
-    /// Returns `true` if the message is only a part of the model's answer.
+    /// Returns `true` if the message is only a part of the model's response.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.aborted || self.stop_reason == Some(StopReason::PauseTurn)
     }

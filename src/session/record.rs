@@ -41,7 +41,7 @@ pub enum Record {
         /// The caller's id of an input: the same id is stored once.
         input_id: Option<Arc<str>>,
     },
-    /// Sets the metadata of the last message, an answer. Kind `info`.
+    /// Sets the metadata of the last message, a response. Kind `info`.
     MessageInfo {
         /// The metadata.
         info: Arc<MessageInfo>,

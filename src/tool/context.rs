@@ -202,8 +202,8 @@ impl ToolContext {
         self.ask_for(question.into(), AnswerForm::Text).await
     }
 
-    /// Asks a question with answers to pick from. The answer is an [`Answer::Reply`] with the
-    /// positions of the picked answers, or with another text. Otherwise like [`ask`](Self::ask).
+    /// Asks a question with options to pick from. The answer is an [`Answer::Reply`] with the
+    /// positions of the picked options, or with another text. Otherwise like [`ask`](Self::ask).
     pub async fn ask_for_choice(&self, question: impl Into<String>, choices: Choices) -> Answer {
         self.ask_for(question.into(), AnswerForm::Choice(choices))
             .await
@@ -301,7 +301,7 @@ impl ToolContext {
     }
 
     /// Returns the limit of the call's result in bytes; a longer result is cut. It is the share of
-    /// this call in the limit for all calls of an answer
+    /// this call in the limit for all calls of a response
     /// ([`max_result_bytes`](crate::AgentBuilder::max_result_bytes)), and [`usize::MAX`] outside
     /// any run. A tool need not load more bytes than this.
     pub fn max_result_bytes(&self) -> usize {

@@ -246,7 +246,7 @@ pub enum Answer {
     Reply {
         /// The reply.
         text: String,
-        /// The positions of the answers that were picked, from 0, if there were answers to pick
+        /// The positions of the options that were picked, from 0, if there were options to pick
         /// from.
         picked: Vec<usize>,
     },

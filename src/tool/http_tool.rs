@@ -162,7 +162,8 @@ impl HttpTool {
         self.header("authorization", value)
     }
 
-    /// Adds a header, whose value is kept secret.
+    /// Sets a header, whose value is kept secret. Replaces a header of this name that was set
+    /// before.
     ///
     /// # Errors
     ///

@@ -32,7 +32,7 @@ const BASE64: &str = "base64:";
 const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Returns the body of a tool that shows lines of a file with their numbers, like `cat -n`.
+/// The body of a tool that shows lines of a file with their numbers, like `cat -n`.
 pub(super) async fn read_numbered(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -54,8 +54,8 @@ pub(super) async fn read_numbered(
     Ok(ToolOutput::new(text.trim_end_matches('\n')))
 }
 
-/// Returns the body of a tool that returns a file unchanged, or some of its lines. A file that is
-/// not UTF-8 is returned as `base64:` and its encoded bytes.
+/// The body of a tool that returns a file unchanged, or some of its lines. A file that is not UTF-8
+/// is returned as `base64:` and its encoded bytes.
 pub(super) async fn read_raw(
     backend: Arc<dyn Backend>,
     args: Args,
@@ -162,8 +162,10 @@ impl LinePage {
 
             position += chunk.len() as u64;
             if position >= MAX_SCAN {
-                let text =
-                    format!("line {first} of {path} was not found in its first {position} bytes");
+                let text = format!(
+                    "the requested lines of {path} do not end within its first {position} bytes; \
+                     read other lines with offset and limit"
+                );
                 return Err(ToolError::new(text).into());
             }
         }

@@ -55,10 +55,12 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session; take
-    /// the session's lease to prevent other processes from running it. Returns
-    /// [`Io`](ErrorKind::Io) if the folder of the checkpoints cannot be read, and
-    /// [`Corrupt`](ErrorKind::Corrupt) if they are damaged.
+    /// Returns [`SessionBusy`](ErrorKind::SessionBusy) while this process runs the session, unless
+    /// `mode` is [`DryRun`](RewindMode::DryRun); take the session's lease to prevent other
+    /// processes from running it. Returns [`Io`](ErrorKind::Io) if the folder of the checkpoints
+    /// cannot be read, [`Corrupt`](ErrorKind::Corrupt) if they are damaged, and
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) if the id is empty or too long for a file
+    /// name.
     ///
     /// # Cancel safety
     ///
@@ -148,7 +150,7 @@ impl FileCheckpoints {
             return Err(Error::other("a symbolic link has taken its place"));
         }
 
-        let _turn = self.inner.rewinding.lock().await;
+        let _rewind_lock = self.inner.rewinding.lock().await;
         let _path_lock = self.lock_path(&file).await;
         let current = self.read_current(&file).await?;
         let target_content = target.before.content().unwrap_or(FileContent::Absent);

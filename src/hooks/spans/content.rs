@@ -94,7 +94,7 @@ pub(super) fn input(messages: &Messages) -> String {
     Value::Array(values).to_string()
 }
 
-/// Returns the answer of the model.
+/// Returns the response of the model.
 pub(super) fn output(response: &ModelResponse) -> String {
     let reason = response.stop_reason.as_ref();
     let message = Message::Assistant(response.message());

@@ -12,8 +12,8 @@ use super::measure::Measure;
 
 /// The minimum limit for a result that is cut, in tokens.
 const MIN_RESULT_TOKENS: u64 = 64;
-/// The minimum room for an answer, in tokens.
-const MIN_ANSWER_TOKENS: u64 = 16;
+/// The minimum room for a response, in tokens.
+const MIN_RESPONSE_TOKENS: u64 = 16;
 /// The divisor of the tokens that are left free because counts are not exact: 1/64 of the request.
 const SLACK_DIVISOR: u64 = 64;
 
@@ -24,7 +24,7 @@ pub(super) struct FittedRequest {
 }
 
 /// Cuts tool results until the request fits into a window of `window` tokens, or none can be cut
-/// further, and limits the answer to the remaining room. The history does not change.
+/// further, and limits the response to the remaining room. The history does not change.
 pub(super) async fn fit(
     mut request: ModelRequest,
     window: u64,
@@ -32,8 +32,8 @@ pub(super) async fn fit(
     counter: &Arc<dyn TokenCounter>,
     measure: Measure,
 ) -> FittedRequest {
-    let answer = request.max_output_tokens.unwrap_or(max_output);
-    let reserve = u64::from(answer).min(window / 8);
+    let max_output = request.max_output_tokens.unwrap_or(max_output);
+    let reserve = u64::from(max_output).min(window / 8);
     let limit = window.saturating_sub(reserve);
     let cache = request.provider_cache().clone();
     let overhead = request.overhead(&**counter);
@@ -53,8 +53,8 @@ pub(super) async fn fit(
     let reserved_tokens = tokens.saturating_add(tokens / SLACK_DIVISOR);
     let room = window
         .saturating_sub(reserved_tokens)
-        .max(MIN_ANSWER_TOKENS);
-    if room < u64::from(answer) {
+        .max(MIN_RESPONSE_TOKENS);
+    if room < u64::from(max_output) {
         request.max_output_tokens = u32::try_from(room).ok();
     }
 

@@ -116,7 +116,7 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the context window in tokens, for the prompt and the answer together. Defaults to the
+    /// Sets the context window in tokens, for the prompt and the response together. Defaults to the
     /// context window of the run's model, or to 128,000 for an unknown model.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);

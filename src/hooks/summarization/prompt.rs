@@ -1,4 +1,4 @@
-//! The prompt for the summarizer, and the parser of its answer.
+//! The prompt for the summarizer, and the parser of its response.
 
 use std::fmt::Write as _;
 
@@ -92,14 +92,14 @@ fn find(text: &str, tag: &str) -> Option<usize> {
     memchr_iter(b'<', text).find(is_tag)
 }
 
-/// Returns the summary in an answer: the text in the tags, or the whole answer if the model forgot
-/// the tags. If the answer was cut off, it is all text after the opening tag. Has at most
-/// `max_words` words.
+/// Returns the summary in a response: the text in the tags, or the whole response if the model
+/// forgot the tags. If the response was truncated, it is all text after the opening tag. Has at
+/// most `max_words` words.
 pub(super) fn summary(answer: &str, max_words: usize) -> String {
     let tagged_text = extract_summary(answer);
     let text = match find(answer, OPEN) {
         _ if !tagged_text.is_empty() => tagged_text,
-        // An empty pair of tags is an empty answer.
+        // An empty pair of tags is an empty response.
         Some(at) if find(&answer[at..], CLOSE).is_some() => "",
         Some(at) => &answer[at + OPEN.len()..],
         None => answer,

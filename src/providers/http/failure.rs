@@ -27,7 +27,8 @@ pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     describe(kind, &text, advice, error, secrets)
 }
 
-/// Returns the error of a body that was interrupted. The bytes before it are an incomplete answer.
+/// Returns the error of a body that was interrupted. The bytes before it are an incomplete
+/// response.
 pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
     let text = "the connection broke in the middle of the answer";
     describe(ErrorKind::StreamTruncated, text, None, error, secrets)

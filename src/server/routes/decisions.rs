@@ -49,7 +49,7 @@ pub(super) struct DecisionBody {
     message: Option<String>,
     /// The text of a reply.
     text: Option<String>,
-    /// The positions of the answers that were picked, from 0.
+    /// The positions of the options that were picked, from 0.
     #[serde(default)]
     picked: Vec<usize>,
 }
@@ -97,7 +97,7 @@ pub(super) struct AnswerBody {
     args: Option<Box<RawValue>>,
     /// The reason of a denial.
     message: Option<String>,
-    /// The positions of the answers that were picked, from 0.
+    /// The positions of the options that were picked, from 0.
     picked: Option<Vec<usize>>,
     /// An answer in the person's own words.
     text: Option<String>,

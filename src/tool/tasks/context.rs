@@ -63,7 +63,7 @@ impl TaskContext {
     /// task.
     ///
     /// `init` and `result` are not forwarded, because the task has its own messages; the usage of a
-    /// `result` is counted. After an answer with tool calls, the progress of the task is emitted.
+    /// `result` is counted. After a response with tool calls, the progress of the task is emitted.
     ///
     /// # Cancel safety
     ///
@@ -86,9 +86,9 @@ impl TaskContext {
                 self.entry.count_tokens(result.usage.total_tokens());
                 return;
             }
-            SdkMessage::Assistant(answer) if is_own => {
+            SdkMessage::Assistant(response) if is_own => {
                 let mut count = 0;
-                let calls = answer.message.message.tool_calls();
+                let calls = response.message.message.tool_calls();
                 if let Some(last) = calls.inspect(|_| count += 1).last() {
                     self.entry.count_tools(count, last.name.clone());
                     has_progress = true;

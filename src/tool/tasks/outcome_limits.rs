@@ -29,7 +29,7 @@ impl OutcomeLimits {
         }
     }
 
-    /// Returns the limit of the next outcome. A quarter of the pool is left for answers.
+    /// Returns the limit of the next outcome. A quarter of the pool is left for responses.
     pub(super) fn max_bytes(&self) -> usize {
         let pool = self.share.pool();
         let room = (pool.max_bytes() / 4 * 3).saturating_sub(pool.used());

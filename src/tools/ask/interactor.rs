@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sdk::{ChoiceLabel, Choices, PermissionRequest};
 use crate::tool::{Answer, Asking};
 
-/// A question with answers to pick from.
+/// A question with options to pick from.
 ///
 /// ```
 /// use agentcore::tools::ask::{Choice, ChoiceOption};
@@ -28,17 +28,18 @@ pub struct Choice {
     pub header: Option<String>,
     /// The question.
     pub question: String,
-    /// The answers to pick from.
+    /// The options to pick from.
     pub options: Vec<ChoiceOption>,
     /// True if several may be picked.
     pub multiple: bool,
-    /// A short label for a free text that may be typed instead of picking an answer; `None` if no
+    /// A short label for a free text that may be typed instead of picking an option; `None` if no
     /// text may be typed.
     pub text: Option<String>,
 }
 
 impl Choice {
-    /// Creates a question for one answer. Add the answers with [`option`](Self::option).
+    /// Creates a question of which one option may be picked. Add the options with
+    /// [`option`](Self::option).
     pub fn new(question: impl Into<String>) -> Self {
         Self {
             question: question.into(),
@@ -46,7 +47,7 @@ impl Choice {
         }
     }
 
-    /// Adds an answer.
+    /// Adds an option.
     #[must_use]
     pub fn option(mut self, option: ChoiceOption) -> Self {
         self.options.push(option);
@@ -60,21 +61,21 @@ impl Choice {
         self
     }
 
-    /// Sets whether several answers may be selected.
+    /// Sets whether several options may be picked.
     #[must_use]
     pub fn multiple(mut self, multiple: bool) -> Self {
         self.multiple = multiple;
         self
     }
 
-    /// Allows a typed answer instead of a selection. `what` is a short label for it.
+    /// Allows a typed text instead of a picked option. `what` is a short label for it.
     #[must_use]
     pub fn or_text(mut self, what: impl Into<String>) -> Self {
         self.text = Some(what.into());
         self
     }
 
-    /// Returns the question of a run, if it has answers to pick from.
+    /// Returns the question of a run, if it has options to pick from.
     pub(crate) fn of_request(request: &PermissionRequest) -> Option<Self> {
         let choices = request.choices.as_deref()?;
         let mut choice = Self::new(request.question.as_str())
@@ -89,7 +90,7 @@ impl Choice {
         Some(choice)
     }
 
-    /// Returns the answers in the form of a run's question.
+    /// Returns the options in the form of a run's question.
     pub(super) fn choices(&self) -> Choices {
         let options = self
             .options
@@ -104,8 +105,9 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Other`] if there is no answer or too many, if an answer does not exist
-    /// or was picked twice, or if a text was given but not requested; the text names the problem.
+    /// Returns [`ErrorKind::Other`] if no option was picked or too many, if an option does not
+    /// exist or was picked twice, or if a text was given but not requested; the text names the
+    /// problem.
     pub fn check(&self, chosen: &Chosen) -> Result<()> {
         let reason = if let Some(missing_index) = chosen
             .picked
@@ -135,18 +137,18 @@ fn has_repeats(picked: &[usize]) -> bool {
     !picked.iter().all(|index| indexes.insert(index))
 }
 
-/// An answer to pick.
+/// An option of a [`Choice`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChoiceOption {
-    /// The answer.
+    /// The text of the option.
     pub label: String,
     /// The meaning; empty if the label is self-explanatory.
     pub description: String,
 }
 
 impl ChoiceOption {
-    /// Creates an answer without a description.
+    /// Creates an option without a description.
     pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -166,9 +168,9 @@ impl ChoiceOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chosen {
-    /// The indexes of the picked answers, from 0.
+    /// The indexes of the picked options, from 0.
     pub picked: Vec<usize>,
-    /// The text that was typed instead or, where several answers are allowed, in addition.
+    /// The text that was typed instead or, where several options may be picked, in addition.
     pub text: Option<String>,
 }
 
@@ -182,7 +184,7 @@ impl From<Chosen> for Answer {
 }
 
 impl Chosen {
-    /// Creates a selection of the answers at these indexes, from 0.
+    /// Creates a selection of the options at these indexes, from 0.
     pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             picked: places.into_iter().collect(),

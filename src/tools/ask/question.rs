@@ -39,7 +39,7 @@ struct Answer {
 }
 
 /// Creates the tool `AskUserQuestion`, which asks one to four questions, one after another. Each
-/// has two to four answers to pick from; the user may also answer in their own words.
+/// has two to four options to pick from; the user may also answer in their own words.
 ///
 /// The model reads each question with its answer. The result's details are
 /// `{"answers": [{"question", "picked": [label], "text"}]}`. If there is no person to ask, the call
@@ -83,7 +83,7 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
 ///
 /// The run's [`Confirmer`](crate::tool::Confirmer), or else a [`Responder`](crate::Responder),
 /// answers them with an [`Answer::Reply`](crate::Answer::Reply) that has the indexes of the picked
-/// answers or a text.
+/// options or a text.
 ///
 /// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
 /// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)
@@ -110,7 +110,7 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
 /// let responder = run.responder();
 /// while let Some(message) = run.next().await {
 ///     if let SdkMessage::PermissionRequest(request) = message {
-///         let choices = request.choices.as_ref().expect("it has answers to pick from");
+///         let choices = request.choices.as_ref().expect("it has options to pick from");
 ///         assert_eq!(choices.options[1].label, "YAML");
 ///         responder.respond(&request, Answer::Reply { text: String::new(), picked: vec![1] });
 ///     }
@@ -133,7 +133,7 @@ pub fn ask_user_question_in_stream() -> FuncTool {
     })
 }
 
-/// Converts a reply to a selection. Some peers send the labels of the picked answers as the text.
+/// Converts a reply to a selection. Some peers send the labels of the picked options as the text.
 fn chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
     let mut chosen = Chosen::picked(picked);
     // Only valid picks are looked at: repeated ones could make a text of any length.

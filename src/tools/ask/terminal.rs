@@ -107,7 +107,7 @@ impl Interactor for TerminalInteractor {
     }
 }
 
-/// Returns the question with its answers, and the possible inputs.
+/// Returns the question with its options, and the possible inputs.
 fn format_choice(choice: &Choice) -> String {
     let mut text = String::from("\n");
     if let Some(header) = &choice.header {
