@@ -33,8 +33,8 @@ const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 /// A session is due when more than 20 messages follow its last summary, or when they fill more than
 /// three quarters of the context window, as [estimated](estimate_tokens) from their text. The last
 /// four messages are not summarized. More than ten old ones are summarized in two halves
-/// concurrently, and the two summaries are merged. A message over half the window is omitted, with a note in the
-/// summary. In a run, the compactor is asked when 95 % of the window are full.
+/// concurrently, and the two summaries are merged. A message over half the window is omitted, with
+/// a note in the summary. In a run, the compactor is asked when 95 % of the window are full.
 ///
 /// Clones share the list of the sessions that are being summarized.
 ///

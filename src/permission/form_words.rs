@@ -1,5 +1,7 @@
 //! The words of a command, compared with those of a rule by the command's form.
 
+use crate::util::path::lexical;
+
 use super::about::{last, may_name, may_share_subcommand, plain, same};
 use super::beneath::Beneath;
 use super::command_paths::CommandPaths;
@@ -212,13 +214,25 @@ impl FormWords<'_> {
         file.map(|at| given.flags.remove(at));
         let flags: Vec<String> = given.flags.iter().map(|flag| dashed(flag)).collect();
         let includes = |other: &str| match other {
-            "." => !complete.arguments.operands.is_empty(),
+            "." => self.names_root(&complete.arguments.operands),
             _ => {
                 self.argv[1..].iter().any(|w| w.starts_with_text(other))
                     || other.starts_with('-') && has_flag(self.name, &flags, other)
             }
         };
         !others.any(includes) && !may_have_flag(self.name, &flags, &option)
+    }
+
+    /// Returns `true` if an operand may be this folder, one around it, or a pattern of paths.
+    fn names_root(&self, operands: &[&Word]) -> bool {
+        let is_root = |word: &&&Word| {
+            let path = lexical(&word.literal_prefix());
+            let is_around = path == "." || path.starts_with("..");
+            word.is_dynamic() || is_around || path.starts_with(['/', ':', '*'])
+        };
+        let is_open = |word: &Word| word.literal_prefix().starts_with([':', '*']);
+        let roots = || operands.iter().filter(is_root);
+        roots().count() > 16 || roots().any(|w| is_open(w) || self.place.may_meet(".", w))
     }
 
     /// Returns `true` if no operand of the command may be what the operand of a rule is, the one at

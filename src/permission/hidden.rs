@@ -1,13 +1,14 @@
 //! Commands that may hide what a rule to deny or to ask is about.
 
 use std::cell::LazyCell;
+use std::ops::Deref;
 
 use super::call_accesses::{CallAccesses, Command};
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::matching::governs_writes;
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::{Closed, wraps};
+use super::programs::{KnownFiles, wraps};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight};
@@ -59,11 +60,18 @@ impl Policy<'_> {
             _ => (*rule, Vec::new()),
         });
         let patterns: Vec<_> = patterns.collect();
+        // The project is elsewhere.
+        let leaves = LazyCell::new(|| {
+            call.commands().any(|command| {
+                let mut folders = command.paths.used(&[Use::Directory]);
+                folders.any(|folder| !self.is_inside(command, folder))
+            })
+        });
         let mut commands = analysis.commands.iter();
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
-            let files = LazyCell::new(|| self.known_files(call, command));
+            let files = LazyCell::new(|| known_files(command, &leaves));
             let is_open = |(rule, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
                 [pattern, ..]
                     if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
@@ -92,34 +100,9 @@ impl Policy<'_> {
         })
     }
 
-    /// What is known of the files of a command; nothing if it may work with any. What others run is
-    /// looked at by itself.
-    fn known_files(&self, call: &CallAccesses<'_>, command: &SimpleCommand) -> Option<Closed> {
-        let name = command.program().unwrap_or_default();
-        let is_judged = command.guessed
-            || command.argv.is_empty()
-            || command.is_about_itself()
-            || SHELLS.contains(&&*name)
-            || wraps(&name);
-        if is_judged && !command.is_unmodeled() {
-            return Some(Closed::NONE);
-        }
-        let closed = command.closed()?;
-        // The project is elsewhere.
-        let mut commands = call.commands();
-        let leaves = commands.any(|command| {
-            let mut folders = command.paths.used(&[Use::Directory]);
-            folders.any(|folder| !self.is_inside(command, folder))
-        });
-        Some(Closed {
-            is_inside: closed.is_inside && !leaves,
-            ..closed
-        })
-    }
-
     /// Returns `true` if a command works with no file that a rule may be about but those that its
     /// words name, or reads what it builds.
-    fn names_files(&self, files: Option<Closed>, rule: &Rule) -> bool {
+    fn names_files(&self, files: Option<KnownFiles>, rule: &Rule) -> bool {
         let Some(files) = files else {
             return false;
         };
@@ -180,4 +163,23 @@ fn restricts_commands(rule: &Rule) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns what is known of the files of a command; `None` if it may work with any. What others run
+/// is looked at by itself.
+fn known_files(command: &SimpleCommand, leaves: &impl Deref<Target = bool>) -> Option<KnownFiles> {
+    let name = command.program().unwrap_or_default();
+    let is_judged = command.guessed
+        || command.argv.is_empty()
+        || command.is_about_itself()
+        || SHELLS.contains(&&*name)
+        || wraps(&name);
+    if is_judged && !command.is_unmodeled() {
+        return Some(KnownFiles::ALL_NAMED);
+    }
+    let files = command.known_files()?;
+    Some(KnownFiles {
+        is_inside: files.is_inside && !**leaves,
+        ..files
+    })
 }

@@ -19,7 +19,7 @@ const CLOSED: &str = "\
 cat tac head tail nl od hexdump strings base64 base32 rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum cut column stat readlink realpath comm join cmp wc file xxd diff colordiff du ls dir tree grep egrep fgrep zgrep zcat bzcat xzcat zstdcat rg ack fd fdfind sort uniq jq yq sed awk gawk mawk find tr less more bat batcat basename dirname shellcheck tokei cloc scc exa eza man|rw|
 echo printf true false test [ pwd date cal whoami id groups uname arch nproc hostname uptime tty locale tput clear which type whereis ps pgrep pkill killall kill lsof sleep seq yes wait jobs fg bg env printenv free df dmesg ss netstat vmstat iostat last w who dig nslookup host ping ldd getconf bc|rw|
 cd pushd popd dirs exit return break continue shift umask ulimit times set unset read mapfile readarray declare typeset local export readonly alias command let getopts|rw|
-cp mv ln rm mkdir rmdir touch truncate tee unlink chmod dd install link mktemp split|rw|
+cp mv ln rm mkdir rmdir touch truncate tee unlink chmod chown chgrp dd install link mktemp split|rw|
 tar gtar zip unzip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd curl wget rsync|rw|
 git: log shortlog reflog|rw|=-insEFgqrw --oneline --stat --shortstat --numstat --summary --name-only --name-status --graph --all --decorate --no-decorate --format --pretty --abbrev-commit --since --until --after --before --author --committer --grep --max-count --skip --date --reverse --follow --first-parent --merges --no-merges --branches --tags --remotes --no-pager --no-patch --color --no-color --topo-order --date-order --numbered --email
 git: stash+list|rw|-p -u --patch --format --pretty
@@ -28,7 +28,9 @@ git: add stage commit|rw|-p -i -v -c -t --patch --interactive --verbose --reedit
 git: tag for-each-ref show-ref|rw|--format
 git: config|rw|=-z --get --get-all --global --local --system --unset --add --show-origin --bool --int
 git: apply|rw|+--check --stat
-git: status push fetch branch remote rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-ignore check-attr symbolic-ref show-branch version help var worktree+list submodule+status|rw|
+git: status|rw|-v --verbose
+git: status|wo|
+git: push fetch branch remote rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-ignore check-attr symbolic-ref show-branch version help var worktree+list submodule+status|rw|
 git: log shortlog reflog diff show blame annotate whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive|wo|
 git: config|w|
 git: restore|rw|-W -p --worktree --patch|+--staged -S
@@ -39,23 +41,29 @@ cargo: fmt|rw|+--check
 cargo: tree metadata build b check c test t clippy run r bench doc d fmt clean update add remove rm fix fetch generate-lockfile nextest machete outdated audit deny new init|ro|
 npm pnpm yarn bun: ls list la ll outdated view info show search why explain whoami ping help root bin prefix fund licenses|rw|
 npm pnpm yarn bun: ci install i add remove rm un uninstall update up upgrade dedupe prune rebuild audit run run-script start stop restart test t tst build lint dev typecheck format check clean watch serve preview e2e coverage|ro|@-g --global --location
-npx bunx|ro|
-go: version env doc help|rw|-w -u
+npx bunx uvx|ro|
+go: version help|rw|
+go: env|rw|-w -u --w --u
+go: doc|rw|-src --src
 go: build test vet run fmt mod list generate clean work fix|ro|
-cargo go: install get|r|
-pip pip3: list show freeze check help|rw|
-pip pip3 uv poetry pipenv pdm: install uninstall list show sync lock add remove update tree build check freeze|ro|
-bundle composer gem: install update list show outdated check info exec test validate|ro|
-brew apt apt-cache dpkg: list show search info outdated policy deps|rw|
-npm pnpm yarn: config+get|rw|
+go: get|ro|
+cargo: install|ro|
+go: install|r|
+pip: list show freeze check help|rw|
+uv poetry pipenv pdm: run exec|ro|
+pip uv poetry pipenv pdm: install uninstall list show sync lock add remove update tree build check freeze|ro|
+bundle composer: install update list show outdated check info exec test validate|ro|
+gem: list outdated info check|rw|
+brew apt apt-cache: list show search info outdated policy deps|rw|
+npm pnpm yarn: config+get|w|
 yarn bundle: .|ro|
 uv: pip+install pip+list pip+show pip+freeze pip+sync pip+compile|ro|
-module.venv module.doctest|ro|
+module.venv|ro|
 module.json.tool|rw|
 make gmake ninja ctest cmake just task invoke tox nox turbo nx lerna zig prisma playwright cypress vite next webpack rollup rake mvn mvnw gradle gradlew|ro|
 dotnet: build test run restore clean list format|ro|
-python python3 pypy node nodejs tsx ts-node ruby perl php rustc gcc g++ cc clang clang++ javac java|ro|
-tsc|rw|+--noEmit
+python pypy node nodejs tsx ts-node ruby perl php rustc gcc g++ cc clang clang++ javac java|ro|
+tsc|rw|+--noEmit|-b --build --incremental
 prettier black isort ruff|rw|+--check
 gofmt goimports shfmt|rw|
 pytest unittest jest vitest mocha phpunit rspec tsc eslint prettier biome stylelint ruff black isort mypy pyright flake8 pylint golangci-lint rubocop swiftlint|ro|
@@ -65,9 +73,9 @@ docker podman nerdctl: compose+ps compose+ls compose+logs compose+images compose
 docker podman nerdctl: compose+up|o|+--build
 docker podman nerdctl: compose+up compose+down compose+stop compose+start compose+restart compose+pull compose+rm compose+kill|ro|
 docker podman nerdctl: compose+build|o|
-docker podman nerdctl: compose|n|
-docker podman nerdctl: ps ls images inspect diff logs version info stats top port history events search stop start restart kill rm rmi pull push tag wait rename pause unpause login logout volume network system|rw|
-docker podman nerdctl: build buildx|o|-o --output --secret
+docker podman nerdctl: ps ls images inspect diff logs version info stats top port history events search stop start restart kill rm rmi pull push tag wait rename pause unpause volume+ls volume+inspect network+ls network+inspect system+df system+info image+ls image+inspect image+history image+rm image+pull image+push image+tag image+prune container+ls container+inspect container+logs container+stop container+start container+restart container+kill container+rm container+top container+stats container+port|rw|
+docker nerdctl: volume+create volume+rm network+create network+rm|rw|
+docker podman nerdctl: build buildx image+build|o|-o --output --secret
 docker-compose: ps logs images top version ls port events|rw|
 docker-compose: up|o|+--build
 docker-compose: up down stop start restart pull rm kill|ro|
@@ -76,8 +84,9 @@ kubectl oc: get describe logs top explain version api-resources api-versions clu
 kubectl oc: delete apply scale label annotate patch cordon uncordon drain expose autoscale|rw|-k --kustomize
 kubectl oc: create diff set|w|
 gh glab: auth+status|rw|-t --show-token
-gh glab: pr+checkout|ro|
-gh glab: pr+list pr+view pr+status pr+checks pr+create pr+comment pr+review pr+merge pr+close pr+reopen pr+ready pr+edit issue+list issue+view issue+status issue+create issue+comment issue+close issue+edit run+list run+view run+watch run+rerun workflow+list workflow+view workflow+run release+list release+view repo+list repo+view label+list search mr+list mr+view ci+list ci+view ci+status|rw|
+gh glab: pr+merge pr+close mr+merge|rw|-d --delete-branch
+gh glab: pr+checkout pr+merge pr+close|ro|
+gh glab: pr+list pr+view pr+status pr+checks pr+create pr+comment pr+review pr+reopen pr+ready pr+edit issue+list issue+view issue+status issue+create issue+comment issue+close issue+edit run+list run+view run+watch run+rerun workflow+list workflow+view workflow+run release+list release+view repo+list repo+view label+list search mr+list mr+view ci+list ci+view ci+status|rw|
 gh glab: pr+diff|wo|
 gh glab: api|w|
 terraform tofu: fmt|rw|+-check --check
@@ -91,12 +100,12 @@ systemctl: show cat|w|
 journalctl|rw|-D --directory --file --root --image
 aws: s3+ls sts+get-caller-identity logs+tail ec2+describe-instances lambda+list-functions ecs+list-clusters iam+list-users|rw|
 dpkg|rw|=-lLsS
-openssl: x509 verify version dgst|rw|
+openssl: x509 verify version dgst rand|rw|
 ";
 
-/// What is known of the files of a command.
+/// The files of a command, as far as they are known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Closed {
+pub(crate) struct KnownFiles {
     /// True if its words name the files whose content it shows.
     pub(crate) names_reads: bool,
     /// True if its words name the files that it changes.
@@ -105,9 +114,9 @@ pub(crate) struct Closed {
     pub(crate) is_inside: bool,
 }
 
-impl Closed {
-    /// A command that works with no file.
-    pub(crate) const NONE: Self = Self {
+impl KnownFiles {
+    /// The words name all files.
+    pub(crate) const ALL_NAMED: Self = Self {
         names_reads: true,
         names_writes: true,
         is_inside: true,
@@ -145,12 +154,12 @@ static ROWS: LazyLock<HashMap<&str, Vec<Row>>> = LazyLock::new(|| {
 /// Returns the files of a command of the program `name`, of which these are the words without
 /// options, and these the options; `None` if it may work with any. `is_open` is true if other words
 /// may be options.
-pub(crate) fn closed(
+pub(crate) fn known_files(
     name: &str,
     words: &[String],
     options: &[String],
     is_open: bool,
-) -> Option<Closed> {
+) -> Option<KnownFiles> {
     // `:` is `true`.
     let name = if name == ":" { "true" } else { name };
     let fits = |row: &&Row| {
@@ -165,7 +174,7 @@ pub(crate) fn closed(
     let row = ROWS.get(name)?.iter().find(fits)?;
     let mut cells = row.options.iter().filter_map(|cell| cell.strip_prefix('@'));
     let leaves = cells.any(|cell| is_open || options.iter().any(|o| may_be_listed(cell, o)));
-    Some(Closed {
+    Some(KnownFiles {
         names_reads: row.kinds.contains('r'),
         names_writes: row.kinds.contains('w'),
         is_inside: row.kinds.contains('o') && !leaves,

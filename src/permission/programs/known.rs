@@ -22,11 +22,11 @@ const GROUPS: &str = "\
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
 /// subcommand, `.` is the end of the command.
 ///
-/// What stands behind `!` is what other subcommands of the program do and these do as well; behind
-/// `!*` stands what is like no other subcommand. Files and folders outside the project that it
+/// What stands behind `!` is what other subcommands of the program do and these do as well; with
+/// `!*` it may be what any of them does. Files and folders outside the project that it
 /// changes, and files of git and npm, stand behind `>`. The first entry that fits decides.
 const KNOWN: &str = "\
-cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update install!*
+cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update install!*>~/.cargo
 rustup|show update!*
 npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
 npm pnpm yarn bun|audit+--fix,audit+fix!* version!* test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
@@ -35,7 +35,7 @@ yarn|
 pnpm yarn bun|,install+.,i+.!install!i install,i,add,remove,rm,update,up,upgrade,un,uninstall build dev watch serve preview clean lint typecheck format check e2e coverage
 go|build!get!install!generate run!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*
 pipenv|install+.,sync!* install!*
-pip uv poetry pipenv pdm|install,sync!*>/usr,~/.local freeze check pip+list pip+show pip+freeze lock!* version!* pip+install!*>/usr,~/.local add,remove!*
+pip uv poetry pipenv pdm|install,sync,uninstall!*>/usr,~/.local freeze check pip+list pip+show pip+freeze lock!* version!* pip+install,pip+sync,pip+uninstall!*>/usr,~/.local add,remove!*
 bundle|,install!* check
 composer|install!* validate,run,run-script,test!* require,update,remove!*
 mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install>~/.m2,/usr/local restore,deps.get!* format+--check-formatted fmt,format
@@ -62,7 +62,7 @@ swiftlint|lint version
 dpkg|*+-l,*+-s,*+-L,*+-S
 make gmake ninja cmake ctest just task rake invoke|test check lint fmt format *
 pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint prettier stylelint markdownlint cspell htmlhint yamllint ktlint phpcs rubocop standardrb cppcheck mypy pyright black isort autopep8 yapf flake8 pylint bandit pydocstyle pycodestyle pyflakes vulture|*
-python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv module.doctest apt-cache|*
+python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv apt-cache|*
 openssl|req x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
 docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipenv pdm bundle hatch rye pixi conda|run,compose+run,exec,x,dlx,debug!pull!create!start!up!build!sync!lock!install!add
 git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag

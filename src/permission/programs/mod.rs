@@ -16,7 +16,7 @@ mod wrappers;
 mod writers;
 
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use closed::{Closed, closed};
+pub(crate) use closed::{KnownFiles, known_files};
 pub(crate) use forms::{Complete, Form, has_fixed_end, subcommand_words};
 pub(crate) use known::{is_group, known};
 pub(crate) use launchers::{

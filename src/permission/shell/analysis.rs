@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::permission::programs::{Closed, closed, is_uncertain, is_versioned, without_version};
+use crate::permission::programs::{
+    KnownFiles, is_uncertain, is_versioned, known_files, without_version,
+};
 
 use super::environment::{is_outer, is_special};
 use super::word::{Part, Word, printable};
@@ -178,6 +180,22 @@ pub(crate) struct Subcommand {
     pub(crate) is_open: bool,
 }
 
+impl Subcommand {
+    /// Returns `true` if the program only prints its help or version.
+    fn is_about_program(&self) -> bool {
+        let is_about = |option: &String| {
+            matches!(
+                &**option,
+                "-V" | "--version" | "-version" | "--help" | "-help"
+            )
+        };
+        self.words.is_empty()
+            && !self.is_open
+            && self.options.iter().any(is_about)
+            && self.options.iter().all(is_about)
+    }
+}
+
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimpleCommand {
@@ -246,8 +264,8 @@ impl SimpleCommand {
         self.argv.len() == 2 && option.is_some_and(|o| matches!(&*o, "--version" | "--help"))
     }
 
-    /// What is known of the files of the command, if it may not work with any.
-    pub(crate) fn closed(&self) -> Option<Closed> {
+    /// Returns what is known of the files of the command; `None` if it may work with any.
+    pub(crate) fn known_files(&self) -> Option<KnownFiles> {
         let name = self.program()?.to_lowercase();
         let plain_name = without_version(&name);
         let name = if is_versioned(plain_name) {
@@ -258,11 +276,12 @@ impl SimpleCommand {
         let has_dash = |word: &&Word| word.starts_with_dash();
         match &self.subcommand {
             _ if self.is_unmodeled() => None,
-            Some(own) => closed(name, &own.words, &own.options, own.is_open),
+            Some(own) if own.is_about_program() => Some(KnownFiles::ALL_NAMED),
+            Some(own) => known_files(name, &own.words, &own.options, own.is_open),
             None => {
                 let options = self.argv[1..].iter().filter(has_dash);
                 let options: Vec<String> = options.map(Word::literal_prefix).collect();
-                closed(name, &[], &options, self.argv[1..].iter().any(is_uncertain))
+                known_files(name, &[], &options, self.argv[1..].iter().any(is_uncertain))
             }
         }
     }

@@ -21,6 +21,28 @@ pub(super) fn describe(command: &mut SimpleCommand, program: &Program) {
     command.changes = program.takes_any(&["into", "write", "move", "dd"]);
 }
 
+/// Returns the operands that are names, of those at these indices.
+fn names<'a>(
+    program: &Program,
+    argv: &'a [Word],
+    indices: &'a [usize],
+) -> impl Iterator<Item = &'a usize> {
+    let is_name = |index: &&usize| {
+        let text = argv[**index].literal();
+        text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
+    };
+    // What a builder runs reads the words behind the first one.
+    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let end = argv.iter().position(is_end).unwrap_or(argv.len());
+    let (end, count) = if program.takes_any(&["tail", "tasks"]) {
+        (end, 1)
+    } else {
+        (argv.len(), indices.len())
+    };
+    let names = indices.iter().take_while(move |index| **index < end);
+    names.take(count).filter(is_name)
+}
+
 /// Notes which words are files, and which of them the program may change.
 pub(super) fn describe_words(
     own: &mut SimpleCommand,
@@ -54,20 +76,7 @@ pub(super) fn describe_words(
         own.texts.extend(indices.first());
     }
     if program.takes("name") {
-        let is_name = |index: &&usize| {
-            let text = argv[**index].literal();
-            text.is_some_and(|text| !text.contains(['/', ':', '@', '.']) && !text.starts_with('-'))
-        };
-        // What a builder runs reads the words behind the first one.
-        let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
-        let end = argv.iter().position(is_end).unwrap_or(argv.len());
-        let (end, count) = if program.takes_any(&["tail", "tasks"]) {
-            (end, 1)
-        } else {
-            (argv.len(), indices.len())
-        };
-        let names = indices.iter().take_while(|index| **index < end).take(count);
-        own.texts.extend(names.filter(is_name));
+        own.texts.extend(names(program, argv, &indices));
     }
 
     let is_clear = arguments.unknown.is_empty()

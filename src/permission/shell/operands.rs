@@ -114,6 +114,15 @@ fn is_elsewhere(name: &str, words: &[Word]) -> bool {
     runs_elsewhere(name, &words.collect::<Vec<_>>())
 }
 
+/// Returns the index of the script or task. It may start what the words behind it are.
+fn script_index(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> usize {
+    let script = arguments.operands.first();
+    let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
+    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
+    let is_first = |word: &Word| is_script(word) || program.takes("tasks") && is_end(word);
+    argv.iter().position(is_first).unwrap_or(argv.len())
+}
+
 /// Looks at the options and operands of a command, `start` words after its beginning.
 fn by_row(
     cx: &mut Context,
@@ -171,12 +180,7 @@ fn by_row(
     }
 
     if program.takes_any(&["tail", "tasks", "run", "code", "script"]) {
-        // A script may start what the words behind its name are.
-        let script = arguments.operands.first();
-        let is_script = |word: &Word| script.is_some_and(|script| std::ptr::eq(*script, word));
-        let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
-        let is_first = |word: &Word| is_script(word) || program.takes("tasks") && is_end(word);
-        let at = argv.iter().position(is_first).unwrap_or(argv.len());
+        let at = script_index(program, argv, &arguments);
         peel::guess_tails_from(cx, name, command, at + 1);
     }
 

@@ -233,10 +233,9 @@ impl RunTable {
     }
 
     /// Ends all runs: calls with open questions become pending, the other runs are interrupted, and
-    /// the states are stored. Runs that go on after half of `limit` are interrupted as well, and
-    /// those that take longer than `limit` are dropped. No further run can
-    /// start. A later call waits for the same runs, and interrupts or drops them if its own limit
-    /// ends first.
+    /// the states are stored. Runs that continue after half of `limit` are interrupted as well, and
+    /// those that take longer than `limit` are dropped. No further run can start. A later call
+    /// waits for the same runs, and interrupts or drops them if its own limit ends first.
     pub(crate) async fn shutdown(&self, limit: Duration) {
         let start = Instant::now();
         let (was_closing, runs): (_, Vec<_>) = {
