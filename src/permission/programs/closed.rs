@@ -30,7 +30,7 @@ git: config|rw|=-z --get --get-all --global --local --system --unset --add --sho
 git: apply|rw|+--check --stat
 git: status|rw|-v --verbose
 git: status|wo|
-git: push fetch branch remote rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-ignore check-attr symbolic-ref show-branch version help var worktree+list submodule+status|rw|
+git: push fetch branch remote rev-parse ls-files ls-tree ls-remote rev-list describe merge-base name-rev count-objects check-ignore check-attr symbolic-ref show-branch version help worktree+list submodule+status|rw|
 git: log shortlog reflog diff show blame annotate whatchanged grep cat-file diff-tree diff-index diff-files range-diff stash+list stash+show tag for-each-ref archive|wo|
 git: config|w|
 git: restore|rw|-W -p --worktree --patch|+--staged -S

@@ -26,11 +26,11 @@ const GROUPS: &str = "\
 /// `!*` it may be what any of them does. Files and folders outside the project that it
 /// changes, and files of git and npm, stand behind `>`. The first entry that fits decides.
 const KNOWN: &str = "\
-cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update install!*>~/.cargo
+cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!*>~/.cargo
 rustup|show update!*
 npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
 npm pnpm yarn bun|audit+--fix,audit+fix!* version!* test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
-npm|ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
+npm|dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
 yarn|
 pnpm yarn bun|,install+.,i+.!install!i install,i,add,remove,rm,update,up,upgrade,un,uninstall build dev watch serve preview clean lint typecheck format check e2e coverage
 go|build!get!install!generate run!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*
@@ -39,16 +39,16 @@ pip uv poetry pipenv pdm|install,sync,uninstall!*>/usr,~/.local freeze check pip
 bundle|,install!* check
 composer|install!* validate,run,run-script,test!* require,update,remove!*
 mvn mvnw gradle gradlew dotnet dune zig|compile,test-compile,classes,jar,build,test,check,assemble,package,verify validate clean run,watch,bootRun,runtest setup query tasks dependencies dependency:tree help:evaluate install>~/.m2,/usr/local restore,deps.get!* format+--check-formatted fmt,format
-docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull pull,tag,compose+pull!* compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune rm,rmi,kill,compose+rm,compose+kill,volume+rm,network+rm,volume+create,network+create!* exec,compose+exec
+docker podman nerdctl|top port search stats events version history system+df compose+images compose+top compose+version compose+config compose+build!build!pull stop,compose+stop!kill!rm!down start,compose+start!run!create!up restart,compose+restart!start!stop!kill!run!create!up build!pull tag pull,compose+pull compose+up+--force-recreate,compose+up+--remove-orphans!* compose+up!run!create!start!restart!pull!build!rm compose+down!stop!rm!kill!remove!prune volume+create network+create rmi!remove!prune volume+rm!prune network+rm!prune rm,kill,compose+rm,compose+kill!* exec,compose+exec
 docker-compose|images top version config build!pull stop!kill!rm!down up,down,start,restart,pull,rm,kill!* exec
-kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history exec apply!create!patch!replace!edit!set!scale!label!annotate delete,create,rollout+restart,rollout+undo,scale!*
-gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig pr+checkout,repo+clone,repo+fork,repo+sync,run+download,release+download!* pr+checks run+list run+view run+watch api,pr+create,pr+comment,pr+review,pr+edit,pr+close,pr+ready,issue+create,issue+comment,issue+edit,issue+close,mr+create,mr+note!*
+kubectl oc|get top explain version port-forward api-resources api-versions cluster-info rollout+status rollout+history wait auth+can-i exec apply!create!patch!replace!edit!set!scale!label!annotate create!apply!replace!run!expose label,annotate!patch!apply!edit!replace delete,rollout+restart,rollout+undo,scale!*
+gh glab|auth+status+-t,auth+status+--show-token!* auth+login,auth+setup-git!*>~/.gitconfig repo+clone,repo+fork,repo+sync,run+download,release+download!* pr+checkout!co!sync!clone pr+checks run+list run+view run+watch pr+comment,issue+comment,mr+note pr+review!comment issue+create pr+create,mr+create!fork!push api,pr+edit,pr+close,pr+ready,issue+edit,issue+close!*
 terraform tofu|plan validate fmt+-check,fmt+--check graph output version show!output!state fmt init,get providers!get apply!*
 helm|lint template get history version
 apt apt-get|update install,remove,upgrade,full-upgrade,dist-upgrade,autoremove!*
-brew|install,update,upgrade,uninstall!*
-systemctl|is-active is-enabled is-failed list-units list-unit-files list-timers cat start,stop,restart,reload!*
-aws|s3+ls sts+get-caller-identity s3+cp,logs+tail!*
+brew|update install!upgrade!reinstall!cleanup upgrade,uninstall!*
+systemctl|daemon-reload reset-failed is-active is-enabled is-failed list-units list-unit-files list-timers cat start,stop,restart,reload!*
+aws|s3+ls sts+get-caller-identity ec2+describe-instances lambda+list-functions ecs+list-clusters iam+list-users logs+tail s3+cp!*
 deno|check test,bench run,task fmt lint
 ruff|check format rule
 golangci-lint|run,linters fmt
@@ -65,7 +65,7 @@ pytest unittest jest vitest mocha ava tap phpunit pest rspec tox nox eslint pret
 python python3 pypy node nodejs tsx ts-node gofmt goimports clang-format shfmt journalctl module.json.tool module.http.server module.venv apt-cache|*
 openssl|req x509 verify version dgst rand base64 enc genrsa rsa ec ecparam genpkey pkey pkcs12 s_client ciphers speed passwd
 docker podman nerdctl docker-compose kubectl oc npm pnpm yarn bun uv poetry pipenv pdm bundle hatch rye pixi conda|run,compose+run,exec,x,dlx,debug!pull!create!start!up!build!sync!lock!install!add
-git|merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
+git|gc!prune!repack verify-commit verify-tag show-branch format-patch archive sparse-checkout+list lfs+pull!fetch!checkout!pull merge+--abort,cherry-pick+--abort,revert+--abort,rebase+--abort,rebase+--skip,am+--abort!* fetch!tag!branch am!commit!apply apply!add lfs+install,lfs+update!*>.git/hooks lfs+track,lfs+untrack!*>.gitattributes add,stage tag init!config clean reflog shortlog rev-parse rev-list name-rev ls-files ls-tree ls-remote merge-base cat-file count-objects check-ignore for-each-ref show-ref grep config bisect!checkout!switch!reset push!* commit!add rm!add mv!add!rm branch+--set-upstream-to,branch+--unset-upstream,branch+-u!tag!config branch!tag merge!commit cherry-pick!commit revert!commit rebase!commit!merge!checkout!switch switch!branch!checkout!reset checkout,restore,reset,stash!branch!switch!clean pull!commit!fetch!merge!rebase!reset!branch clone!fetch!pull!checkout!init worktree!branch!checkout remote!fetch!pull!config!tag
 ";
 
 /// Programs whose options are in the place of subcommands.
