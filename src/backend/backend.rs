@@ -90,7 +90,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Like [`write`](Self::write), but only if nothing has that path yet.
     ///
     /// The default implementation does not notice an entry that is created between its check and
-    /// its write.
+    /// its write. A `DockerBackend` does not notice one that a command creates in that time, and a
+    /// `LocalBackend` one that another program creates on a file system without hard links.
     ///
     /// # Errors
     ///

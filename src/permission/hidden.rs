@@ -60,8 +60,8 @@ impl Policy<'_> {
             _ => (*rule, Vec::new()),
         });
         let patterns: Vec<_> = patterns.collect();
-        // The project is elsewhere.
-        let leaves = LazyCell::new(|| {
+        // In a folder outside of the workspace, the project is another one.
+        let leaves_workspace = LazyCell::new(|| {
             call.commands().any(|command| {
                 let mut folders = command.paths.used(&[Use::Directory]);
                 folders.any(|folder| !self.is_inside(command, folder))
@@ -71,7 +71,7 @@ impl Policy<'_> {
         commands.find_map(|command| {
             let runner = command.runner.map(|(index, _)| &analysis.commands[index]);
             let named = runner.unwrap_or(command);
-            let files = LazyCell::new(|| known_files(command, &leaves));
+            let files = LazyCell::new(|| files_of(command, &leaves_workspace));
             let is_open = |(rule, patterns): &&(&Rule, Vec<CommandPattern>)| match &patterns[..] {
                 [pattern, ..]
                     if pattern.may_be_about_alike(command) && !self.is_named(call, named, 2) =>
@@ -167,7 +167,10 @@ fn restricts_commands(rule: &Rule) -> bool {
 
 /// Returns what is known of the files of a command; `None` if it may work with any. What others run
 /// is looked at by itself.
-fn known_files(command: &SimpleCommand, leaves: &impl Deref<Target = bool>) -> Option<KnownFiles> {
+fn files_of(
+    command: &SimpleCommand,
+    leaves_workspace: &impl Deref<Target = bool>,
+) -> Option<KnownFiles> {
     let name = command.program().unwrap_or_default();
     let is_judged = command.guessed
         || command.argv.is_empty()
@@ -179,7 +182,7 @@ fn known_files(command: &SimpleCommand, leaves: &impl Deref<Target = bool>) -> O
     }
     let files = command.known_files()?;
     Some(KnownFiles {
-        is_inside: files.is_inside && !**leaves,
+        is_inside: files.is_inside && !**leaves_workspace,
         ..files
     })
 }

@@ -35,7 +35,8 @@
 //! The words of most of them name all files that they read and write, and are compared with the
 //! rule. Those that build, or change the work tree of git, read the project and write anywhere in
 //! it by purpose: they are covered if the rule is about files outside the workspace or below
-//! `.git/`, or about files that are read. All others ask, such as `git show` next to
+//! `.git/`, or about files that are read. Those that show what git has stored are covered next to a
+//! rule about files outside the workspace. All others ask, such as `git show` next to
 //! `deny:Read(.env)`, and `cargo build` next to `deny:Write(Cargo.toml)`. A narrow rule to allow
 //! answers the question for good: `allow:Bash(cargo:*)`.
 //!

@@ -19,8 +19,8 @@ use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
 /// The description of the end of a run by its time limit.
-pub(crate) const TIME_LIMIT_REACHED: &str = "the run reached its time limit or a parent run's (max_duration); raise it, or continue the \
-     session";
+pub(crate) const TIME_LIMIT_REACHED: &str = "the run reached its time limit or a parent run's \
+     (max_duration); raise it, or continue the session";
 
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -304,9 +304,12 @@ impl<'a> Temporary<'a> {
     /// Gives the file its name, if nothing has it. A rename would replace a file that another
     /// program has just created.
     fn link_to(self, name: &OsStr) -> io::Result<()> {
-        let no_flags = AtFlags::empty();
-        fs::linkat(self.folder, &self.name, self.folder, name, no_flags)?;
-        Ok(())
+        match fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
+            // The file system has no hard links.
+            Err(Errno::PERM | Errno::OPNOTSUPP) => self.rename_to(name),
+            // The temporary name is removed by the drop.
+            done => Ok(done?),
+        }
     }
 }
 

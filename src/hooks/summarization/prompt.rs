@@ -95,14 +95,14 @@ fn find(text: &str, tag: &str) -> Option<usize> {
 /// Returns the summary in a response: the text in the tags, or the whole response if the model
 /// forgot the tags. If the response was truncated, it is all text after the opening tag. Has at
 /// most `max_words` words.
-pub(super) fn summary(answer: &str, max_words: usize) -> String {
-    let tagged_text = extract_summary(answer);
-    let text = match find(answer, OPEN) {
+pub(super) fn summary(response: &str, max_words: usize) -> String {
+    let tagged_text = extract_summary(response);
+    let text = match find(response, OPEN) {
         _ if !tagged_text.is_empty() => tagged_text,
         // An empty pair of tags is an empty response.
-        Some(at) if find(&answer[at..], CLOSE).is_some() => "",
-        Some(at) => &answer[at + OPEN.len()..],
-        None => answer,
+        Some(at) if find(&response[at..], CLOSE).is_some() => "",
+        Some(at) => &response[at + OPEN.len()..],
+        None => response,
     };
     first_words(text.trim(), max_words).to_owned()
 }

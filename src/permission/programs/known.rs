@@ -23,8 +23,8 @@ const GROUPS: &str = "\
 /// subcommand, `.` is the end of the command.
 ///
 /// What stands behind `!` is what other subcommands of the program do and these do as well; with
-/// `!*` it may be what any of them does. Files and folders outside the project that it
-/// changes, and files of git and npm, stand behind `>`. The first entry that fits decides.
+/// `!*` it may be what any of them does. Files and folders outside the project that it changes, and
+/// files of git and npm, stand behind `>`. The first entry that fits decides.
 const KNOWN: &str = "\
 cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata fmt+--check locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!*>~/.cargo
 rustup|show update!*

@@ -191,7 +191,7 @@ impl Subcommand {
         };
         self.words.is_empty()
             && !self.is_open
-            && self.options.iter().any(is_about)
+            && !self.options.is_empty()
             && self.options.iter().all(is_about)
     }
 }
