@@ -83,6 +83,15 @@ where
     FnHook::new(name, Phase::BeforeAgent(Box::new(f)))
 }
 
+/// Another name for [`before_agent`], which some other frameworks use.
+pub fn pre_generation<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<AgentState>> + Send + 'static,
+{
+    before_agent(name, f)
+}
+
 /// Creates a hook that runs before each model call, on a copy of the history, as
 /// [`Hook::modify_request`]. The closure has the form
 /// `|cx, messages| async move { Ok(messages) }`.
@@ -253,6 +262,15 @@ where
 {
     let f = move |cx, state| f(cx, state).boxed();
     FnHook::new(name, Phase::AfterAgent(Box::new(f)))
+}
+
+/// Another name for [`after_agent`], which some other frameworks use.
+pub fn post_generation<F, Fut>(name: impl Into<String>, f: F) -> FnHook
+where
+    F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<AgentState>> + Send + 'static,
+{
+    after_agent(name, f)
 }
 
 #[async_trait]

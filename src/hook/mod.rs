@@ -102,8 +102,8 @@ mod stop_decision;
 mod with_state;
 
 pub use fn_hook::{
-    FnHook, after_agent, before_agent, before_stop, modify_request, post_tool_use, pre_tool_use,
-    wrap_model_call, wrap_tool_call,
+    FnHook, after_agent, before_agent, before_stop, modify_request, post_generation, post_tool_use,
+    pre_generation, pre_tool_use, wrap_model_call, wrap_tool_call,
 };
 pub(crate) use guard::guard;
 pub use hook::Hook;
@@ -115,8 +115,3 @@ pub use with_state::{
     after_agent_with, before_agent_with, before_stop_with, modify_request_with, post_tool_use_with,
     pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
 };
-
-/// Another name for [`after_agent`], which some other frameworks use.
-pub use fn_hook::after_agent as post_generation;
-/// Another name for [`before_agent`], which some other frameworks use.
-pub use fn_hook::before_agent as pre_generation;
