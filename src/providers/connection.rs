@@ -219,7 +219,7 @@ pub(super) fn openai_name(model: &str) -> &str {
     name.unwrap_or(model)
 }
 
-/// Returns the host in an address, without user and port.
+/// Returns the host in an address, without user and port; of an IPv6 address, only `[`.
 pub(super) fn host(base_url: &str) -> &str {
     let address = base_url
         .split_once("://")

@@ -153,7 +153,8 @@ impl Step {
         self
     }
 
-    /// Makes the stream yield nothing more and never end.
+    /// Makes the stream never end after its events. A `Stop` is omitted, except from the events of
+    /// [`exactly`](Self::exactly). It has no effect on a step that fails.
     #[must_use]
     pub fn then_hang(mut self) -> Self {
         self.hangs = true;

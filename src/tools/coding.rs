@@ -242,7 +242,8 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 }
 
 /// Creates the tool `Grep`, which returns the lines that match a regular expression, the files that
-/// have such lines, or the number of such lines in each file.
+/// have such lines, or the number of such lines in each file: at most 1,000 entries, or as many as
+/// the call sets, at most 10,000.
 pub fn grep(backend: impl Backend) -> FuncTool {
     let description = "Searches files for a regular expression, as ripgrep does: what .gitignore \
         excludes, hidden and binary files are left out.";

@@ -155,12 +155,7 @@ async fn each_local_server_is_asked_where_it_reports_its_window() {
             Some(8_192),
             &["/props", "/v1/models", "/api/v0/models"],
         ),
-        (
-            Dialect::mistral(),
-            vec![missing(), missing()],
-            None,
-            &["/props", "/v1/models"],
-        ),
+        (Dialect::mistral(), vec![], None, &[]),
     ] {
         let server = telling(replies).await;
         let model = compatible(&server).dialect(dialect);

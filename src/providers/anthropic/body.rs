@@ -32,8 +32,9 @@ pub(super) struct Options<'a> {
     pub(super) has_hosted_tools: bool,
 }
 
-/// Returns the body of `request`, and warnings about settings that it omits. The prompt cache
-/// requires the order of the fields: tools, system prompt, messages.
+/// Returns the body of `request`, and warnings. Sampling settings that a model does not take while
+/// it thinks are omitted without one. The prompt cache requires the order of the fields: tools,
+/// system prompt, messages.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,

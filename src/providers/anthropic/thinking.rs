@@ -25,7 +25,7 @@ pub(super) struct ThinkingFields {
 
 /// Returns the thinking of `request` to `model`. The answer has at most `max_tokens` and must call
 /// a tool if it `is_forced`. A model without a family is on a compatible server and receives the
-/// settings unchanged.
+/// settings unchanged, except that a forced tool turns a budget and adaptive thinking off.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The parts of an encoded request that its answer is read with.
+//! The parts of an encoded request that its decoder needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ pub(super) fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall
 /// The reasoning in a request that was sent.
 #[derive(Clone, Debug)]
 pub(in crate::providers) struct Reasoning {
-    /// The number that [`Cache::reasoning_start`] has.
+    /// The number of the first message that is sent with its reasoning, shared with the cache of
+    /// the run.
     pub(super) reasoning_start: Arc<AtomicUsize>,
     /// The number of the request's messages, without the lifted ones.
     pub(super) messages: usize,

@@ -79,7 +79,8 @@ pub(in crate::providers) struct Place<'a> {
     pub(in crate::providers) after: &'a [Arc<Message>],
     /// True for the first group of the history.
     pub(in crate::providers) first: bool,
-    /// The last group is written in every request, so it may have parts that others must not have.
+    /// True for the last group. It is written in every request, so it may have parts that others
+    /// must not have.
     pub(in crate::providers) last: bool,
     /// True if the group's reasoning may be sent.
     pub(in crate::providers) has_reasoning: bool,

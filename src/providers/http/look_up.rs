@@ -24,11 +24,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
     /// Requests JSON from another address of the server, with the same headers; with POST if there
-    /// is a body. Returns `None` if the answer is no JSON or too long, or its status is no success.
+    /// is a body. Returns `None` if the reply is no JSON or too long, or its status is no success.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not answer in time, or answers with 401 or 403.
+    /// Returns [`ErrorKind::Config`] for a mistake in the endpoint or the address, and an error if
+    /// the connection fails, if the server does not reply in time, or if its status is 401 or 403.
     pub(crate) async fn look_up(
         &self,
         address: &str,
@@ -44,8 +45,9 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not answer in time, or with another status that is no
-    /// success.
+    /// Returns [`ErrorKind::Config`] for a mistake in the endpoint or the address, and an error if
+    /// the connection fails, if the server does not reply in time, or if it replies with another
+    /// status that is no success.
     pub(crate) async fn ask_json(&self, address: &str, body: Bytes) -> Result<Option<Value>> {
         let is_missing = |status| {
             matches!(

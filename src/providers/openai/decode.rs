@@ -65,7 +65,7 @@ struct RepeatedChunks {
 }
 
 impl RepeatedChunks {
-    /// Learns from the chunk `data`, which has no fields next to its choices that are read.
+    /// Learns from the chunk `data`, whose other fields have been read.
     fn learn(&mut self, data: &str, choices: &Choices<'_>) {
         if let Some(text) = plain_text(choices) {
             self.around_text.learn(data, text);
@@ -151,7 +151,8 @@ impl ChatDecoder {
         self.read_choices(choices, data, out)
     }
 
-    /// Decodes the choices of the chunk `data`, which has no other field that is read.
+    /// Decodes the choices of the chunk `data`, whose other fields have been read, or equal those
+    /// of an earlier chunk.
     fn read_choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
         self.repeated.learn(data, &choices);
         for choice in choices {

@@ -52,6 +52,7 @@ pub(super) struct Rules {
     /// True if pieces of reasoning may arrive twice.
     pub(super) repeats_reasoning: bool,
     pub(super) output: OutputCount,
+    /// The places at which the context window is requested, in this order.
     pub(super) window_reports: &'static [WindowReport],
     /// True if the server counts the tokens of a request (`/chat/completions/input_tokens`).
     pub(super) counts_tokens: bool,
@@ -161,6 +162,8 @@ pub(super) static UNKNOWN: Rules = Rules {
     ..LENIENT
 };
 
+/// The rules that most servers share. These servers ignore unknown fields, and report no context
+/// window.
 const LENIENT: Rules = Rules {
     tag: super::PROVIDER,
     hosts: &[],
@@ -184,17 +187,14 @@ const LENIENT: Rules = Rules {
     audio_models: "",
     repeats_reasoning: false,
     output: OutputCount::Whole,
-    window_reports: &[WindowReport::Props, WindowReport::Models],
+    window_reports: &[],
     counts_tokens: false,
 };
 
-pub(super) static OPENAI: Rules = Rules {
-    window_reports: &[],
-    ..STRICT
-};
+pub(super) static OPENAI: Rules = STRICT;
 
-/// OpenAI's own server gives no reasoning, refuses what another one gave, and fields that it does
-/// not know.
+/// The rules for OpenAI's models, at OpenAI's own server and on Azure. The servers return no
+/// reasoning, and refuse that of other servers and unknown fields.
 const STRICT: Rules = Rules {
     hosts: &["api.openai.com"],
     max_tokens: "max_completion_tokens",
