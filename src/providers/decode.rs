@@ -24,7 +24,7 @@ use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 use super::yields::Yields;
 
-/// The time without an event after which a [complete](Decoder::is_complete) answer ends. Comments
+/// The time without a frame after which a [complete](Decoder::is_complete) answer ends. Comments
 /// do not prolong it.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -126,13 +126,13 @@ pub(crate) struct Decoding<D> {
     ignored_bytes: IgnoredBytes,
     decoder: D,
     events: Events,
-    /// The beginning of an event stream, until its first event has arrived.
+    /// The beginning of an event stream, until its first frame has arrived.
     opening: Vec<u8>,
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Drain,
     yields: Yields,
-    /// The number of yields since the last event of a complete answer.
+    /// The number of yields since the last frame of a complete answer.
     silence_yields: u32,
     /// The timer of [`SILENCE`], which begins after [`SILENCE_YIELDS`] yields.
     silence: Option<Pin<Box<Sleep>>>,
@@ -459,7 +459,7 @@ impl<D: Decoder> Decoding<D> {
             Frames::Unknown(_) => {}
             Frames::Document(document) => {
                 let text = std::str::from_utf8(document).map_err(|_| truncated())?;
-                events.check_event(text)?;
+                events.check_frame(text)?;
                 serde_json::from_str::<&RawValue>(text).map_err(|_| truncated())?;
                 return decoder.document(text, events);
             }

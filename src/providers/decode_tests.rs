@@ -17,7 +17,7 @@ use super::http::Secrets;
 struct Ignoring;
 
 impl Decoder for Ignoring {
-    fn event(&mut self, _: &str, _: &str, _: &mut Events) -> Result<()> {
+    fn frame(&mut self, _: &str, _: &str, _: &mut Events) -> Result<()> {
         Ok(())
     }
 
@@ -125,7 +125,7 @@ async fn answer_with_too_many_ignored_bytes_ends_with_an_error() {
 struct Complete;
 
 impl Decoder for Complete {
-    fn event(&mut self, _: &str, _: &str, _: &mut Events) -> Result<()> {
+    fn frame(&mut self, _: &str, _: &str, _: &mut Events) -> Result<()> {
         Ok(())
     }
 

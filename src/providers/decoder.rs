@@ -12,7 +12,7 @@ use super::status;
 /// Decodes the frames of one answer into events.
 pub(crate) trait Decoder: Send + Unpin + 'static {
     /// Decodes one frame. `name` is the type of an SSE event, and empty for a line.
-    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()>;
+    fn frame(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()>;
 
     /// Decodes an answer that is one JSON document instead of a stream.
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()>;
@@ -72,10 +72,10 @@ pub(super) fn frame<D: Decoder>(
     data: &str,
     out: &mut Events,
 ) -> Result<()> {
-    out.check_event(data)?;
-    match decoder.event(name, data, out) {
+    out.check_frame(data)?;
+    match decoder.frame(name, data, out) {
         Err(error) if error.kind() == ErrorKind::Protocol => match replace_refused(data) {
-            Cow::Owned(repaired) => decoder.event(name, &repaired, out),
+            Cow::Owned(repaired) => decoder.frame(name, &repaired, out),
             Cow::Borrowed(_) => Err(error),
         },
         decoded => decoded,

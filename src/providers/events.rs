@@ -56,7 +56,7 @@ impl Events {
     }
 
     /// Checks the size of a frame before it is read.
-    pub(super) fn check_event(&self, data: &str) -> Result<()> {
+    pub(super) fn check_frame(&self, data: &str) -> Result<()> {
         self.collected.check_event(data)
     }
 
@@ -116,7 +116,7 @@ impl Events {
         }
     }
 
-    /// Holds the events that are added back until [`release`](Self::release).
+    /// Holds back the events that are added until [`release`](Self::release).
     pub(crate) fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
@@ -128,7 +128,7 @@ impl Events {
     }
 
     /// Adds a piece of text. If events are joined, it is appended to the previous piece.
-    pub(crate) fn text(&mut self, text: impl AsRef<str> + Into<String>) {
+    pub(crate) fn push_text(&mut self, text: impl AsRef<str> + Into<String>) {
         if text.as_ref().is_empty() {
             return;
         }

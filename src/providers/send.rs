@@ -171,12 +171,12 @@ mod tests {
     }
 
     impl Decoder for OneLine {
-        fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+        fn frame(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
             if data.starts_with('{') {
                 return Err(status::from_event(data, &Secrets::default()));
             }
             out.push(ModelEvent::Start(Box::default()));
-            out.text(data);
+            out.push_text(data);
             out.push(ModelEvent::stop(StopReason::EndTurn));
             self.is_done = true;
             Ok(())

@@ -221,7 +221,7 @@ impl MessagesDecoder {
         match block {
             OpenBlock::Text(block) => {
                 block.has_text = true;
-                out.text(text);
+                out.push_text(text);
             }
             OpenBlock::Tool { json, .. } => {
                 out.collect_bytes(text.len())?;
@@ -369,7 +369,7 @@ impl MessagesDecoder {
 }
 
 impl Decoder for MessagesDecoder {
-    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn frame(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         if let Some(text) = self.repeated.text(data) {
             return self.piece(self.repeated_index, text, out);
         }
@@ -460,7 +460,7 @@ impl Decoder for MessagesDecoder {
 fn begin_text(open_text: &mut OpenText, block: WireBlock<'_>, out: &mut Events) -> Result<()> {
     if let Some(text) = block.text.filter(|text| !text.is_empty()) {
         open_text.has_text = true;
-        out.text(text.0);
+        out.push_text(text.0);
     }
 
     let citations: Vec<&RawValue> = block

@@ -228,7 +228,7 @@ fn stop_reason(word: &str) -> StopReason {
 }
 
 impl Decoder for ChunkDecoder {
-    fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn frame(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim();
         if data.is_empty() {
             return Ok(());
@@ -255,7 +255,7 @@ impl Decoder for ChunkDecoder {
     }
 
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
-        self.event("", body, out)?;
+        self.frame("", body, out)?;
         if !self.has_started {
             return Err(unreadable(
                 "the answer is not a response of the Gemini API",

@@ -178,7 +178,7 @@ impl AnswerParts {
             self.open = OpenPart::SignedText(signature.to_owned());
         }
 
-        out.text(text);
+        out.push_text(text);
         Ok(())
     }
 

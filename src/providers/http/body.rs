@@ -1,4 +1,4 @@
-//! An answer's body, guarded by an idle timeout.
+//! A reply's body, guarded by an idle timeout.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -18,7 +18,7 @@ use super::secrets::Secrets;
 /// The bytes of a body as they arrive.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
-/// The timer of a request and of the body of its answer.
+/// The timer of a request and of the body of its reply.
 pub(super) type IdleTimer = Pin<Box<Sleep>>;
 
 pin_project! {

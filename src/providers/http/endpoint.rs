@@ -60,15 +60,15 @@ pub(crate) struct Endpoint {
 /// An address, with the runtime of the requests to it: each runtime has a pool of its own.
 type PoolAddress = (Option<Id>, Arc<str>);
 
-/// The addresses that have answered since their last broken connection. Only these can have a
+/// The addresses that have replied since their last broken connection. Only these can have a
 /// pooled connection.
-static ANSWERED: LazyLock<Mutex<HashSet<PoolAddress>>> = LazyLock::new(Mutex::default);
+static REPLIED: LazyLock<Mutex<HashSet<PoolAddress>>> = LazyLock::new(Mutex::default);
 
 /// The maximum number of remembered addresses, because a program may use new addresses without end.
 /// A request to a forgotten address is not retried at once when its pooled connection is broken.
-const MAX_ANSWERED: usize = 256;
+const MAX_REPLIED: usize = 256;
 
-/// An answer whose status was a success.
+/// A reply with a success status.
 pub(crate) struct Reply {
     /// The provider's id of the request.
     pub(crate) request_id: Option<Arc<str>>,
@@ -209,13 +209,13 @@ impl Endpoint {
         &self.secrets
     }
 
-    /// Sends `body`, which is JSON, and returns the answer once its head has arrived.
+    /// Sends `body`, which is JSON, and returns the reply once its head has arrived.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Config`] for a mistake in the endpoint, [`ErrorKind::Timeout`] if the
     /// head does not arrive within the idle timeout, and an error if the connection fails, if the
-    /// status is not 2xx (see [`status`]), or if the answer is HTML.
+    /// status is not 2xx (see [`status`]), or if the reply is HTML.
     ///
     /// # Cancel safety
     ///
@@ -237,15 +237,13 @@ impl Endpoint {
         let address = (runtime, self.base.clone());
         let (response, timer) = match first {
             // The server had closed the pooled connection, so one new connection is tried.
-            Err(error)
-                if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&address) =>
-            {
+            Err(error) if error.kind() == ErrorKind::Connect && lock(&REPLIED).remove(&address) => {
                 self.attempt(&client, url, body).boxed().await?
             }
             first => first?,
         };
 
-        note_answered(&mut lock(&ANSWERED), address);
+        note_replied(&mut lock(&REPLIED), address);
         match self.accept(*response, timer) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
@@ -292,8 +290,8 @@ impl Endpoint {
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// Sends a request. Returns the answer and its idle timer, which the body uses again because a
-    /// new timer takes a lock of the runtime. The answer is boxed, because it is larger than
+    /// Sends a request. Returns the reply and its idle timer, which the body uses again because a
+    /// new timer takes a lock of the runtime. The reply is boxed, because it is larger than
     /// everything else in the future.
     fn attempt(
         &self,
@@ -311,7 +309,8 @@ impl Endpoint {
         })
     }
 
-    /// Returns the reply, or the response unchanged if its status is no success or it is HTML.
+    /// Returns the reply as a stream, or the reply as it arrived if its status is no success or it
+    /// is HTML.
     fn accept(&self, response: Response, timer: IdleTimer) -> Result<Reply, Box<Response>> {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
@@ -330,7 +329,7 @@ impl Endpoint {
         })
     }
 
-    /// Returns the error for a response whose status is no success, or that is HTML.
+    /// Returns the error for a reply whose status is no success, or that is HTML.
     pub(super) async fn refusal(&self, response: Response) -> Error {
         let request_id = self.request_id(response.headers());
         let status = response.status();
@@ -399,12 +398,12 @@ impl Endpoint {
     }
 }
 
-/// Remembers that the address has answered.
-fn note_answered(answered: &mut HashSet<PoolAddress>, address: PoolAddress) {
-    if answered.len() >= MAX_ANSWERED && !answered.contains(&address) {
-        answered.clear();
+/// Remembers that the address has replied.
+fn note_replied(addresses: &mut HashSet<PoolAddress>, address: PoolAddress) {
+    if addresses.len() >= MAX_REPLIED && !addresses.contains(&address) {
+        addresses.clear();
     }
-    answered.insert(address);
+    addresses.insert(address);
 }
 
 /// Returns `true` for a text that is one segment of a path as it is.
@@ -484,8 +483,8 @@ mod tests {
         let mut addresses = HashSet::new();
         for n in 0..10_000 {
             let address = (None, format!("http://host-{n}").into());
-            note_answered(&mut addresses, address.clone());
-            assert!(addresses.contains(&address) && addresses.len() <= MAX_ANSWERED);
+            note_replied(&mut addresses, address.clone());
+            assert!(addresses.contains(&address) && addresses.len() <= MAX_REPLIED);
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::error::{Error, ErrorKind};
 
 use super::secrets::Secrets;
 
-/// Returns the error of a request without an answer.
+/// Returns the error of a request without a reply.
 pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     let kind = kind_of(&error);
-    let server = server(&error);
+    let server = origin_of(&error);
     let text = match kind {
         ErrorKind::Dns => format!("the name of {server} could not be resolved"),
         ErrorKind::Tls => format!("the TLS handshake with {server} failed"),
@@ -28,14 +28,14 @@ pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
 }
 
 /// Returns the error of a body that was interrupted. The bytes before it are an incomplete
-/// response.
+/// answer.
 pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
     let text = "the connection broke in the middle of the answer";
     describe(ErrorKind::StreamTruncated, text, None, error, secrets)
 }
 
 /// Returns the scheme, the host and the port. Other parts of an address may contain a secret.
-fn server(error: &reqwest::Error) -> String {
+fn origin_of(error: &reqwest::Error) -> String {
     match error.url() {
         Some(url) => url.origin().ascii_serialization(),
         None => "the server".into(),
@@ -75,7 +75,7 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
     }
 
     for cause in causes(error) {
-        if tls::is_of_it(cause) {
+        if tls::is_tls_error(cause) {
             return ErrorKind::Tls;
         }
 
@@ -108,7 +108,7 @@ mod tls {
         })
     }
 
-    pub(super) fn is_of_it(cause: &(dyn StdError + 'static)) -> bool {
+    pub(super) fn is_tls_error(cause: &(dyn StdError + 'static)) -> bool {
         tls_error(cause).is_some()
     }
 
@@ -140,7 +140,7 @@ mod tls {
 mod tls {
     use std::error::Error as StdError;
 
-    pub(super) fn is_of_it(_: &(dyn StdError + 'static)) -> bool {
+    pub(super) fn is_tls_error(_: &(dyn StdError + 'static)) -> bool {
         false
     }
 

@@ -1,4 +1,4 @@
-//! Small requests to a server whose answers are not streamed.
+//! Small requests to a server whose replies are not streamed.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use super::client;
 use super::endpoint::{Endpoint, parse_url};
 use super::failure;
 
-/// The maximum length of an answer, in bytes.
-const MAX_ANSWER: usize = 4 * 1024 * 1024;
+/// The maximum length of a reply, in bytes.
+const MAX_REPLY: usize = 4 * 1024 * 1024;
 /// The time limit of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
@@ -68,18 +68,19 @@ impl Endpoint {
         is_missing: fn(StatusCode) -> bool,
     ) -> Result<Option<Value>> {
         let limit = self.idle_timeout.min(TIME_LIMIT);
-        let reading = self.read_answer(address, body, is_missing).boxed();
+        let reading = self.read_reply(address, body, is_missing).boxed();
         let outcome = tokio::time::timeout(limit, reading).await;
         let answer = outcome.unwrap_or_else(|_| Err(idle_error(limit)));
         answer.map_err(|error| error.context(&self.provider))
     }
 
-    async fn read_answer(
+    async fn read_reply(
         &self,
         address: &str,
         body: Option<Bytes>,
         is_missing: fn(StatusCode) -> bool,
     ) -> Result<Option<Value>> {
+        // Reports a mistake in a setting, such as a header.
         self.url()?;
         let url = parse_url(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
         let client = client::client(Scheme::of(&url), self.connect_timeout)
@@ -104,7 +105,7 @@ impl Endpoint {
         let mut chunks = pin!(response.bytes_stream());
         while let Some(chunk) = chunks.next().await {
             json.extend_from_slice(&chunk.map_err(|error| failure::reading(error, &self.secrets))?);
-            if json.len() > MAX_ANSWER {
+            if json.len() > MAX_REPLY {
                 return Ok(None);
             }
         }

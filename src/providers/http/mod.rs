@@ -1,7 +1,7 @@
-//! One request, one streamed answer.
+//! A request and its streamed reply.
 //!
-//! [`Endpoint`] is a server with its headers and timeouts; an answer whose status is a success
-//! comes back with its body as a stream. Everything else is an [`Error`](crate::Error).
+//! [`Endpoint`] is a server with its headers and timeouts; a reply with a success status has its
+//! body as a stream. Everything else is an [`Error`](crate::Error).
 
 mod body;
 mod client;

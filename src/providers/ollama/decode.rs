@@ -66,7 +66,7 @@ impl ChatDecoder {
 
             if !answer.content.is_empty() {
                 self.end_thinking(out)?;
-                out.text(answer.content.0);
+                out.push_text(answer.content.0);
             }
 
             for call in answer.tool_calls.0 {
@@ -127,13 +127,13 @@ impl ChatDecoder {
 }
 
 impl Decoder for ChatDecoder {
-    fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn frame(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
         let line = serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
         self.line(line, data, out)
     }
 
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
-        self.event("", body, out)
+        self.frame("", body, out)
     }
 
     fn finish(&mut self, _: &mut Events) -> Result<()> {

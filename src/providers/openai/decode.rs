@@ -29,7 +29,7 @@ use super::wire::{
 ///
 /// The answer is complete at `[DONE]`. Servers may omit it, so once a finish reason has arrived,
 /// the answer is also complete at the chunk with usage and no choices, at the end of the body, at a
-/// broken connection, and after two seconds without an event. A body that ends before any finish
+/// broken connection, and after two seconds without a frame. A body that ends before any finish
 /// reason is truncated.
 pub(super) struct ChatDecoder {
     rules: &'static Rules,
@@ -244,7 +244,7 @@ impl ChatDecoder {
     fn push_text(&mut self, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
         if !text.is_empty() {
             self.end_reasoning(out)?;
-            out.text(text);
+            out.push_text(text);
         }
         Ok(())
     }
@@ -388,7 +388,7 @@ fn parse_chunk(data: &str) -> serde_json::Result<(WireChunk<'_>, Choices<'_>)> {
 }
 
 impl Decoder for ChatDecoder {
-    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn frame(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim_ascii();
         if data.is_empty() {
             return Ok(());
@@ -426,7 +426,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
-        self.event("", body, out)?;
+        self.frame("", body, out)?;
         if !self.has_started {
             return Err(unreadable(
                 "the answer is not a completion",

@@ -341,7 +341,7 @@ impl ResponsesDecoder {
 
 fn push(event: ModelEvent, out: &mut Events) {
     match event {
-        ModelEvent::Text(text) => out.text(text),
+        ModelEvent::Text(text) => out.push_text(text),
         event => out.push(event),
     }
 }
@@ -359,7 +359,7 @@ fn report_usage(response: &mut WireResponse<'_>, out: &mut Events) {
 }
 
 impl Decoder for ResponsesDecoder {
-    fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    fn frame(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
         let data = data.trim();
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
