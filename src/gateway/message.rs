@@ -56,7 +56,7 @@ pub struct InboundMessage {
     /// when the message is published.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub session_key: Arc<str>,
-    /// Pictures and documents: [`Part::Image`] and [`Part::Document`]. They become parts of the
+    /// Images and documents: [`Part::Image`] and [`Part::Document`]. They become parts of the
     /// user's message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Part>,
@@ -102,7 +102,7 @@ impl InboundMessage {
         self
     }
 
-    /// Adds a picture or a document.
+    /// Adds an image or a document.
     #[must_use]
     pub fn with_media(mut self, part: Part) -> Self {
         self.media.push(part);

@@ -34,7 +34,7 @@ pub struct ProcessOptions {
     pub input_id: Arc<str>,
     /// The text of the input.
     pub user_message: Arc<str>,
-    /// Pictures and documents of the input.
+    /// Images and documents of the input.
     pub media: Vec<Part>,
     /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
     pub default_response: String,

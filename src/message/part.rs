@@ -19,7 +19,7 @@ use super::depth::{MAX_JSON_DEPTH, dismantle_shared, is_text_too_deep, is_too_de
 pub enum Part {
     /// Plain text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image(Media),
     /// A file, such as a PDF.
     Document(Media),

@@ -12,7 +12,7 @@ impl Messages {
     /// Returns the history as blocks of text with an empty line between them.
     ///
     /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v` prints
-    /// them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures, documents and
+    /// them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Images, documents and
     /// recordings are named in brackets; thinking and citations are omitted. The last line ends
     /// with a newline.
     ///

@@ -52,7 +52,7 @@ pub trait TokenCounter: Send + Sync {
 
     /// Returns the number of tokens of one part:
     ///
-    /// * a picture: 1,600;
+    /// * an image: 1,600;
     /// * a document of text: the tokens of its text;
     /// * any other document, and a recording: 3,000 for each 100,000 bytes, at least 3,000 and at
     ///   most 300,000; 3,000 if it is at a URL or was uploaded, because its length is not known;
@@ -89,12 +89,12 @@ pub trait TokenCounter: Send + Sync {
 /// The tokens that frame a message: its role and the marks around it.
 const PER_MESSAGE: u64 = 4;
 
-/// The tokens of a picture: the Messages API charges this number for the largest picture that it
+/// The tokens of an image: the Messages API charges this number for the largest image that it
 /// does not scale down.
 const PER_IMAGE: u64 = 1_600;
 
 /// The tokens of a page of a PDF. The Messages API charges 1,500 to 3,000 tokens for its text, and
-/// a picture.
+/// an image.
 const PER_PAGE: u64 = 3_000;
 
 /// The bytes of a page: more than typeset text takes, some 20,000, and less than a scan, some

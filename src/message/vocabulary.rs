@@ -16,7 +16,7 @@ const SAMPLE_LEN: usize = MAX_COUNTED / SAMPLES;
 
 /// Counts text with one of OpenAI's vocabularies, which are compiled into the binary.
 ///
-/// Text and arguments are exact for the models that use the vocabulary; pictures, documents and the
+/// Text and arguments are exact for the models that use the vocabulary; images, documents and the
 /// frame of a message stay estimates. In a text longer than 256 KiB, samples of 256 KiB in all are
 /// counted, and the remaining text is estimated from the samples. For other providers the count is
 /// an estimate that is better than counting bytes.

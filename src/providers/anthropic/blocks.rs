@@ -224,7 +224,7 @@ pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
             .is_none_or(|raw| raw.trim().is_empty())
 }
 
-/// Returns a block that is sent back as a part with this mark; `None` for a text or a call.
+/// Returns a block that is sent back as a part with this tag; `None` for a text or a call.
 pub(super) fn echoed_part(block: OpenBlock, tag: &str, out: &mut Events) -> Result<Option<Part>> {
     Ok(match block {
         OpenBlock::Thinking(block) => Some(Part::Thinking(block.finish(tag, out)?)),

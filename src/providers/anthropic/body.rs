@@ -25,7 +25,7 @@ use super::wire::{MessagesWire, interrupted_call_warning};
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) family: Option<&'a Family>,
-    /// The mark of the model's own blocks.
+    /// The tag of the model's own blocks.
     pub(super) tag: &'static str,
     pub(super) profile: &'a ModelProfile,
     /// True if the server runs tools itself.

@@ -17,7 +17,7 @@ pub(super) struct BlockArray<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     /// The offset at which the last block that may have a breakpoint takes further fields.
-    pub(super) markable: Option<usize>,
+    pub(super) breakpoint_offset: Option<usize>,
 }
 
 impl<'a> BlockArray<'a> {
@@ -26,7 +26,7 @@ impl<'a> BlockArray<'a> {
         Self {
             start: out.len(),
             out,
-            markable: None,
+            breakpoint_offset: None,
         }
     }
 
@@ -43,24 +43,18 @@ impl<'a> BlockArray<'a> {
         self.out.truncate(self.start - 1);
     }
 
-    /// Puts a breakpoint on the last block that may carry one.
-    pub(super) fn mark(&mut self, breakpoint: &str) {
-        if let Some(at) = self.markable.take() {
-            insert(self.out, at, breakpoint);
+    /// Puts a breakpoint on the last block that may have one.
+    pub(super) fn set_breakpoint(&mut self, breakpoint: &str) {
+        if let Some(offset) = self.breakpoint_offset.take() {
+            insert(self.out, offset, breakpoint);
         }
     }
 
-    /// Writes a block, whose text up to the last brace `fields` writes.
-    pub(super) fn block(
-        &mut self,
-        markable: bool,
-        fields: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
+    /// Writes a block that may have a breakpoint. `fields` writes all of it except the last brace.
+    pub(super) fn block(&mut self, fields: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         self.separate();
         fields(self.out)?;
-        if markable {
-            self.markable = Some(self.out.len());
-        }
+        self.breakpoint_offset = Some(self.out.len());
         self.out.push(b'}');
         Ok(())
     }
@@ -92,7 +86,7 @@ impl<'a> BlockArray<'a> {
         if !is_visible(text) {
             return Ok(());
         }
-        self.block(true, |out| {
+        self.block(|out| {
             out.extend_from_slice(br#"{"type":"text","text":"#);
             write_text(out, text)?;
             write_fields(out, fields);
@@ -122,7 +116,7 @@ impl<'a> BlockArray<'a> {
     }
 
     fn media(&mut self, kind: &str, media: &Media) -> Result<()> {
-        self.block(true, |out| {
+        self.block(|out| {
             out.extend_from_slice(br#"{"type":"#);
             write(out, kind)?;
             out.extend_from_slice(br#","source":"#);
@@ -135,9 +129,9 @@ impl<'a> BlockArray<'a> {
         })
     }
 
-    /// Adds a call. Its further fields go back to the server whose blocks have this mark.
+    /// Adds a call. Its further fields go back to the server whose blocks have this tag.
     pub(super) fn tool_use(&mut self, call: &ToolCall, tag: &str) -> Result<()> {
-        self.block(true, |out| {
+        self.block(|out| {
             out.extend_from_slice(br#"{"type":"tool_use","id":"#);
             write_call_identifier(out, &call.id)?;
             out.extend_from_slice(br#","name":"#);
@@ -151,7 +145,7 @@ impl<'a> BlockArray<'a> {
     }
 
     pub(super) fn tool_result(&mut self, result: &ToolResult, wire: &MessagesWire) -> Result<()> {
-        self.block(true, |out| {
+        self.block(|out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write_call_identifier(out, &result.tool_call_id)?;
             out.extend_from_slice(br#","content":"#);

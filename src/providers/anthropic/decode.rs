@@ -37,7 +37,7 @@ const RAW_DELTA: usize = 48;
 /// ignored, and so are unknown deltas of texts and calls. Unknown blocks and unknown deltas of
 /// thinking are part of the answer.
 pub(super) struct MessagesDecoder {
-    /// The mark of the blocks.
+    /// The tag of the blocks.
     tag: &'static str,
     secrets: Secrets,
     request_id: Option<Arc<str>>,

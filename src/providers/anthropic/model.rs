@@ -226,11 +226,11 @@ connection_methods!(Anthropic);
 struct EncodedRequest {
     encoded: Encoded,
     warnings: Vec<String>,
-    /// The mark of the blocks of the model that the request is for.
+    /// The tag of the blocks of the model that the request is for.
     tag: &'static str,
 }
 
-/// Returns the mark of the blocks of a model. One without a family is not Claude.
+/// Returns the tag of the blocks of a model. One without a family is not Claude.
 fn tag(family: Option<&Family>) -> &'static str {
     match family {
         Some(_) => PROVIDER,

@@ -20,11 +20,11 @@ use crate::error::Result;
 use crate::message::{MediaSource, Message, Part, ProviderBlock, Role, ToolCall};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
-use super::super::encode::{Place, Wire};
+use super::super::encode::{GroupPlace, Wire};
 use super::super::json::{Str, write, write_text};
 use super::content::BlockArray;
 
-/// The name of the wire format: what blocks that are kept verbatim are marked with.
+/// The name of the wire format. It is the tag of blocks that are sent back unchanged.
 pub(super) const PROVIDER: &str = "anthropic";
 
 /// The name of blocks of compatible servers, whose models are not Claude. Their thinking means
@@ -41,7 +41,7 @@ pub(super) const NOTHING: &str = "(nothing)";
 /// A part of the citations of the server's own search.
 const SEARCH_CITATION: &str = "\"web_search_result_location\"";
 
-/// The types of pictures, as data.
+/// The types of images, as data.
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The types of documents that are sent as data. Text documents are sent as text.
@@ -55,7 +55,7 @@ const LONG_CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral","ttl":"
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessagesWire {
-    /// The mark of the server's own blocks.
+    /// The tag of the server's own blocks.
     pub(super) tag: &'static str,
     /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of
     /// the system prompt, and on the last block of the last message of this request and of the
@@ -92,7 +92,7 @@ impl Wire for MessagesWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let answer = group.first().is_some_and(|message| is_answer(message));
@@ -124,7 +124,7 @@ impl Wire for MessagesWire {
             blocks.text(NOTHING)?;
         }
 
-        let breakpoint = blocks.markable.filter(|_| self.cache);
+        let breakpoint = blocks.breakpoint_offset.filter(|_| self.cache);
         blocks.close();
         out.push(b'}');
         Ok(breakpoint)
@@ -169,7 +169,7 @@ impl Wire for MessagesWire {
         }
 
         if self.cache {
-            blocks.mark(self.breakpoint());
+            blocks.set_breakpoint(self.breakpoint());
         }
 
         if !self.binds_reasoning {
@@ -188,7 +188,7 @@ impl Wire for MessagesWire {
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
         let mut blocks = BlockArray::open(out);
         for tool in tools {
-            blocks.block(true, |out| {
+            blocks.block(|out| {
                 out.extend_from_slice(br#"{"name":"#);
                 write(out, &tool.name)?;
                 if !tool.description.is_empty() {
@@ -202,7 +202,7 @@ impl Wire for MessagesWire {
         }
 
         if self.cache {
-            blocks.mark(self.breakpoint());
+            blocks.set_breakpoint(self.breakpoint());
         }
 
         blocks.close();
@@ -241,7 +241,7 @@ impl MessagesWire {
     fn answer_blocks(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         blocks: &mut BlockArray<'_>,
     ) -> Result<()> {
         let open_calls = self.interrupted_calls(group, place.after);
@@ -284,7 +284,7 @@ impl MessagesWire {
         Ok(())
     }
 
-    /// Returns `true` for media that the server has a form for: pictures and documents of the API's
+    /// Returns `true` for media that the server has a form for: images and documents of the API's
     /// types, and files of Anthropic's own server, which no other has.
     pub(super) fn takes(&self, part: &Part) -> bool {
         let (media, types) = match part {

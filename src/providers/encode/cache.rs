@@ -17,7 +17,7 @@ use super::super::fields::BodyFields;
 use super::super::json::insert;
 use super::history::{History, Reasoning};
 use super::section_cache::SectionCache;
-use super::wire::{Place, Sections, Wire};
+use super::wire::{GroupPlace, Sections, Wire};
 use super::written_groups::{LastGroup, WrittenGroups};
 
 /// An encoded request.
@@ -234,7 +234,7 @@ impl<W: Wire> Cache<W> {
             begin = group.end;
             let (before, after) = (&messages[..group.start], &messages[group.end..]);
             let group = &messages[group];
-            let place = Place {
+            let place = GroupPlace {
                 before: before.last().map(|message| &**message),
                 after,
                 first,
@@ -280,10 +280,10 @@ impl<W: Wire> Cache<W> {
         }
 
         let mut body = self.reopen(head, self.groups.last.end);
-        let mark_len = W::BREAKPOINT.len();
-        if let Some(former) = self.groups.replace_breakpoint(mark_len) {
+        let breakpoint_len = W::BREAKPOINT.len();
+        if let Some(former) = self.groups.replace_breakpoint(breakpoint_len) {
             let offset = self.start + former;
-            body.drain(offset..offset + mark_len);
+            body.drain(offset..offset + breakpoint_len);
         }
 
         let end = group.end;

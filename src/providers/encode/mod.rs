@@ -19,4 +19,4 @@ mod written_groups;
 pub(super) use cache::{Encoded, encode};
 pub(super) use history::{History, Reasoning};
 pub(super) use items::Items;
-pub(super) use wire::{Place, Wire};
+pub(super) use wire::{GroupPlace, Wire};

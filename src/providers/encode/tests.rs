@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{Encoded, Place, Wire, encode};
+use super::{Encoded, GroupPlace, Wire, encode};
 use crate::error::Result;
 use crate::message::{Content, Message, Messages, Part, ProviderBlock, Role};
 use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// Writes a message as its text in quotes: with `~` in front for its reasoning, and in the last one
-/// with the tail and a mark after it.
+/// with the tail and a breakpoint after it.
 #[derive(Clone, PartialEq)]
 struct Plain<const INPUT: bool = false> {
     has_tail: bool,
@@ -35,19 +35,23 @@ impl<const INPUT: bool> Wire for Plain<INPUT> {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         WRITTEN.set(WRITTEN.get() + 1);
         let mut parts = group[0].content().parts().iter();
         let is_reasoned = parts.any(|part| matches!(part, Part::Thinking(_)));
-        let mark = if is_reasoned && place.has_reasoning {
+        let prefix = if is_reasoned && place.has_reasoning {
             "~"
         } else {
             ""
         };
         let tail = place.tail.map(|text| format!(",({text})"));
-        let message = format!("\"{mark}{}\"{}", group[0].text(), tail.unwrap_or_default());
+        let message = format!(
+            "\"{prefix}{}\"{}",
+            group[0].text(),
+            tail.unwrap_or_default()
+        );
         out.extend_from_slice(message.as_bytes());
         Ok(Some(out.len()))
     }

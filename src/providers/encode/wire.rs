@@ -14,7 +14,7 @@ pub(in crate::providers) trait Wire:
     /// The field with the list of messages, which `extra` may replace as a whole.
     const LIST: &'static str = "messages";
 
-    /// The mark of the end of the prefix that a prompt cache stores.
+    /// The text that ends the prefix that a prompt cache stores.
     const BREAKPOINT: &'static str = "";
 
     /// Returns `true` if both messages become parts of one wire message.
@@ -25,7 +25,7 @@ pub(in crate::providers) trait Wire:
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>>;
 
@@ -41,7 +41,7 @@ pub(in crate::providers) trait Wire:
     }
 
     /// Returns `true` if volatile system text is sent after the history, where it changes no
-    /// prefix, as [`Place::tail`]. [`system`](Self::system) then writes the stable text only.
+    /// prefix, as [`GroupPlace::tail`]. [`system`](Self::system) then writes the stable text only.
     fn has_tail(&self) -> bool {
         false
     }
@@ -72,7 +72,7 @@ pub(in crate::providers) trait Wire:
 
 /// The place of a group among the wire messages.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::providers) struct Place<'a> {
+pub(in crate::providers) struct GroupPlace<'a> {
     /// The message before the group.
     pub(in crate::providers) before: Option<&'a Message>,
     /// All messages after the group.

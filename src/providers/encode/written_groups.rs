@@ -129,16 +129,16 @@ impl WrittenGroups {
         });
     }
 
-    /// Keeps the breakpoint of the last group, and removes the breakpoint before it, a mark of
-    /// `mark_len` bytes. Returns the offset from which that is to be removed in the body.
-    pub(super) fn replace_breakpoint(&mut self, mark_len: usize) -> Option<usize> {
+    /// Keeps the breakpoint of the last group, and removes the breakpoint before it, which has
+    /// `breakpoint_len` bytes. Returns the offset from which that is to be removed in the body.
+    pub(super) fn replace_breakpoint(&mut self, breakpoint_len: usize) -> Option<usize> {
         let mut breakpoint = self.last.breakpoint.take()?;
         let former_breakpoint = self.former_breakpoint.take();
         if let Some(former) = former_breakpoint {
-            breakpoint -= mark_len;
+            breakpoint -= breakpoint_len;
             let later = self.ends.iter_mut().rev();
             for end in later.take_while(|end| end.byte > former) {
-                end.byte -= mark_len;
+                end.byte -= breakpoint_len;
             }
         }
         self.former_breakpoint = Some(breakpoint);

@@ -10,7 +10,7 @@ use super::super::lenient::{Count, List, Object, Text};
 use super::grounding::Grounding;
 use super::usage::WireUsage;
 
-/// The name of the wire format, which also marks its blocks.
+/// The name of the wire format, and the tag of its blocks.
 pub(super) const PROVIDER: &str = "gemini";
 
 #[derive(Default, Deserialize)]

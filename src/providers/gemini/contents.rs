@@ -18,7 +18,7 @@ use crate::message::{Message, Role, ToolResult, in_call_order};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::chat::GAP;
-use super::super::encode::{Items, Place, Wire};
+use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::gemini::declared;
 use super::answer::write_answer;
@@ -39,7 +39,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// Returns the provider's name in blocks.
+    /// Returns the tag of blocks that only this server takes.
     pub(super) fn tag(self) -> &'static str {
         match self {
             Self::GeminiApi => PROVIDER,
@@ -47,7 +47,7 @@ impl Backend {
         }
     }
 
-    /// Returns the name of the provider, which also marks its files.
+    /// Returns the provider's name in errors and in uploaded files.
     pub(super) fn provider(self) -> &'static str {
         match self {
             Self::GeminiApi => PROVIDER,
@@ -78,7 +78,7 @@ impl Wire for ContentWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let mut contents = Items::new(out);

@@ -43,7 +43,7 @@ pub(super) struct ChunkDecoder {
 }
 
 impl ChunkDecoder {
-    /// Creates a decoder whose blocks are marked with `tag`. The ids of the calls in `history` are
+    /// Creates a decoder whose blocks are tagged `tag`. The ids of the calls in `history` are
     /// not used again.
     pub(super) fn new(
         tag: Arc<str>,
@@ -145,7 +145,7 @@ impl ChunkDecoder {
         raw_parts: &mut RawParts<'_>,
         out: &mut Events,
     ) -> Result<()> {
-        // Before the parts: they may end the text that the sources belong to. Some chunks have
+        // Before the parts: they may end the text that the citations belong to. Some chunks have
         // empty metadata.
         if let Some(grounding) = candidate.grounding_metadata.0 {
             self.search_count = self.search_count.max(grounding.query_count() as u64);

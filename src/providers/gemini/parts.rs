@@ -25,16 +25,17 @@ use super::raw_parts::RawParts;
 /// part that is neither text nor call is a block of its own, and so is an empty text with a
 /// signature.
 ///
-/// The sources of the last text may arrive after the parts that follow it. These parts are buffered
-/// until the next text begins or the answer ends, so that the sources directly follow their text.
+/// The citations of the last text may arrive after the parts that follow it. These parts are
+/// buffered until the next text begins or the answer ends, so that the citations directly follow
+/// their text.
 pub(super) struct AnswerParts {
-    /// Marks the blocks that only the backend of this answer accepts.
+    /// The tag of the blocks that only the backend of this answer accepts.
     tag: Arc<str>,
     calls: WholeCalls,
     open: OpenPart,
     /// The text after which events are held back.
     ended_text: Option<EndedText>,
-    /// The sources of the open text, or else of the next text, or else of the last text.
+    /// The citations of the open text, or else of the next text, or else of the last text.
     citations: Vec<Citation>,
 }
 
@@ -44,16 +45,16 @@ enum OpenPart {
     #[default]
     Nothing,
     Text,
-    /// A whole text, by its signature. Its sources may follow.
+    /// A whole text, by its signature. Its citations may follow.
     SignedText(String),
     Thoughts(String),
 }
 
-/// A whole text whose sources may still arrive.
+/// A whole text whose citations may still arrive.
 struct EndedText {
     /// Empty for a text without one.
     signature: String,
-    /// The sources that arrived before its end.
+    /// The citations that arrived before its end.
     citations: Vec<Citation>,
 }
 
@@ -85,7 +86,7 @@ impl AnswerParts {
         self.calls.set_response(id);
     }
 
-    /// Replaces the sources of the text.
+    /// Replaces the citations of the text.
     pub(super) fn set_citations(&mut self, citations: Vec<Citation>) {
         self.citations = citations;
     }
@@ -123,7 +124,7 @@ impl AnswerParts {
         }
     }
 
-    /// Ends the answer. The sources so far become the sources of its last text.
+    /// Ends the answer. The citations so far become those of its last text.
     pub(super) fn finish(&mut self, out: &mut Events) -> Result<()> {
         self.end(out)?;
         let citations = std::mem::take(&mut self.citations);
@@ -133,7 +134,7 @@ impl AnswerParts {
         self.annotate(out)
     }
 
-    /// Ends the open part. The sources of a text may arrive later.
+    /// Ends the open part. The citations of a text may arrive later.
     fn end(&mut self, out: &mut Events) -> Result<()> {
         let signature = match std::mem::take(&mut self.open) {
             OpenPart::Nothing => return Ok(()),
@@ -169,7 +170,7 @@ impl AnswerParts {
         if signature.is_empty() {
             self.open = OpenPart::Text;
         } else {
-            // The sources so far belong to this text, the last one.
+            // The citations so far belong to this text, the last one.
             if is_behind_text {
                 out.push(ModelEvent::PartEnd);
             }
@@ -182,7 +183,7 @@ impl AnswerParts {
         Ok(())
     }
 
-    /// Emits the sources and the signature of the text that has ended, if there is one, and then
+    /// Emits the citations and the signature of the text that has ended, if there is one, and then
     /// the events that were held back.
     fn annotate(&mut self, out: &mut Events) -> Result<()> {
         let Some(EndedText {
@@ -197,7 +198,7 @@ impl AnswerParts {
             return Ok(());
         }
 
-        // Several sources may support the same text.
+        // Several citations may support the same text.
         for citation in &citations {
             let texts = [&citation.url, &citation.title, &citation.cited_text];
             out.collect_bytes(texts.iter().map(|text| text.len()).sum())?;

@@ -15,7 +15,7 @@ use super::contents::{Backend, ContentWire};
 /// The server on which the files of the Gemini API are.
 const FILE_SERVER: &str = "https://generativelanguage.googleapis.com/";
 
-/// The types of pictures that models take.
+/// The types of images that models take.
 const IMAGE_TYPES: &[&str] = &[
     "image/png",
     "image/jpeg",
@@ -88,8 +88,8 @@ impl Backend {
     }
 }
 
-/// Returns `true` for a type of data that models take: pictures, PDF, recordings and films. Data
-/// without a type has the usual one of its kind.
+/// Returns `true` for a type of data that models take: images, PDF, audio and video. Data without a
+/// type has the usual one of its kind.
 fn is_known_type(media_type: &str) -> bool {
     IMAGE_TYPES.contains(&media_type)
         || matches!(media_type, "" | "application/pdf")

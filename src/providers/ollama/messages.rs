@@ -13,7 +13,7 @@ use crate::message::{Media, MediaSource, Message, Part, Role, in_call_order};
 use crate::model::{SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, write_system, write_tools};
-use super::super::encode::{Items, Place, Wire};
+use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{call_args, write, write_text};
 use super::super::media::{is_left_out, placeholder};
 use super::PROVIDER;
@@ -36,7 +36,7 @@ impl Wire for ChatWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let mut messages = Items::new(out);
@@ -119,12 +119,12 @@ fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Returns `true` for media that the API has a form for: pictures as data.
+/// Returns `true` for media that the API has a form for: images as data.
 pub(super) fn takes(part: &Part) -> bool {
     image(part).is_some()
 }
 
-/// Returns the data of a picture, in base64: the API takes no other media.
+/// Returns the data of an image, in base64: the API takes no other media.
 fn image(part: &Part) -> Option<&str> {
     match part {
         Part::Image(Media {

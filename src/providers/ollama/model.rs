@@ -154,7 +154,7 @@ impl Ollama {
     }
 }
 
-/// The URL of what `OLLAMA_HOST` may hold.
+/// Returns the URL for a URL, `host:port` or a host.
 fn address(host: &str) -> String {
     let host = host.trim().trim_end_matches('/');
     let (scheme, rest) = match host.split_once("://") {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::super::chat::Function;
 use super::super::lenient::{Count, List, Text};
 
-/// The name of the wire format, which also marks its blocks.
+/// The name of the wire format, and the tag of its blocks.
 pub(super) const PROVIDER: &str = "ollama";
 
 /// A line of the stream.

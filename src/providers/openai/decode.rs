@@ -33,7 +33,7 @@ use super::wire::{
 /// reason is truncated.
 pub(super) struct ChatDecoder {
     rules: &'static Rules,
-    /// The mark of the blocks.
+    /// The tag of the blocks.
     tag: Cow<'static, str>,
     request_id: Option<Arc<str>>,
     secrets: Secrets,

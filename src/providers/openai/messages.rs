@@ -10,7 +10,7 @@ use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::model::{SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, write_system, write_tools};
-use super::super::encode::{Items, Place, Wire};
+use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
 use super::super::media::{is_left_out, placeholder};
 use super::call_ids::sent_id;
@@ -26,7 +26,7 @@ const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire {
     pub(super) rules: &'static Rules,
-    /// The mark of the server's own blocks.
+    /// The tag of the server's own blocks.
     pub(super) tag: Cow<'static, str>,
     pub(super) reasoning: ReasoningForm,
     /// True if the first call of each answer needs a signature.
@@ -50,7 +50,7 @@ pub(super) enum ReasoningForm {
 }
 
 impl Wire for ChatWire {
-    /// Results and the user's messages after them form one group: pictures from a tool travel in
+    /// Results and the user's messages after them form one group: images from a tool travel in
     /// the user message after all results.
     fn joins(&self, before: &Message, after: &Message) -> bool {
         use Role::{Tool, User};
@@ -63,7 +63,7 @@ impl Wire for ChatWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        _: Place<'_>,
+        _: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let mut messages = Items::new(out);
@@ -96,7 +96,7 @@ impl Wire for ChatWire {
 
         let mut sent_roles = group.iter().map(|message| self.sent_role(message));
         if sent_roles.any(|role| role == Role::User) || !pieces.is_empty() {
-            if has_results && self.rules.answers_results {
+            if has_results && self.rules.needs_answer_after_results {
                 messages.item(|out| {
                     out.extend_from_slice(BRIDGE);
                     Ok(())
@@ -127,7 +127,7 @@ impl ChatWire {
     /// Returns the role under which a message is sent.
     fn sent_role(&self, message: &Message) -> Role {
         match message.role() {
-            Role::System if !self.rules.has_later_system => Role::User,
+            Role::System if !self.rules.takes_later_system => Role::User,
             role => role,
         }
     }

@@ -80,7 +80,7 @@ pub struct OpenAi {
     connection: Connection,
     /// The dialect that was set; otherwise the address chooses it.
     dialect: Option<Dialect>,
-    /// The mark of the blocks of an unknown server, if its name was set.
+    /// The tag of the blocks of an unknown server, if its name was set.
     tag: Option<Arc<str>>,
     max_tokens_field: Option<Arc<str>>,
     resend_reasoning: bool,
@@ -91,8 +91,7 @@ impl OpenAi {
     /// table's entry for it, if there is one. It is not sent.
     ///
     /// The reasoning and the signatures of an unknown server go back to a server of the same name
-    /// only: their blocks are marked with `NAME-chat`. Unknown servers without a name share one
-    /// mark.
+    /// only: their blocks have the tag `NAME-chat`. Unknown servers without a name share one tag.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
         self.tag = Some(format!("{}-chat", name.as_ref()).into());
@@ -277,7 +276,10 @@ impl OpenAi {
             request,
             &Options {
                 model: &self.connection.model,
-                max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(rules.max_tokens),
+                max_tokens_field: self
+                    .max_tokens_field
+                    .as_deref()
+                    .unwrap_or(rules.max_tokens_field),
                 max_output_tokens: self.connection.max_output_tokens(request),
                 dialect,
                 wire: &wire,
@@ -285,7 +287,7 @@ impl OpenAi {
         )
     }
 
-    /// Returns the mark of the blocks of a server with this dialect.
+    /// Returns the tag of the blocks of a server with this dialect.
     fn tag(&self, dialect: Dialect) -> Cow<'static, str> {
         match &self.tag {
             Some(tag) if dialect == Dialect::compatible() => tag.to_string().into(),

@@ -23,7 +23,7 @@ pub(super) struct OwnFields<'a> {
 }
 
 impl<'a> OwnFields<'a> {
-    /// The reasoning in `message` that came from the server with this mark.
+    /// The reasoning in `message` that came from the server with this tag.
     pub(super) fn of(message: &'a Message, tag: &'a str, reasoning: ReasoningForm) -> Self {
         let parts = message.content().parts().iter();
         let own_blocks = parts.filter_map(|part| own_block(part, tag));
@@ -111,7 +111,7 @@ pub(super) fn call_fields<'a>(call: &'a ToolCall, wire: &ChatWire) -> Option<&'a
     inner(block).filter(|_| is_taken)
 }
 
-/// Returns the reasoning block of a part, if it came from the server with this mark: its JSON is
+/// Returns the reasoning block of a part, if it came from the server with this tag: its JSON is
 /// the object of fields that the message had.
 fn own_block<'a>(part: &'a Part, tag: &str) -> Option<&'a ProviderBlock> {
     match part {

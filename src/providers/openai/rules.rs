@@ -15,7 +15,7 @@ pub(in crate::providers) const IMAGE_TYPES: &[&str] = &[
 /// The variant of Chat Completions that one server speaks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// The mark of the blocks of its answers, unless an unknown server has a name. A server
+    /// The tag of the blocks of its answers, unless an unknown server has a name. A server
     /// receives its own blocks only.
     pub(super) tag: &'static str,
     /// The hosts of the server; subdomains belong to it, too.
@@ -23,7 +23,7 @@ pub(super) struct Rules {
     /// The header of the key; `None` for a bearer token.
     pub(super) key_header: Option<&'static str>,
     /// The field of the output limit.
-    pub(super) max_tokens: &'static str,
+    pub(super) max_tokens_field: &'static str,
     /// True if usage in the stream has to be requested.
     pub(super) has_stream_options: bool,
     /// The field of the seed, if there is one.
@@ -36,9 +36,9 @@ pub(super) struct Rules {
     pub(super) schemas: SchemaForm,
     /// True if system messages may stand after the first message. Where they may not, they are text
     /// of the user.
-    pub(super) has_later_system: bool,
+    pub(super) takes_later_system: bool,
     /// True if an answer must stand between results and a message of the user.
-    pub(super) answers_results: bool,
+    pub(super) needs_answer_after_results: bool,
     /// True if results have the name of their tool.
     pub(super) names_results: bool,
     /// True if the first call of each answer needs a signature, of models that check them.
@@ -153,7 +153,7 @@ pub(super) enum SchemaForm {
 /// The rules of an unknown server. Many servers have templates of models that accept no later
 /// system messages.
 pub(super) static UNKNOWN: Rules = Rules {
-    has_later_system: false,
+    takes_later_system: false,
     window_reports: &[
         WindowReport::Props,
         WindowReport::Models,
@@ -168,7 +168,7 @@ const LENIENT: Rules = Rules {
     tag: super::PROVIDER,
     hosts: &[],
     key_header: None,
-    max_tokens: "max_tokens",
+    max_tokens_field: "max_tokens",
     has_stream_options: true,
     seed: Some("seed"),
     has_top_k: true,
@@ -177,8 +177,8 @@ const LENIENT: Rules = Rules {
     reasoning: SentReasoning::Own,
     thinking: ThinkingField::OpenAi,
     schemas: SchemaForm::Any,
-    has_later_system: true,
-    answers_results: false,
+    takes_later_system: true,
+    needs_answer_after_results: false,
     names_results: false,
     signs_calls: false,
     image_types: &[],
@@ -197,7 +197,7 @@ pub(super) static OPENAI: Rules = STRICT;
 /// reasoning, and refuse that of other servers and unknown fields.
 const STRICT: Rules = Rules {
     hosts: &["api.openai.com"],
-    max_tokens: "max_completion_tokens",
+    max_tokens_field: "max_completion_tokens",
     has_top_k: false,
     reasoning: SentReasoning::Never,
     schemas: SchemaForm::Objects,
@@ -248,8 +248,8 @@ pub(super) static MISTRAL: Rules = Rules {
     has_top_k: false,
     call_ids: CallIdForm::NineCharacters,
     reasoning: SentReasoning::Chunks,
-    has_later_system: false,
-    answers_results: true,
+    takes_later_system: false,
+    needs_answer_after_results: true,
     documents: DocumentForm::Address,
     audio: AudioForm::Bare,
     audio_models: "voxtral",
@@ -263,7 +263,7 @@ pub(super) static MISTRAL: Rules = Rules {
 pub(super) static GROQ: Rules = Rules {
     tag: "groq",
     hosts: &["api.groq.com"],
-    max_tokens: "max_completion_tokens",
+    max_tokens_field: "max_completion_tokens",
     has_top_k: false,
     documents: DocumentForm::None,
     audio: AudioForm::None,
@@ -277,7 +277,7 @@ pub(super) static GROQ: Rules = Rules {
 pub(super) static XAI: Rules = Rules {
     tag: "xai",
     hosts: &["api.x.ai"],
-    max_tokens: "max_completion_tokens",
+    max_tokens_field: "max_completion_tokens",
     has_top_k: false,
     has_stop: false,
     documents: DocumentForm::None,
@@ -321,7 +321,7 @@ pub(super) static VLLM: Rules = Rules {
     tag: "vllm",
     window_reports: &[WindowReport::Models],
     thinking: ThinkingField::Template,
-    has_later_system: false,
+    takes_later_system: false,
     documents: DocumentForm::None,
     ..LENIENT
 };
@@ -331,7 +331,7 @@ pub(super) static LLAMA_CPP: Rules = Rules {
     window_reports: &[WindowReport::Props],
     counts_tokens: true,
     thinking: ThinkingField::Template,
-    has_later_system: false,
+    takes_later_system: false,
     documents: DocumentForm::None,
     ..LENIENT
 };
@@ -339,7 +339,7 @@ pub(super) static LLAMA_CPP: Rules = Rules {
 pub(super) static LM_STUDIO: Rules = Rules {
     tag: "lmstudio",
     window_reports: &[WindowReport::LmStudio],
-    has_later_system: false,
+    takes_later_system: false,
     documents: DocumentForm::None,
     audio: AudioForm::None,
     ..LENIENT

@@ -15,7 +15,7 @@ use super::super::chat::Function;
 use super::super::lenient::{Count, Few, List, Object, Text};
 use super::rules::OutputCount;
 
-/// The name of the wire format, which also marks its blocks.
+/// The name of the wire format, and the tag of its blocks.
 pub(super) const PROVIDER: &str = "openai";
 
 /// The fields of a chunk that differ from chunk to chunk.

@@ -10,7 +10,7 @@ use crate::message::{Message, Part, Role, ToolResult};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, short_id};
-use super::super::encode::{Items, Place, Wire};
+use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::openai::is_strict;
 use super::answer::write_answer;
@@ -48,7 +48,7 @@ impl Wire for ItemWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place<'_>,
+        place: GroupPlace<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let mut items = Items::new(out);
