@@ -1,4 +1,4 @@
-//! The common parts of Chat Completions and Ollama's chat API.
+//! The common parts of Chat Completions and Ollama's chat API, and texts that all providers send.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,6 +64,11 @@ pub(super) fn write_system(
     write_text(out, &texts.join(GAP))?;
     out.push(b'}');
     Ok(())
+}
+
+/// Returns a system message inside a history as text of the user; `None` for an empty message.
+pub(super) fn system_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| format!("<system>\n{text}\n</system>"))
 }
 
 /// Appends the array of tools.

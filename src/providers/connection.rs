@@ -111,7 +111,7 @@ impl Connection {
 
     /// Returns `true` for OpenAI's own server.
     pub(super) fn is_openai(&self) -> bool {
-        host(self.endpoint.base()).eq_ignore_ascii_case(OPENAI_HOST)
+        host_of(self.endpoint.base()).eq_ignore_ascii_case(OPENAI_HOST)
     }
 
     /// Sets the address before the path.
@@ -220,7 +220,7 @@ pub(super) fn openai_name(model: &str) -> &str {
 }
 
 /// Returns the host in an address, without user and port; of an IPv6 address, only `[`.
-pub(super) fn host(base_url: &str) -> &str {
+pub(super) fn host_of(base_url: &str) -> &str {
     let address = base_url
         .split_once("://")
         .map_or(base_url, |(_, address)| address);

@@ -46,7 +46,7 @@ const LEVELS: &[(&str, &[&str])] = &[
 
 /// Returns the family of the model of this name. Models that are newer than the table have the
 /// levels of the newest known models.
-pub(super) fn family(model: &str) -> Family {
+pub(super) fn family_of(model: &str) -> Family {
     let is_2_5 = model.contains("gemini-2.5");
     let is_older = model.contains("gemini-1")
         || model.contains("gemini-2.") && !is_2_5
@@ -123,7 +123,7 @@ mod tests {
                 thinking,
                 is_modern,
             };
-            assert_eq!(family(name), expected, "{name}");
+            assert_eq!(family_of(name), expected, "{name}");
         }
     }
 }

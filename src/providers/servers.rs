@@ -8,7 +8,7 @@ use crate::model::Model;
 use super::anthropic::Anthropic;
 use super::env;
 use super::http::is_path_segment;
-use super::openai::family::family;
+use super::openai::family::family_of;
 use super::openai::{Dialect, OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
 
@@ -188,7 +188,7 @@ fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
     let base_url = base_url.trim_end_matches('/');
     if base_url.contains("/openai/v1") {
         let chat = server.chat(base_url, deployment)?;
-        if family(deployment).is_none() {
+        if family_of(deployment).is_none() {
             return Ok(Arc::new(chat));
         }
 

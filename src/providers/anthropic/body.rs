@@ -18,7 +18,7 @@ use super::PROVIDER;
 use super::container::container;
 use super::family::Family;
 use super::hosted::own_tools;
-use super::thinking::{ThinkingFields, thinking};
+use super::thinking::{ThinkingFields, thinking_fields};
 use super::wire::{MessagesWire, interrupted_call_warning};
 
 /// The data that a body depends on in addition to the request.
@@ -51,17 +51,17 @@ pub(super) fn body(
         takes_images: profile.images,
         api: "the Messages API",
     };
-    let wire = wire(request, options);
+    let wire = messages_wire(request, options);
     check(request, target, |part| wire.takes(part))?;
     let max_tokens = request
         .max_output_tokens
         .unwrap_or(profile.max_output_tokens);
-    let tool_choice = tool_choice(request, has_hosted_tools);
+    let tool_choice = choose_tool(request, has_hosted_tools);
     let is_forced = tool_choice.is_some() && request.tool_choice.is_forced();
-    let thinking = thinking(request, model, family, max_tokens, is_forced)?;
+    let thinking = thinking_fields(request, model, family, max_tokens, is_forced)?;
     let mut warnings = Vec::new();
     warnings.extend(sampling_warning(request, model, family));
-    let form = form(request, family);
+    let form = answer_form(request, family);
     let encoded = encode(&wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("max_tokens", &max_tokens)?;
@@ -94,7 +94,7 @@ pub(super) fn body(
     Ok((encoded, warnings))
 }
 
-fn wire(request: &ModelRequest, options: &Options<'_>) -> MessagesWire {
+fn messages_wire(request: &ModelRequest, options: &Options<'_>) -> MessagesWire {
     MessagesWire {
         tag: options.tag,
         cache: request.settings.prompt_cache != Some(false),
@@ -153,7 +153,7 @@ fn sampling_warning(
 }
 
 /// Returns the choice among the tools of a request: its own, and those that the server runs.
-fn tool_choice(request: &ModelRequest, has_hosted_tools: bool) -> Option<Value> {
+fn choose_tool(request: &ModelRequest, has_hosted_tools: bool) -> Option<Value> {
     let mut hosted_tools = own_tools(request);
     if request.tools.is_empty() && !(has_hosted_tools && hosted_tools.next().is_some()) {
         return None;
@@ -185,7 +185,7 @@ enum AnswerForm {
 }
 
 /// Returns the form of the answer; `None` if it is free. The API has no field for any JSON object.
-fn form(request: &ModelRequest, family: Option<&Family>) -> Option<AnswerForm> {
+fn answer_form(request: &ModelRequest, family: Option<&Family>) -> Option<AnswerForm> {
     let schema = match request.response_format.as_ref()? {
         ResponseFormat::JsonObject => {
             return Some(AnswerForm::Instruction(instruction(&any_object())));

@@ -5,6 +5,7 @@ use crate::message::{
     Content, Media, MediaSource, NO_OUTPUT, Part, ProviderBlock, ToolCall, ToolResult,
 };
 
+use super::super::chat::system_text;
 use super::super::json::{
     call_args, insert, write, write_call_identifier, write_identifier, write_text,
 };
@@ -75,10 +76,10 @@ impl<'a> BlockArray<'a> {
     }
 
     pub(super) fn system_text(&mut self, text: &str) -> Result<()> {
-        if !is_visible(text) {
-            return Ok(());
+        match system_text(text).filter(|_| is_visible(text)) {
+            Some(text) => self.text(&text),
+            None => Ok(()),
         }
-        self.text(&format!("<system>\n{text}\n</system>"))
     }
 
     /// Writes a text with the further fields that the API gave it.

@@ -80,7 +80,7 @@ const STRICTEST: Family = Family {
 /// Returns the family of a model's name, in the spelling of Anthropic, Bedrock, Vertex or a
 /// gateway; `None` for names that are not Claude's. A name that is newer than this table is of the
 /// strictest family.
-pub(super) fn family(model: &str) -> Option<Family> {
+pub(super) fn family_of(model: &str) -> Option<Family> {
     let (tier, version) = identify(model)?;
     let thinking_when_asked = Family {
         off: Off::Disabled,
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn other_names_have_no_family() {
         for name in ["qwen3", "", "m", "not-claude-opus-4-6", "claude", "opus-5"] {
-            assert_eq!(family(name), None, "{name}");
+            assert_eq!(family_of(name), None, "{name}");
         }
     }
 
     #[test]
     fn spellings_of_bedrock_vertex_and_gateways_are_read() {
-        let expected = family("claude-opus-4-6");
+        let expected = family_of("claude-opus-4-6");
         for name in [
             "claude-opus-4-6-20260205",
             "claude-opus-4-6@20260205",
@@ -176,13 +176,13 @@ mod tests {
             "anthropic.claude-opus-4-6-v1:0",
             "us.anthropic.claude-opus-4-6-20260205-v1:0",
         ] {
-            assert_eq!(family(name), expected, "{name}");
+            assert_eq!(family_of(name), expected, "{name}");
         }
 
-        let old = family("claude-3-5-sonnet-20241022");
-        assert_eq!(family("claude-sonnet-4@20250514"), old);
+        let old = family_of("claude-3-5-sonnet-20241022");
+        assert_eq!(family_of("claude-sonnet-4@20250514"), old);
         assert!(!old.unwrap().has_schemas);
-        assert!(family("claude-haiku-4-5").unwrap().has_schemas);
+        assert!(family_of("claude-haiku-4-5").unwrap().has_schemas);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             "claude-opus-99999999999",
             "claude-",
         ] {
-            assert_eq!(family(name), Some(STRICTEST), "{name}");
+            assert_eq!(family_of(name), Some(STRICTEST), "{name}");
         }
     }
 }

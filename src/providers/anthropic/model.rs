@@ -22,7 +22,7 @@ use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::capabilities::{reported_family, reported_profile};
 use super::decode::MessagesDecoder;
-use super::family::{Family, family};
+use super::family::{Family, family_of};
 use super::profile::profile;
 use super::remedy::remedy;
 use super::{COMPATIBLE, PROVIDER};
@@ -83,7 +83,7 @@ impl Anthropic {
         let connection = Connection::new(PROVIDER, model.into(), BASE_URL, PATH);
         let mut connection = connection.key("x-api-key", "", &key.into());
         connection.profile = profile(&connection.model);
-        let family = family(&connection.model);
+        let family = family_of(&connection.model);
         let model = Self {
             connection,
             family,
@@ -199,7 +199,7 @@ impl Anthropic {
     fn encode(&self, request: &ModelRequest) -> Result<EncodedRequest> {
         let own = &*self.connection.model;
         let encode = |model: &str, family: Option<&Family>, profile: &ModelProfile| {
-            let tag = tag(family);
+            let tag = tag_of(family);
             let options = Options {
                 model,
                 family,
@@ -214,7 +214,7 @@ impl Anthropic {
             })
         };
         match request.model.as_deref().filter(|name| *name != own) {
-            Some(name) => encode(name, family(name).as_ref(), &profile(name)),
+            Some(name) => encode(name, family_of(name).as_ref(), &profile(name)),
             None => encode(own, self.family.as_ref(), &self.connection.profile),
         }
     }
@@ -231,7 +231,7 @@ struct EncodedRequest {
 }
 
 /// Returns the tag of the blocks of a model. One without a family is not Claude.
-fn tag(family: Option<&Family>) -> &'static str {
+fn tag_of(family: Option<&Family>) -> &'static str {
     match family {
         Some(_) => PROVIDER,
         None => COMPATIBLE,

@@ -30,7 +30,7 @@ pub(super) struct ThinkingFields {
 /// # Errors
 ///
 /// Returns [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
-pub(super) fn thinking(
+pub(super) fn thinking_fields(
     request: &ModelRequest,
     model: &str,
     family: Option<&Family>,
@@ -104,23 +104,17 @@ fn budget(
 /// Returns `true` if the request ends with the results of calls, and the first answer of this round
 /// of calls does not begin with thinking of this API. Later answers of a round need none.
 fn is_in_round_without_thinking(request: &ModelRequest) -> bool {
+    let messages = request.messages.as_slice();
+    // An answer may have several messages. Answers and the messages between them alternate.
+    let mut groups = messages
+        .chunk_by(|a, b| (a.role() == Role::Assistant) == (b.role() == Role::Assistant))
+        .rev();
     let mut opening = None;
-    let mut has_results = false;
-    let mut is_in_answer = false;
-    for message in request.messages.as_slice().iter().rev() {
-        match message.role() {
-            Role::Assistant if has_results || is_in_answer => {
-                opening = Some(message);
-                has_results = false;
-                is_in_answer = true;
-            }
-            Role::Assistant => break,
-            Role::Tool => {
-                has_results = true;
-                is_in_answer = false;
-            }
-            Role::User | Role::System => is_in_answer = false,
+    while let (Some(others), Some(answer)) = (groups.next(), groups.next()) {
+        if !others.iter().any(|message| message.role() == Role::Tool) {
+            break;
         }
+        opening = answer.first();
     }
 
     opening.is_some_and(|answer| {

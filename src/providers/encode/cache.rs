@@ -51,7 +51,7 @@ pub(in crate::providers) fn encode<W: Wire>(
         _ => Box::new(Cache::new(wire.clone())),
     };
 
-    let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
+    let (lifted, messages) = request.messages.as_slice().split_at(lifted_count(request));
     let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
@@ -88,7 +88,7 @@ fn begin_list(head: &mut Vec<u8>, name: &str, opening: &[u8]) {
 }
 
 /// Returns the number of messages at the beginning that belong to the system prompt.
-fn lifted(request: &ModelRequest) -> usize {
+fn lifted_count(request: &ModelRequest) -> usize {
     let messages = request.messages.iter();
     messages
         .take_while(|message| message.role() == Role::System)
@@ -216,7 +216,7 @@ impl<W: Wire> Cache<W> {
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
         loop {
-            let group = self.group(messages, begin);
+            let group = self.group_range(messages, begin);
             if group.is_empty() {
                 return Err(Error::new(
                     ErrorKind::InvalidMessages,
@@ -261,9 +261,9 @@ impl<W: Wire> Cache<W> {
         let former = self
             .reasoning_start
             .fetch_min(message_count, Ordering::Relaxed);
-        let number = former.min(message_count);
-        if number > self.applied_reasoning_start {
-            self.applied_reasoning_start = number;
+        let new_start = former.min(message_count);
+        if new_start > self.applied_reasoning_start {
+            self.applied_reasoning_start = new_start;
             self.groups.clear();
         }
     }
@@ -272,7 +272,7 @@ impl<W: Wire> Cache<W> {
     /// the number of messages in it.
     fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
         let begin = self.groups.closed_message_count();
-        let group = self.group(messages, begin);
+        let group = self.group_range(messages, begin);
         let has_next = group.end < messages.len();
         if !has_next || !self.groups.is_written(&self.wire, &messages[group.clone()]) {
             let end = self.groups.closed_end();
@@ -337,7 +337,7 @@ impl<W: Wire> Cache<W> {
     }
 
     /// Returns the range of the messages from `start` on that become one wire message.
-    fn group(&self, messages: &[Arc<Message>], start: usize) -> Range<usize> {
+    fn group_range(&self, messages: &[Arc<Message>], start: usize) -> Range<usize> {
         let joined = messages[start..]
             .windows(2)
             .take_while(|pair| self.wire.joins(&pair[0], &pair[1]))

@@ -10,7 +10,7 @@ use crate::message::{Message, Part, ProviderBlock, ToolCall};
 use super::super::encode::Items;
 use super::super::gemini_family::PLACEHOLDER;
 use super::super::json::{call_args, write, write_text};
-use super::contents::{ContentWire, text_part, write_name};
+use super::contents::{ContentWire, write_name, write_text_part};
 use super::signatures::{SIGNATURE, fields_of, is_signed, strip};
 
 /// Writes the parts of adjacent answers. Without reasoning, their thoughts and signatures are
@@ -81,7 +81,7 @@ impl AnswerWriter<'_> {
         let mut fields = self.own_fields(block);
         fields.remove("text");
         if fields.is_empty() {
-            return text_part(text, out);
+            return write_text_part(text, out);
         }
 
         out.item(|out| {
@@ -103,8 +103,8 @@ impl AnswerWriter<'_> {
         // Older models refuse the calls of the provider's own tools.
         let is_hosted = fields.contains_key("toolCall") || fields.contains_key("toolResponse");
         let is_taken = self.wire.is_modern || !is_hosted;
-        let is_left = self.has_reasoning || strip(&mut fields, &mut self.has_call);
-        if is_taken && is_left && !fields.is_empty() {
+        let has_content = self.has_reasoning || strip(&mut fields, &mut self.has_call);
+        if is_taken && has_content && !fields.is_empty() {
             out.object(&fields)?;
         }
 

@@ -15,7 +15,7 @@ use super::super::hosted::with_hosted;
 use super::super::schema::gemini::declared;
 use super::super::schema::{any_object, instruction};
 use super::chunks::PROVIDER;
-use super::contents::{Backend, ContentWire, text_part};
+use super::contents::{Backend, ContentWire, write_text_part};
 use super::thinking::thinking_config;
 
 /// The maximum seed: the API has 32 bits for it.
@@ -65,7 +65,7 @@ pub(super) fn body(
     };
 
     let mut extra = request.extra.clone();
-    let form = form(request, &tools, family);
+    let form = answer_form(request, &tools, family);
     let (config, mut warnings) = generation_config(request, options, &form, &mut extra)?;
     let encoded = encode(&wire, request, &extra, |fields, sections| {
         if let AnswerForm::Instruction(text) = &form {
@@ -114,7 +114,7 @@ fn put_tool_config(
 ) -> Result<()> {
     let mut config = Map::new();
     // The API refuses a choice without functions.
-    if let Some(choice) = tool_choice(&request.tool_choice).filter(|_| tools.has_functions) {
+    if let Some(choice) = choose_tool(&request.tool_choice).filter(|_| tools.has_functions) {
         config.insert("functionCallingConfig".to_owned(), choice);
     }
 
@@ -129,7 +129,7 @@ fn put_tool_config(
     fields.put("toolConfig", &config)
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+fn choose_tool(choice: &ToolChoice) -> Option<Value> {
     Some(match choice {
         ToolChoice::Auto => return None,
         ToolChoice::None => json!({"mode": "NONE"}),
@@ -148,7 +148,7 @@ enum AnswerForm<'a> {
     Instruction(String),
 }
 
-fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> AnswerForm<'a> {
+fn answer_form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> AnswerForm<'a> {
     let has_tools = tools.has_functions || tools.has_hosted;
     let is_combined = family.is_modern || !has_tools;
     match &request.response_format {
@@ -219,7 +219,7 @@ fn with_text(system: &[u8], text: &str) -> Result<Vec<u8>> {
         Some(start) => [start, b","].concat(),
         None => b"{\"parts\":[".to_vec(),
     };
-    text_part(text, &mut Items::new(&mut out))?;
+    write_text_part(text, &mut Items::new(&mut out))?;
     out.extend_from_slice(b"]}");
     Ok(out)
 }

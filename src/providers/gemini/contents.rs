@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::message::{Message, Role, ToolResult, in_call_order};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
-use super::super::chat::GAP;
+use super::super::chat::{GAP, system_text};
 use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::gemini::declared;
@@ -83,15 +83,15 @@ impl Wire for ContentWire {
     ) -> Result<Option<usize>> {
         let mut contents = Items::new(out);
         if !group.first().is_some_and(|message| is_answer(message)) {
-            self.user_contents(group, place.before, &mut contents)?;
+            self.write_user_contents(group, place.before, &mut contents)?;
             return Ok(None);
         }
 
         if place.first {
-            content("user", &mut contents, |_| Ok(()))?;
+            write_content("user", &mut contents, |_| Ok(()))?;
         }
 
-        content("model", &mut contents, |parts| {
+        write_content("model", &mut contents, |parts| {
             write_answer(group, self, place.has_reasoning, parts)
         })?;
         Ok(None)
@@ -117,7 +117,7 @@ impl Wire for ContentWire {
         out.extend_from_slice(b"{\"parts\":[");
         let mut parts = Items::new(out);
         for text in &texts {
-            text_part(text, &mut parts)?;
+            write_text_part(text, &mut parts)?;
         }
 
         out.extend_from_slice(b"]}");
@@ -147,7 +147,7 @@ impl Wire for ContentWire {
 
 impl ContentWire {
     /// Writes the content of the results, and the content of the user after it.
-    fn user_contents(
+    fn write_user_contents(
         &self,
         group: &[Arc<Message>],
         answer: Option<&Message>,
@@ -167,9 +167,9 @@ impl ContentWire {
             .peekable();
         let has_results = results.peek().is_some();
         if has_results {
-            content("user", contents, |parts| {
+            write_content("user", contents, |parts| {
                 for result in results {
-                    self.result(result, parts, &mut pieces)?;
+                    self.write_result(result, parts, &mut pieces)?;
                 }
                 Ok(())
             })?;
@@ -179,11 +179,8 @@ impl ContentWire {
             match &**message {
                 Message::User(user) => pieces.extend(self.pieces(&user.content)),
                 Message::System(system) => {
-                    let text = system.content.text();
-                    if !text.is_empty() {
-                        let text = format!("<system>\n{text}\n</system>");
-                        pieces.push(ContentPiece::Text(text.into()));
-                    }
+                    let text = system_text(&system.content.text());
+                    pieces.extend(text.map(|text| ContentPiece::Text(text.into())));
                 }
                 Message::Assistant(_) | Message::Tool(_) => {}
             }
@@ -193,19 +190,19 @@ impl ContentWire {
             return Ok(());
         }
 
-        content("user", contents, |parts| {
+        write_content("user", contents, |parts| {
             pieces
                 .iter()
                 .try_for_each(|piece| piece.write(self.backend, parts))
         })
     }
 
-    /// Writes the part of a result. Media that cannot be in it are added to `behind`.
-    fn result<'a>(
+    /// Writes the part of a result. Media that cannot be in it are added to `media_after_results`.
+    fn write_result<'a>(
         &self,
         result: &'a ToolResult,
         parts: &mut Items<'_>,
-        behind: &mut Vec<ContentPiece<'a>>,
+        media_after_results: &mut Vec<ContentPiece<'a>>,
     ) -> Result<()> {
         let mut texts = Vec::new();
         let mut media = Vec::new();
@@ -213,7 +210,7 @@ impl ContentWire {
             match piece {
                 ContentPiece::Text(text) => texts.push(text),
                 piece if self.is_modern && piece.is_for_results() => media.push(piece),
-                piece => behind.push(piece),
+                piece => media_after_results.push(piece),
             }
         }
 
@@ -249,7 +246,7 @@ fn is_answer(message: &Message) -> bool {
 }
 
 /// Writes a content, with a filler if `write_parts` writes none.
-fn content(
+fn write_content(
     role: &str,
     contents: &mut Items<'_>,
     write_parts: impl FnOnce(&mut Items<'_>) -> Result<()>,
@@ -261,7 +258,7 @@ fn content(
         let mut parts = Items::new(out);
         write_parts(&mut parts)?;
         if parts.is_empty {
-            text_part(NOTHING, &mut parts)?;
+            write_text_part(NOTHING, &mut parts)?;
         }
 
         out.extend_from_slice(b"]}");
@@ -270,7 +267,7 @@ fn content(
 }
 
 /// Writes a part of text.
-pub(super) fn text_part(text: &str, parts: &mut Items<'_>) -> Result<()> {
+pub(super) fn write_text_part(text: &str, parts: &mut Items<'_>) -> Result<()> {
     parts.item(|out| {
         out.extend_from_slice(b"{\"text\":");
         write_text(out, text)?;

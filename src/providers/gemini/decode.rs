@@ -160,10 +160,10 @@ impl ChunkDecoder {
             raw_parts.pass();
         }
 
-        let word = &*candidate.finish_reason.0;
-        if is_failure(word) {
+        let finish_reason = &*candidate.finish_reason.0;
+        if is_failure(finish_reason) {
             self.report_usage(out);
-            let reason = status::excerpt(word, &self.secrets);
+            let reason = status::excerpt(finish_reason, &self.secrets);
             let message = status::excerpt(&candidate.finish_message.0, &self.secrets);
             let text = match &*message {
                 "" => format!("the model ended the answer with {reason}"),
@@ -172,8 +172,8 @@ impl ChunkDecoder {
             return Err(Error::new(ErrorKind::Server, text));
         }
 
-        if !word.is_empty() {
-            self.stop_reason = Some(stop_reason(word));
+        if !finish_reason.is_empty() {
+            self.stop_reason = Some(stop_reason(finish_reason));
         }
 
         Ok(())

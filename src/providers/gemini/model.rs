@@ -16,7 +16,7 @@ use super::super::connection::Connection;
 use super::super::decode::{EventOptions, Framing};
 use super::super::encode::Encoded;
 use super::super::env;
-use super::super::gemini_family::family;
+use super::super::gemini_family::family_of;
 use super::super::http::{Endpoint, is_path_segment};
 use super::super::media::{Target, check};
 use super::super::send::{ProviderRequest, send_request};
@@ -76,7 +76,7 @@ connection_methods!(Gemini);
 impl Gemini {
     /// Creates the model of this name, with this API key.
     pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
-        let connection = connection(PROVIDER, &model.into(), BASE_URL);
+        let connection = new_connection(PROVIDER, &model.into(), BASE_URL);
         Self {
             connection: connection.key("x-goog-api-key", "", &key.into()),
             backend: Backend::GeminiApi,
@@ -93,7 +93,7 @@ impl Gemini {
     ) -> Self {
         let (project, location) = (project.as_ref(), location.as_ref());
         let base_url = vertex_url(project, location);
-        let mut connection = connection(Backend::Vertex.provider(), &model.into(), &base_url);
+        let mut connection = new_connection(Backend::Vertex.provider(), &model.into(), &base_url);
         if !is_path_segment(location) || !project.split(':').all(is_path_segment) {
             let text = format!("{project:?} and {location:?} are no project and location");
             connection.endpoint = connection.endpoint.with_mistake(text);
@@ -150,7 +150,7 @@ impl Gemini {
             return Ok(Cow::Borrowed(endpoint));
         }
 
-        let path = path(name).map_err(|text| Error::new(ErrorKind::Config, text))?;
+        let path = path_of(name).map_err(|text| Error::new(ErrorKind::Config, text))?;
         Ok(Cow::Owned(endpoint.clone().path(path)))
     }
 
@@ -166,7 +166,7 @@ impl Gemini {
         check(request, target, takes)?;
         let options = Options {
             model: name,
-            family: family(name),
+            family: family_of(name),
             backend: self.backend,
             takes_images,
             max_output_tokens: self.connection.max_output_tokens(request),
@@ -201,9 +201,9 @@ impl Gemini {
 
 /// Returns the connection to a model. A name that cannot be part of an address is an error of the
 /// first request.
-fn connection(provider: &str, model: &str, base_url: &str) -> Connection {
+fn new_connection(provider: &str, model: &str, base_url: &str) -> Connection {
     let name = model.strip_prefix("models/").unwrap_or(model);
-    let (path, mistake) = match path(name) {
+    let (path, mistake) = match path_of(name) {
         Ok(path) => (path, None),
         Err(text) => (String::new(), Some(text)),
     };
@@ -218,7 +218,7 @@ fn connection(provider: &str, model: &str, base_url: &str) -> Connection {
 }
 
 /// Returns the path of requests to the model of this name, or the mistake in it.
-fn path(name: &str) -> Result<String, String> {
+fn path_of(name: &str) -> Result<String, String> {
     if is_path_segment(name) {
         return Ok(format!("/models/{name}:streamGenerateContent"));
     }

@@ -55,7 +55,7 @@ impl ContentWire {
             }
             part => {
                 let is_sent = self.backend.takes(part) && !is_left_out(part, self.takes_images);
-                match media_of(part).filter(|_| is_sent) {
+                match media_with_default_type(part).filter(|_| is_sent) {
                     Some((media, kind)) => Some(ContentPiece::Media(media, kind)),
                     None => placeholder(part, self.takes_images)
                         .map(|text| ContentPiece::Text(text.into())),
@@ -74,7 +74,7 @@ impl Backend {
             return false;
         }
 
-        media_of(part).is_some_and(|(media, _)| match &media.source {
+        media_with_default_type(part).is_some_and(|(media, _)| match &media.source {
             MediaSource::Base64(_) => is_known_type(&media.media_type),
             MediaSource::File { provider, .. } => **provider == *self.provider(),
             MediaSource::Url(url) => {
@@ -97,8 +97,8 @@ fn is_known_type(media_type: &str) -> bool {
         || media_type.starts_with("video/")
 }
 
-/// Returns the media of a part, and its type if it has none.
-fn media_of(part: &Part) -> Option<(&Media, &'static str)> {
+/// Returns the media of a part, and the type to use if it has none.
+fn media_with_default_type(part: &Part) -> Option<(&Media, &'static str)> {
     match part {
         Part::Image(media) => Some((media, "image/png")),
         Part::Document(media) => Some((media, "application/pdf")),

@@ -39,7 +39,7 @@ pub(super) fn thinking_config(
         }
         (_, None) => {}
         (ThinkingControl::Budget { is_always_on }, Some(mode)) => {
-            let mut budget = budget(model, mode)?;
+            let mut budget = budget_of(model, mode)?;
             if is_always_on && budget == 0 {
                 budget = LOWEST;
                 warning = Some(format!(
@@ -71,7 +71,7 @@ pub(super) fn thinking_config(
     Ok((config, warning))
 }
 
-fn budget(model: &str, mode: &ThinkingMode) -> Result<i64> {
+fn budget_of(model: &str, mode: &ThinkingMode) -> Result<i64> {
     match mode {
         ThinkingMode::Disabled => Ok(0),
         ThinkingMode::Budget(tokens) => Ok(i64::from(*tokens)),

@@ -34,9 +34,9 @@ impl Secrets {
 fn mask_keys(text: &str) -> String {
     let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("sk-") {
-        let (before, key) = rest.split_at(at);
+    let mut unread = text;
+    while let Some(offset) = unread.find("sk-") {
+        let (before, key) = unread.split_at(offset);
         let end = key.find(|c| !is_key(c)).unwrap_or(key.len());
         let inside_word = before.ends_with(|c: char| c.is_ascii_alphanumeric());
         out.push_str(before);
@@ -46,10 +46,10 @@ fn mask_keys(text: &str) -> String {
             "[redacted]"
         });
 
-        rest = &key[end..];
+        unread = &key[end..];
     }
 
-    out.push_str(rest);
+    out.push_str(unread);
     out
 }
 

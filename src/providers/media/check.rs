@@ -50,7 +50,7 @@ pub(in crate::providers) fn check(
         }
 
         if !takes(part) && text_of(part).is_none() {
-            let (api, form) = (target.api, form(media));
+            let (api, form) = (target.api, describe_form(media));
             let text = format!(
                 "{api} takes no {kind} in this form ({form}); send it in another, or as text"
             );
@@ -61,7 +61,7 @@ pub(in crate::providers) fn check(
     Ok(())
 }
 
-fn form(media: &Media) -> String {
+fn describe_form(media: &Media) -> String {
     match &media.source {
         MediaSource::Base64(_) if media.media_type.is_empty() => "data".to_owned(),
         MediaSource::Base64(_) => media.media_type.to_string(),

@@ -7,7 +7,7 @@ use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
 use super::messages::ChatWire;
-use super::think::think;
+use super::think::think_value;
 
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
@@ -27,9 +27,9 @@ pub(super) struct Options<'a> {
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Encoded> {
     let model = request.model.as_deref().unwrap_or(defaults.model);
     let mode = request.settings.thinking.as_ref();
-    let think = mode.map(|mode| think(mode, model)).transpose()?;
+    let think = mode.map(|mode| think_value(mode, model)).transpose()?;
     let mut extra = request.extra.clone();
-    let options = options(request, defaults, &mut extra);
+    let options = merged_options(request, defaults, &mut extra);
     let wire = ChatWire {
         takes_images: defaults.takes_images,
     };
@@ -53,7 +53,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
 }
 
 /// Returns the sampling options, where options in `extra` take precedence.
-fn options(
+fn merged_options(
     request: &ModelRequest,
     defaults: &Options<'_>,
     extra: &mut Map<String, Value>,

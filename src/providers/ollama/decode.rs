@@ -28,7 +28,7 @@ pub(super) struct ChatDecoder {
     calls: WholeCalls,
     has_started: bool,
     thinking: String,
-    done: bool,
+    is_done: bool,
 }
 
 impl ChatDecoder {
@@ -40,7 +40,7 @@ impl ChatDecoder {
             calls: WholeCalls::new(history),
             has_started: false,
             thinking: String::new(),
-            done: false,
+            is_done: false,
         }
     }
 
@@ -90,7 +90,7 @@ impl ChatDecoder {
                 sequence: None,
             });
 
-            self.done = true;
+            self.is_done = true;
         }
 
         Ok(())
@@ -141,6 +141,6 @@ impl Decoder for ChatDecoder {
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.is_done
     }
 }

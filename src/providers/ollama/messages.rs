@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::message::{Media, MediaSource, Message, Part, Role, in_call_order};
+use crate::message::{Media, MediaSource, Message, Part, Role, ToolCall, in_call_order};
 use crate::model::{SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, write_system, write_tools};
@@ -92,8 +92,8 @@ fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) 
         text.push_str(&label);
     }
 
-    let calls = first.tool_calls().next().is_some();
-    if text.is_empty() && images.is_empty() && !calls {
+    let has_calls = first.tool_calls().next().is_some();
+    if text.is_empty() && images.is_empty() && !has_calls {
         text.push_str(EMPTY);
     }
 
@@ -105,7 +105,7 @@ fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) 
     }
 
     match &**first {
-        Message::Assistant(_) => assistant(first, out)?,
+        Message::Assistant(_) => write_answer_fields(first, out)?,
         Message::Tool(result) => {
             out.extend_from_slice(b",\"tool_name\":");
             write_text(out, &result.name)?;
@@ -135,7 +135,8 @@ fn image(part: &Part) -> Option<&str> {
     }
 }
 
-fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
+/// Writes the fields that only answers have: thinking and calls.
+fn write_answer_fields(message: &Message, out: &mut Vec<u8>) -> Result<()> {
     let mut thinking = String::new();
     for part in message.content().parts() {
         thinking.push_str(&own_thinking(part));
@@ -152,23 +153,25 @@ fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
     }
 
     out.extend_from_slice(b",\"tool_calls\":[");
-    for (at, call) in calls.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-
-        out.extend_from_slice(b"{\"id\":");
-        write_text(out, &call.id)?;
-        out.extend_from_slice(b",\"function\":{\"name\":");
-        write_text(out, &call.name)?;
-
-        // An object, not its text.
-        out.extend_from_slice(b",\"arguments\":");
-        out.extend_from_slice(call_args(call)?.as_bytes());
-        out.extend_from_slice(b"}}");
+    let mut items = Items::new(out);
+    for call in calls {
+        items.item(|out| write_call(call, out))?;
     }
 
     out.push(b']');
+    Ok(())
+}
+
+fn write_call(call: &ToolCall, out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(b"{\"id\":");
+    write_text(out, &call.id)?;
+    out.extend_from_slice(b",\"function\":{\"name\":");
+    write_text(out, &call.name)?;
+
+    // An object, not its text.
+    out.extend_from_slice(b",\"arguments\":");
+    out.extend_from_slice(call_args(call)?.as_bytes());
+    out.extend_from_slice(b"}}");
     Ok(())
 }
 

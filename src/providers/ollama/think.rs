@@ -14,7 +14,7 @@ use super::super::send::Remedy;
 /// # Errors
 ///
 /// Returns [`ErrorKind::Config`] for an effort that Ollama has no level for.
-pub(super) fn think(mode: &ThinkingMode, model: &str) -> Result<Value> {
+pub(super) fn think_value(mode: &ThinkingMode, model: &str) -> Result<Value> {
     let effort = match mode {
         ThinkingMode::Disabled => return Ok(json!(false)),
         ThinkingMode::Budget(_) | ThinkingMode::Adaptive => return Ok(json!(true)),

@@ -9,7 +9,7 @@ use crate::message::{Part, Role};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 
 use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES};
-use super::family::{Reasons, effort, family};
+use super::family::{Reasons, family_of, requested_effort};
 use super::model::OpenAi;
 
 /// OpenAI's model of this name, on the API that each request needs.
@@ -72,11 +72,11 @@ impl OpenAiAuto {
 
     fn needs_responses(&self, request: &ModelRequest) -> bool {
         let name = request.model.as_deref().unwrap_or(self.chat.name());
-        let Some(family) = family(name) else {
+        let Some(family) = family_of(name) else {
             return false;
         };
 
-        let effort = effort(request);
+        let effort = requested_effort(request);
         let has_hosted_tools = request
             .hosted_tools
             .iter()

@@ -12,10 +12,10 @@ use super::super::json::write_text;
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_plain_object, is_strict, non_object_schema};
 use super::dialect::Dialect;
-use super::family::{Family, check_effort, effort, family, sampling};
+use super::family::{Family, check_effort, family_of, requested_effort, sampling_settings};
 use super::messages::ChatWire;
 use super::rules::{Rules, SchemaForm, ThinkingField};
-use super::thinking::{is_thinking, thinking};
+use super::thinking::{is_thinking, thinking_field};
 
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
@@ -38,15 +38,15 @@ pub(super) fn body(
     options: &Options<'_>,
 ) -> Result<(Encoded, Option<String>)> {
     let model = request.model.as_deref().unwrap_or(options.model);
-    let family = family(model);
+    let family = family_of(model);
     let rules = options.dialect.rules();
     check_openai(request, model, family.as_ref(), options.dialect)?;
     check_rules(request, model, rules)?;
     if rules.thinking == ThinkingField::OpenAi {
         check_effort(request, model, family.as_ref())?;
     }
-    let thinking = thinking(request, model, rules, family.as_ref())?;
-    let (sampling, warning) = sampling(request, model, family.as_ref());
+    let thinking = thinking_field(request, model, rules, family.as_ref())?;
+    let (sampling, warning) = sampling_settings(request, model, family.as_ref());
     let words_schema = schema_in_words(request, rules);
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
@@ -55,7 +55,7 @@ pub(super) fn body(
             fields.raw("stream_options", br#"{"include_usage":true}"#)?;
         }
 
-        let choice = tool_choice(&request.tool_choice);
+        let choice = choose_tool(&request.tool_choice);
         fields.openai_tools(sections.tools, choice, request.settings.parallel_tool_calls)?;
         fields.option(options.max_tokens_field, options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
@@ -128,12 +128,12 @@ fn check_family(
         return Ok(());
     };
 
-    let alternative = alternative(dialect);
+    let alternative = alternative_api(dialect);
     let text = if !family.has_chat {
         format!("is not on Chat Completions; use {alternative}")
     } else if family.tools_need_responses
         && !request.tools.is_empty()
-        && family.reasons_with(effort(request))
+        && family.reasons_with(requested_effort(request))
     {
         format!(
             "takes no tools on Chat Completions while it reasons; use {alternative}, or the effort \
@@ -148,7 +148,7 @@ fn check_family(
 }
 
 /// Returns the text about the API of this server that accepts more.
-fn alternative(dialect: Dialect) -> &'static str {
+fn alternative_api(dialect: Dialect) -> &'static str {
     if dialect.is_openai() {
         "the Responses API (`openai:MODEL` or `OpenAiResponses`)"
     } else {
@@ -164,10 +164,12 @@ fn check_highest_effort(
     family: Option<&Family>,
     dialect: Dialect,
 ) -> Result<()> {
-    if effort(request) != Some("max") || family.is_none_or(|one| !one.efforts.contains(&"max")) {
+    if requested_effort(request) != Some("max")
+        || family.is_none_or(|one| !one.efforts.contains(&"max"))
+    {
         return Ok(());
     }
-    let alternative = alternative(dialect);
+    let alternative = alternative_api(dialect);
     let text = format!(
         "{model} has no effort \"max\" on Chat Completions; use {alternative}, or a lower effort"
     );
@@ -211,7 +213,7 @@ fn format(request: &ModelRequest, words_schema: Option<&Value>, rules: &Rules) -
     }
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+fn choose_tool(choice: &ToolChoice) -> Option<Value> {
     Some(match choice {
         ToolChoice::Auto => return None,
         ToolChoice::None => json!("none"),

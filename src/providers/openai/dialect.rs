@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::connection::{Connection, KeyFormOrigin, host};
+use super::super::connection::{Connection, KeyFormOrigin, host_of};
 use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
@@ -88,7 +88,7 @@ impl Dialect {
     /// Returns the variant of the server at this address, by its host, and
     /// [`compatible`](Self::compatible) for an unknown one.
     pub fn of(base_url: &str) -> Self {
-        let host = host(base_url);
+        let host = host_of(base_url);
         let is_host = |name: &&str| {
             let start = host.len().checked_sub(name.len());
             let parts = start.and_then(|start| host.split_at_checked(start));

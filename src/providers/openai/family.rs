@@ -98,14 +98,14 @@ const TABLE: &[(&str, Reasons, &[&str])] = &[
 const NEWER: (&str, Reasons, &[&str]) = ("", Reasons::Always, NEWEST_ALWAYS);
 
 /// Returns the family of OpenAI's model of this name; `None` for names that are not OpenAI's.
-pub(in crate::providers) fn family(model: &str) -> Option<Family> {
+pub(in crate::providers) fn family_of(model: &str) -> Option<Family> {
     let name = openai_name(model);
     if name.starts_with("gpt-oss") {
         return None;
     }
 
     let row = TABLE.iter().find(|(prefix, ..)| name.starts_with(prefix));
-    let version = version(name);
+    let version = version_of(name);
     let is_guess = row.is_none() && version.is_none();
     let version = version.unwrap_or(if is_guess { (u32::MAX, 0) } else { (0, 0) });
     let (_, reasons, efforts) = match row {
@@ -164,7 +164,7 @@ pub(super) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Err
 }
 
 /// Returns the version in a name such as `gpt-5.4-mini`; `None` for names of another form.
-fn version(name: &str) -> Option<(u32, u32)> {
+fn version_of(name: &str) -> Option<(u32, u32)> {
     let digits = name.strip_prefix("gpt-")?.split('-').next()?;
     let (major, minor) = digits.split_once('.').unwrap_or((digits, "0"));
     Some((major.parse().ok()?, minor.parse().unwrap_or(0)))
@@ -180,13 +180,13 @@ pub(in crate::providers) fn sent_effort<'a>(
         Some(family) if is_disabled && !family.efforts.contains(&"none") => {
             family.efforts.first().copied()
         }
-        _ => effort(request),
+        _ => requested_effort(request),
     }
 }
 
 /// Returns the sampling settings of a request, without settings that the model refuses while it
 /// reasons, and the warning about the removed settings.
-pub(in crate::providers) fn sampling(
+pub(in crate::providers) fn sampling_settings(
     request: &ModelRequest,
     model: &str,
     family: Option<&Family>,
@@ -195,7 +195,7 @@ pub(in crate::providers) fn sampling(
         temperature: request.temperature,
         top_p: request.settings.top_p,
     };
-    let reasons = family.is_some_and(|family| family.reasons_with(effort(request)));
+    let reasons = family.is_some_and(|family| family.reasons_with(requested_effort(request)));
     if !reasons || sampling == Sampling::default() {
         return (sampling, None);
     }
@@ -212,7 +212,7 @@ pub(in crate::providers) struct Sampling {
 }
 
 /// Returns the effort that a request sets.
-pub(in crate::providers) fn effort(request: &ModelRequest) -> Option<&str> {
+pub(in crate::providers) fn requested_effort(request: &ModelRequest) -> Option<&str> {
     match &request.settings.thinking {
         Some(ThinkingMode::Effort(effort)) => Some(effort),
         Some(ThinkingMode::Disabled) => Some("none"),
@@ -239,14 +239,14 @@ mod tests {
             "opus",
             "olmo-3",
         ] {
-            assert_eq!(family(name), None, "{name}");
+            assert_eq!(family_of(name), None, "{name}");
         }
     }
 
     #[test]
     fn names_of_bedrock_and_gateways_have_the_family_of_the_model() {
         for name in ["openai/gpt-5.4", "openai.gpt-5.4", "us.openai.gpt-5.4"] {
-            assert_eq!(family(name), family("gpt-5.4"), "{name}");
+            assert_eq!(family_of(name), family_of("gpt-5.4"), "{name}");
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
             ("o3", false),
             ("o5", true),
         ] {
-            let family = family(name).unwrap();
+            let family = family_of(name).unwrap();
             assert_eq!(family.tools_need_responses, is_needed, "{name}");
         }
     }
@@ -296,17 +296,17 @@ mod tests {
             ("gpt-4.1", Some("low"), false),
             ("o3-mini-2025-01-31", None, true),
         ] {
-            let family = family(name).unwrap();
+            let family = family_of(name).unwrap();
             assert_eq!(family.reasons_with(effort), reasons, "{name} {effort:?}");
         }
     }
 
     #[test]
     fn versions_are_read_from_names() {
-        assert_eq!(version("gpt-5.4-mini"), Some((5, 4)));
-        assert_eq!(version("gpt-6-luna-2026-10-01"), Some((6, 0)));
-        assert_eq!(version("gpt-4o"), None);
-        assert_eq!(version("gpt-luna"), None);
-        assert_eq!(version("o3"), None);
+        assert_eq!(version_of("gpt-5.4-mini"), Some((5, 4)));
+        assert_eq!(version_of("gpt-6-luna-2026-10-01"), Some((6, 0)));
+        assert_eq!(version_of("gpt-4o"), None);
+        assert_eq!(version_of("gpt-luna"), None);
+        assert_eq!(version_of("o3"), None);
     }
 }

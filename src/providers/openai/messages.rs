@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::model::{SystemPrompt, ToolDefinition};
 
-use super::super::chat::{EMPTY, GAP, write_system, write_tools};
+use super::super::chat::{EMPTY, GAP, system_text, write_system, write_tools};
 use super::super::encode::{GroupPlace, Items, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
 use super::super::media::{is_left_out, placeholder};
@@ -73,11 +73,8 @@ impl Wire for ChatWire {
             match &**message {
                 Message::User(_) => user_pieces(message, self, &mut pieces),
                 Message::System(_) if self.sent_role(message) == Role::User => {
-                    let text = message.text();
-                    if !text.is_empty() {
-                        let text = format!("<system>\n{text}\n</system>");
-                        pieces.push(UserPiece::Text(text.into()));
-                    }
+                    let text = system_text(&message.text());
+                    pieces.extend(text.map(|text| UserPiece::Text(text.into())));
                 }
                 Message::System(_) => messages.item(|out| {
                     out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
@@ -85,10 +82,10 @@ impl Wire for ChatWire {
                     out.push(b'}');
                     Ok(())
                 })?,
-                Message::Assistant(_) => messages.item(|out| self.assistant(message, out))?,
+                Message::Assistant(_) => messages.item(|out| self.write_answer(message, out))?,
                 Message::Tool(result) => {
                     has_results = true;
-                    messages.item(|out| self.result(result, out))?;
+                    messages.item(|out| self.write_result(result, out))?;
                     result_pieces(message, self, &mut pieces);
                 }
             }
@@ -132,7 +129,7 @@ impl ChatWire {
         }
     }
 
-    fn result(&self, result: &ToolResult, out: &mut Vec<u8>) -> Result<()> {
+    fn write_result(&self, result: &ToolResult, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
         write_text(out, &sent_id(&result.tool_call_id, self.rules.call_ids))?;
         if self.rules.names_results {
@@ -160,7 +157,7 @@ impl ChatWire {
         text
     }
 
-    fn assistant(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {
+    fn write_answer(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {
         let own = OwnFields::of(message, &self.tag, self.reasoning);
         out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":");
         if own.has_chunks() {
@@ -179,7 +176,7 @@ impl ChatWire {
             out.extend_from_slice(b",\"tool_calls\":[");
             let mut items = Items::new(out);
             for (index, call) in calls {
-                items.item(|out| self.call(call, index == 0, out))?;
+                items.item(|out| self.write_call(call, index == 0, out))?;
             }
 
             out.push(b']');
@@ -189,7 +186,7 @@ impl ChatWire {
         Ok(())
     }
 
-    fn call(&self, call: &ToolCall, is_first: bool, out: &mut Vec<u8>) -> Result<()> {
+    fn write_call(&self, call: &ToolCall, is_first: bool, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(b"{\"id\":");
         write_text(out, &sent_id(&call.id, self.rules.call_ids))?;
         out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");

@@ -27,7 +27,7 @@ use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::{Dialect, with_key_form_of_address};
-use super::family::family;
+use super::family::family_of;
 use super::messages::{ChatWire, ReasoningForm};
 use super::rules::{OPENAI, SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
@@ -252,12 +252,12 @@ impl OpenAi {
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
         // A deployment may have any name.
-        let is_unknown = dialect == Dialect::azure() && family(model).is_none();
+        let is_unknown = dialect == Dialect::azure() && family_of(model).is_none();
         let wire = ChatWire {
             rules,
             tag: self.tag(dialect),
             reasoning: self.sent_reasoning(request, rules.reasoning),
-            signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
+            signs_calls: rules.signs_calls && gemini_family::family_of(model).is_modern,
             takes_audio: is_unknown || model.contains(rules.audio_models),
             takes_images: self.connection.takes_images(request),
         };

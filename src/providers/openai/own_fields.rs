@@ -11,7 +11,7 @@ use super::details::{DETAILS, Details};
 use super::messages::{ChatWire, ReasoningForm};
 use super::reasoning::CHUNKS;
 use super::rules::SentReasoning;
-use super::user::text_part;
+use super::user::write_text_part;
 
 /// The reasoning of an answer, as its server takes it back.
 pub(super) struct OwnFields<'a> {
@@ -53,7 +53,9 @@ impl<'a> OwnFields<'a> {
         let mut chunks = self.chunks.iter();
         for part in message.content().parts() {
             match part {
-                Part::Text(text) if !text.is_empty() => items.item(|out| text_part(text, out))?,
+                Part::Text(text) if !text.is_empty() => {
+                    items.item(|out| write_text_part(text, out))?
+                }
                 part if own_block(part, self.tag).is_some() => {
                     for chunk in chunks.next().into_iter().flatten().flatten() {
                         items.item(|out| write(out, chunk))?;

@@ -151,7 +151,7 @@ impl StreamedReasoning {
 /// Adds a piece of thinking to its chunk.
 fn join_chunk(chunk: &mut Map<String, Value>, piece: Map<String, Value>) -> Collected {
     let mut text_len = 0;
-    let mut has_news = false;
+    let mut has_new_values = false;
     for (name, value) in piece {
         match (chunk.get_mut(&name), value) {
             (_, Value::Null) => {}
@@ -160,7 +160,7 @@ fn join_chunk(chunk: &mut Map<String, Value>, piece: Map<String, Value>) -> Coll
                     match join_text(thoughts.last_mut(), &thought) {
                         Some(len) => text_len += len,
                         None => {
-                            has_news = true;
+                            has_new_values = true;
                             thoughts.push(thought);
                         }
                     }
@@ -168,13 +168,13 @@ fn join_chunk(chunk: &mut Map<String, Value>, piece: Map<String, Value>) -> Coll
             }
             (Some(former), value) if *former == value => {}
             (_, value) => {
-                has_news = true;
+                has_new_values = true;
                 chunk.insert(name, value);
             }
         }
     }
 
-    if has_news {
+    if has_new_values {
         Collected::Whole
     } else {
         Collected::Text(text_len)

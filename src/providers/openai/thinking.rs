@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::family::{Family, effort, sent_effort, unknown_effort};
+use super::family::{Family, requested_effort, sent_effort, unknown_effort};
 use super::rules::{Rules, ThinkingField};
 
 /// Returns the name of the field and its value; `None` where the request sets nothing that the API
@@ -14,7 +14,7 @@ use super::rules::{Rules, ThinkingField};
 /// # Errors
 ///
 /// Returns [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
-pub(super) fn thinking(
+pub(super) fn thinking_field(
     request: &ModelRequest,
     model: &str,
     rules: &Rules,
@@ -29,7 +29,7 @@ pub(super) fn thinking(
             .and_then(effort_field),
         ThinkingField::Efforts(table) => {
             let entry = table.iter().find(|(prefix, _)| model.starts_with(prefix));
-            let effort = match (entry, effort(request)) {
+            let effort = match (entry, requested_effort(request)) {
                 (_, None) => None,
                 (Some((_, efforts)), Some(effort)) => {
                     listed_effort(effort, efforts, model, is_disabled)?
@@ -38,12 +38,12 @@ pub(super) fn thinking(
             };
             effort.and_then(effort_field)
         }
-        ThinkingField::Template => match (&request.settings.thinking, effort(request)) {
+        ThinkingField::Template => match (&request.settings.thinking, requested_effort(request)) {
             (Some(ThinkingMode::Adaptive), _) => template_switch(true),
             (_, Some("none")) => template_switch(false),
             (_, effort) => effort.and_then(effort_field),
         },
-        ThinkingField::DeepSeek => match effort(request) {
+        ThinkingField::DeepSeek => match requested_effort(request) {
             None => None,
             Some("none") => Some(("thinking", json!({"type": "disabled"}))),
             Some(effort) => effort_field(deepseek_effort(effort, model)?),
@@ -110,6 +110,6 @@ pub(super) fn is_thinking(request: &ModelRequest) -> bool {
         .and_then(|own| own.get("type"));
     match switch.and_then(Value::as_str) {
         Some(switch) => switch != "disabled",
-        None => effort(request) != Some("none"),
+        None => requested_effort(request) != Some("none"),
     }
 }

@@ -187,7 +187,7 @@ pub(super) fn write_user(pieces: &[UserPiece<'_>], out: &mut Vec<u8>) -> Result<
 
 fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
     match piece {
-        UserPiece::Text(text) => text_part(text, out)?,
+        UserPiece::Text(text) => write_text_part(text, out)?,
         UserPiece::Own(raw) => out.extend_from_slice(raw.get().as_bytes()),
         UserPiece::Image(media) => {
             out.extend_from_slice(b"{\"type\":\"image_url\",\"image_url\":{\"url\":");
@@ -232,7 +232,7 @@ fn write_part(piece: &UserPiece<'_>, out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// Appends a part of text.
-pub(super) fn text_part(text: &str, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_text_part(text: &str, out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
     write_text(out, text)?;
     out.push(b'}');

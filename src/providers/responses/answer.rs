@@ -26,7 +26,7 @@ pub(super) fn write_answer(
     let answer = AnswerWriter {
         tag,
         form: if has_reasoning {
-            form(parts, tag)
+            answer_form(parts, tag)
         } else {
             AnswerForm::Bare
         },
@@ -216,7 +216,7 @@ fn is_renamed(call: &ToolCall) -> bool {
 /// Returns the form of an answer. Its reasoning stays if every item of it can be verified: it has
 /// its encrypted content, an item of the answer stands directly after it, and every call is one of
 /// the answer's items. Items of the server's own tools have no form without their ids.
-fn form(parts: &[Part], tag: &str) -> AnswerForm {
+fn answer_form(parts: &[Part], tag: &str) -> AnswerForm {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let mut reasoning = parts
         .iter()

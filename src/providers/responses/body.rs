@@ -9,7 +9,9 @@ use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
 use super::super::hosted::with_hosted;
-use super::super::openai::family::{Family, Reasons, check_effort, family, sampling, sent_effort};
+use super::super::openai::family::{
+    Family, Reasons, check_effort, family_of, sampling_settings, sent_effort,
+};
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_strict, non_object_schema};
 use super::PROVIDER;
@@ -49,10 +51,10 @@ pub(super) fn body(
     }
 
     let model = request.model.as_deref().unwrap_or(options.model);
-    let family = family(model);
+    let family = family_of(model);
     check_effort(request, model, family.as_ref())?;
     let words_schema = non_object_schema(request);
-    let (sampling, warning) = sampling(request, model, family.as_ref());
+    let (sampling, warning) = sampling_settings(request, model, family.as_ref());
     let mut warnings: Vec<String> = warning.into_iter().collect();
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
@@ -70,7 +72,7 @@ pub(super) fn body(
         let own_provider = options.has_hosted_tools.then_some(PROVIDER);
         let (tools, warning) = with_hosted(sections.tools, hosted, own_provider)?;
         warnings.extend(warning);
-        let choice = tool_choice(&request.tool_choice);
+        let choice = choose_tool(&request.tool_choice);
         fields.openai_tools(&tools, choice, request.settings.parallel_tool_calls)?;
         let has_encrypted = options.has_encrypted
             && (family.as_ref()).is_none_or(|family| family.reasons != Reasons::Never);
@@ -101,7 +103,7 @@ pub(super) fn body(
     Ok((encoded, warnings))
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+fn choose_tool(choice: &ToolChoice) -> Option<Value> {
     Some(match choice {
         ToolChoice::Auto => return None,
         ToolChoice::None => json!("none"),

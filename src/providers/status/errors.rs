@@ -8,7 +8,7 @@ use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use crate::error::{Error, ErrorKind};
 
 use super::super::http::Secrets;
-use super::kinds::kind;
+use super::kinds::kind_of;
 use super::refusal::Refusal;
 
 /// The maximum length of an excerpt, in characters.
@@ -55,7 +55,7 @@ pub(crate) fn from_response(
     secrets: &Secrets,
 ) -> Error {
     let refusal = Refusal::of_body(&String::from_utf8_lossy(body), secrets);
-    let kind = kind(Some(status), &refusal);
+    let kind = kind_of(Some(status), &refusal);
     let label = refusal.codes.first().map(String::as_str).unwrap_or("HTTP");
     let text = match &*refusal.message {
         _ if (100..400).contains(&status) => {
@@ -103,7 +103,7 @@ fn is_unknown_path(status: u16, message: &str) -> bool {
 /// names.
 pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
     let refusal = Refusal::of_body(event, secrets);
-    let kind = kind(None, &refusal);
+    let kind = kind_of(None, &refusal);
     let label = refusal.codes.first().map(String::as_str).unwrap_or("error");
     let mut error = Error::new(kind, format!("{label} in the stream: {}", refusal.message));
     if let Some(id) = refusal.request_id {

@@ -100,7 +100,7 @@ fn contains_any(text: &str, needles: &[&str]) -> bool {
 }
 
 /// Returns the kind of an error with this HTTP status, or of one inside a stream.
-pub(super) fn kind(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
+pub(super) fn kind_of(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
     if status == Some(402) || is_quota(refusal) {
         return ErrorKind::QuotaExhausted;
     }
