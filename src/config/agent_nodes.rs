@@ -50,23 +50,28 @@ pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
             "agents" => agents = Some(entry),
             key => {
                 let text = unknown_name("key", key, &["agents", "defaults"]);
-                return Err(Fault::new(text).at(entry.place));
+                return Err(Fault::new(text).at(entry.position));
             }
         }
     }
 
     let Some(agents) = agents else {
-        return Err(Fault::new("the key \"agents\" is missing").at(root.place));
+        return Err(Fault::new("the key \"agents\" is missing").at(root.position));
     };
-    let agents_place = agents.value.place;
+    let agents_position = agents.value.position;
     let Tree::Map(agents) = agents.value.tree else {
         let text = "\"agents\": expected a map of agents by their ids";
-        return Err(Fault::new(text).at(agents_place));
+        return Err(Fault::new(text).at(agents_position));
     };
 
     let mut nodes = Vec::new();
-    for Entry { key, place, value } in agents {
-        check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
+    for Entry {
+        key,
+        position,
+        value,
+    } in agents
+    {
+        check_agent_id(&key).map_err(|text| Fault::new(text).at(position))?;
         nodes.push((key, value));
     }
     Ok(Nodes {
@@ -96,7 +101,7 @@ pub(super) fn with_defaults(
                         "the defaults of all agents have more than {MAX_COPIED_BYTES} bytes; \
                          shorten them, or divide the agents between files"
                     );
-                    return Err(Fault::new(text).at(entry.place));
+                    return Err(Fault::new(text).at(entry.position));
                 }
                 entries.push(entry.clone());
             }
@@ -119,7 +124,7 @@ pub(super) fn check_keys(node: &Node, trust: Trust) -> Result<(), Fault> {
         let text = "the key \"mcp\" needs a client of the Model Context Protocol, which this \
                     version of agentcore does not have; remove the key, and register the tools in \
                     Rust";
-        return Err(Fault::new(text).at(entry.place));
+        return Err(Fault::new(text).at(entry.position));
     }
     let Trust::Untrusted(allowed_keys) = trust else {
         return Ok(());
@@ -131,7 +136,7 @@ pub(super) fn check_keys(node: &Node, trust: Trust) -> Result<(), Fault> {
                 quoted(&entry.key),
                 allowed_keys.join(", ")
             );
-            return Err(Fault::new(text).at(entry.place));
+            return Err(Fault::new(text).at(entry.position));
         }
     }
     Ok(())

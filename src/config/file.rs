@@ -97,7 +97,7 @@ impl Config {
         if is_trusted && root.is_empty() {
             let text = "it is empty; describe the agents under the key \"agents\", each with a \
                         \"model\"";
-            return Err(to_error(Fault::new(text).at(root.place)));
+            return Err(to_error(Fault::new(text).at(root.position)));
         }
         let mut agents = BTreeMap::new();
         let nodes = agent_nodes(root).map_err(to_error)?;

@@ -21,15 +21,15 @@ pub(super) struct Origin {
 
 /// Returns the error for a fault in the file `name`.
 pub(super) fn located(name: &str, fault: &Fault) -> Error {
-    let text = match fault.place {
-        Some(place) => format!("{name}:{place}: {}", fault.text),
+    let text = match fault.position {
+        Some(position) => format!("{name}:{position}: {}", fault.text),
         None => format!("{name}: {}", fault.text),
     };
     Error::new(ErrorKind::Config, text)
 }
 
 impl AgentConfig {
-    /// Returns an error at the value that `path` names: with its place in the file, or with the
+    /// Returns an error at the value that `path` names: with its position in the file, or with the
     /// path itself if there is no file.
     pub(super) fn error_at(&self, path: &str, text: impl std::fmt::Display) -> Error {
         let text = match &self.origin {
@@ -39,7 +39,7 @@ impl AgentConfig {
         Error::new(ErrorKind::Config, text)
     }
 
-    /// Adds the place of the value that `path` names to an error.
+    /// Adds the position of the value that `path` names to an error.
     pub(crate) fn error_from(&self, path: &str, error: Error) -> Error {
         match &self.origin {
             Some(origin) => error.context(format!("{}:{}", origin.name, origin.node.locate(path))),

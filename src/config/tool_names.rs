@@ -18,8 +18,8 @@ impl AgentConfig {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the place of the first unknown
-    /// name.
+    /// Returns [`ErrorKind::Config`](crate::ErrorKind::Config) with the position of the first
+    /// unknown name.
     pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
         let provided_names = || {
             parts

@@ -25,7 +25,7 @@ pub(super) struct Repeated<const N: usize = 1> {
     before: [String; N],
     after: String,
     /// The position of each value in the order of the frame.
-    places: [usize; N],
+    positions: [usize; N],
 }
 
 impl<const N: usize> Default for Repeated<N> {
@@ -33,7 +33,7 @@ impl<const N: usize> Default for Repeated<N> {
         Self {
             before: array::from_fn(|_| String::new()),
             after: String::new(),
-            places: array::from_fn(|place| place),
+            positions: array::from_fn(|position| position),
         }
     }
 }
@@ -49,22 +49,22 @@ impl<const N: usize> Repeated<N> {
 
         let mut values = [""; N];
         let mut remainder = frame;
-        for (place, before) in self.before.iter().enumerate() {
+        for (position, before) in self.before.iter().enumerate() {
             remainder = remainder.strip_prefix(&**before)?;
-            (values[place], remainder) = if place + 1 == N {
+            (values[position], remainder) = if position + 1 == N {
                 (remainder.strip_suffix(&*self.after)?, "")
             } else {
                 remainder.split_at_checked(scalar_len(remainder)?)?
             };
         }
-        Some(self.places.map(|place| values[place]))
+        Some(self.positions.map(|position| values[position]))
     }
 
     /// Learns from a frame that was parsed whole and whose only new parts were `values`: JSON text
     /// that is part of `frame`, or a string without escapes, without its quotes. Returns `false` if
     /// the values are not parts of the frame, or overlap.
     pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
-        let ranges = values.map(|value| place(frame, value));
+        let ranges = values.map(|value| range_of(frame, value));
         if ranges.iter().any(Option::is_none) {
             return false;
         }
@@ -73,15 +73,15 @@ impl<const N: usize> Repeated<N> {
         order.sort_unstable_by_key(|index| ranges[*index].start);
 
         let mut end = 0;
-        for (place, index) in order.into_iter().enumerate() {
+        for (position, index) in order.into_iter().enumerate() {
             let range = &ranges[index];
             let Some(text) = frame.get(end..range.start) else {
                 self.before[0].clear();
                 return false;
             };
-            self.before[place].clear();
-            self.before[place].push_str(text);
-            self.places[index] = place;
+            self.before[position].clear();
+            self.before[position].push_str(text);
+            self.positions[index] = position;
             end = range.end;
         }
         self.after.clear();
@@ -150,8 +150,8 @@ fn is_plain(text: &str) -> bool {
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut remainder = text;
-    while let Some(place) = memchr(b'\\', remainder.as_bytes()) {
-        let (piece, escape) = remainder.split_at(place);
+    while let Some(offset) = memchr(b'\\', remainder.as_bytes()) {
+        let (piece, escape) = remainder.split_at(offset);
         if !is_plain(piece) {
             return None;
         }
@@ -174,7 +174,7 @@ fn unescaped(text: &str) -> Option<String> {
 
 /// Returns the range of `value` in `frame`, which it is borrowed from. The range of a string
 /// includes its quotes.
-fn place(frame: &str, value: &str) -> Option<Range<usize>> {
+fn range_of(frame: &str, value: &str) -> Option<Range<usize>> {
     let start = (value.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
     let end = start + value.len();
     if start == 0 || end >= frame.len() {

@@ -128,10 +128,10 @@ fn replace(
 
     let mut edited = large::buffer(size);
     let mut copied_end = 0;
-    for place in finder.find_iter(content).take(replacement_count) {
-        edited.extend_from_slice(&content[copied_end..place]);
+    for offset in finder.find_iter(content).take(replacement_count) {
+        edited.extend_from_slice(&content[copied_end..offset]);
         edited.extend_from_slice(new.as_bytes());
-        copied_end = place + old.len();
+        copied_end = offset + old.len();
     }
 
     edited.extend_from_slice(&content[copied_end..]);
@@ -234,8 +234,8 @@ fn line_of_similar_text(content: &str, old: &str) -> Option<usize> {
     };
 
     let content = lines(content);
-    let place = memmem::find(content.as_bytes(), lines(old.trim()).as_bytes())?;
-    Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=place]).count())
+    let offset = memmem::find(content.as_bytes(), lines(old.trim()).as_bytes())?;
+    Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=offset]).count())
 }
 
 /// Returns the error for a text that occurs `count` times, first at `offsets`.

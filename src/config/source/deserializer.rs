@@ -1,4 +1,4 @@
-//! A serde deserializer for values with their places.
+//! A serde deserializer for values with their positions.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -12,7 +12,7 @@ use super::tree::{Entry, Node, Tree};
 
 /// Deserializes a `T` from a value.
 pub(in crate::config) fn read<T: DeserializeOwned>(node: &Node) -> Result<T, Fault> {
-    T::deserialize(node).map_err(|fault| fault.at(node.place))
+    T::deserialize(node).map_err(|fault| fault.at(node.position))
 }
 
 impl<'de> Deserializer<'de> for &Node {
@@ -127,7 +127,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
             return Ok(None);
         };
         let value = seed.deserialize(item);
-        value.map(Some).map_err(|fault| fault.at(item.place))
+        value.map(Some).map_err(|fault| fault.at(item.position))
     }
 }
 
@@ -149,7 +149,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         self.current = Some(entry);
         let name: StrDeserializer<'_, Fault> = entry.key.as_str().into_deserializer();
         let key = seed.deserialize(name);
-        key.map(Some).map_err(|fault| fault.at(entry.place))
+        key.map(Some).map_err(|fault| fault.at(entry.position))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
@@ -157,6 +157,6 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             return Err(Fault::new("a value was requested before its key"));
         };
         let value = seed.deserialize(&entry.value);
-        value.map_err(|fault| fault.at_value_of(&entry.key, entry.value.place))
+        value.map_err(|fault| fault.at_value_of(&entry.key, entry.value.position))
     }
 }

@@ -1,4 +1,4 @@
-//! An error in a configuration, with its place.
+//! An error in a configuration, with its position.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::{self, Expected, Unexpected};
 use crate::tool::near_names;
 use crate::util::text::quoted;
 
-use super::tree::Place;
+use super::tree::Position;
 
 /// The maximum number of names that an error lists.
 const MAX_NAMES: usize = 16;
@@ -16,7 +16,7 @@ const MAX_NAMES: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Fault {
     pub(in crate::config) text: String,
-    pub(in crate::config) place: Option<Place>,
+    pub(in crate::config) position: Option<Position>,
     /// True if the text is about a value, so that its key is prepended.
     is_of_value: bool,
 }
@@ -25,23 +25,23 @@ impl Fault {
     pub(in crate::config) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            place: None,
+            position: None,
             is_of_value: false,
         }
     }
 
-    /// Sets the place, unless an inner one is known.
-    pub(in crate::config) fn at(mut self, place: Place) -> Self {
-        self.place.get_or_insert(place);
+    /// Sets the position, unless an inner one is known.
+    pub(in crate::config) fn at(mut self, position: Position) -> Self {
+        self.position.get_or_insert(position);
         self
     }
 
-    /// Sets the place of the value of `key`, unless an inner one is known.
-    pub(super) fn at_value_of(mut self, key: &str, place: Place) -> Self {
+    /// Sets the position of the value of `key`, unless an inner one is known.
+    pub(super) fn at_value_of(mut self, key: &str, position: Position) -> Self {
         if std::mem::take(&mut self.is_of_value) {
             self.text = format!("{}: {}", quoted(key), self.text);
         }
-        self.at(place)
+        self.at(position)
     }
 
     fn of_value(text: String) -> Self {

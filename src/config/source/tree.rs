@@ -1,4 +1,4 @@
-//! The values of a configuration, with their places.
+//! The values of a configuration, with their positions.
 
 use std::fmt;
 
@@ -26,21 +26,21 @@ const MAX_ERROR_CHARS: usize = 300;
 
 /// A line and a column, both from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::config) struct Place {
+pub(in crate::config) struct Position {
     pub(in crate::config) line: u64,
     pub(in crate::config) column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::config) struct Node {
-    pub(in crate::config) place: Place,
+    pub(in crate::config) position: Position,
     pub(in crate::config) tree: Tree,
 }
 
@@ -61,8 +61,8 @@ pub(in crate::config) enum Tree {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::config) struct Entry {
     pub(in crate::config) key: String,
-    /// The place of the key.
-    pub(in crate::config) place: Place,
+    /// The position of the key.
+    pub(in crate::config) position: Position,
     pub(in crate::config) value: Node,
 }
 
@@ -108,23 +108,23 @@ impl Node {
     /// Returns the position of the value at `path`: keys and indexes of lists, separated by dots. A
     /// value with a key is located at its key. If the value does not exist, returns the position of
     /// the innermost value of the path that exists.
-    pub(in crate::config) fn locate(&self, path: &str) -> Place {
-        let mut place = self.place;
+    pub(in crate::config) fn locate(&self, path: &str) -> Position {
+        let mut position = self.position;
         let mut node = self;
         for step in path.split('.') {
             let next = match &node.tree {
-                Tree::Map(_) => node.entry(step).map(|entry| (entry.place, &entry.value)),
+                Tree::Map(_) => node.entry(step).map(|entry| (entry.position, &entry.value)),
                 Tree::List(items) => {
                     let index = step.parse().ok();
                     let item = index.and_then(|index: usize| items.get(index));
-                    item.map(|item| (item.place, item))
+                    item.map(|item| (item.position, item))
                 }
                 _ => None,
             };
             let Some(next) = next else { break };
-            (place, node) = next;
+            (position, node) = next;
         }
-        place
+        position
     }
 }
 
@@ -139,9 +139,9 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     let node: Option<Spanned<Tree>> =
         from_str_with_options(text, plain_options()).map_err(|error| {
             let text = duplicate_key(&error);
-            let fault = Fault::new(text.unwrap_or_else(|| without_place(&error.to_string())));
+            let fault = Fault::new(text.unwrap_or_else(|| without_position(&error.to_string())));
             match error.location() {
-                Some(location) => fault.at(Place {
+                Some(location) => fault.at(Position {
                     line: location.line(),
                     column: location.column(),
                 }),
@@ -150,7 +150,7 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
         })?;
     Ok(node.map_or(
         Node {
-            place: Place { line: 1, column: 1 },
+            position: Position { line: 1, column: 1 },
             tree: Tree::Null,
         },
         Node::from,
@@ -160,13 +160,13 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
 /// Parses JSON, which is YAML once the tabs between its values are replaced.
 pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        let place = Place {
+        let position = Position {
             line: error.line() as u64,
             column: error.column() as u64,
         };
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
-        return Err(Fault::new(format!("this is not JSON: {text}")).at(place));
+        return Err(Fault::new(format!("this is not JSON: {text}")).at(position));
     }
     parse_yaml(&text.replace('\t', " "))
 }
@@ -184,15 +184,15 @@ fn plain_options() -> Options {
     }
 }
 
-/// Returns the first line of the parser's error, cut, without the place at its end.
-fn without_place(text: &str) -> String {
+/// Returns the first line of the parser's error, cut, without the position at its end.
+fn without_position(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find(" at line ").unwrap_or(line.len());
     truncate(&line[..end], MAX_ERROR_CHARS).into_owned()
 }
 
-fn place_of<T>(spanned: &Spanned<T>) -> Place {
-    Place {
+fn position_of<T>(spanned: &Spanned<T>) -> Position {
+    Position {
         line: spanned.referenced.line(),
         column: spanned.referenced.column(),
     }
@@ -201,7 +201,7 @@ fn place_of<T>(spanned: &Spanned<T>) -> Place {
 impl From<Spanned<Tree>> for Node {
     fn from(spanned: Spanned<Tree>) -> Self {
         Self {
-            place: place_of(&spanned),
+            position: position_of(&spanned),
             tree: spanned.value,
         }
     }
@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
             entries.push(Entry {
-                place: place_of(&key),
+                position: position_of(&key),
                 key: key.value,
                 value: map.next_value::<Spanned<Tree>>()?.into(),
             });
