@@ -28,12 +28,12 @@ use super::events;
 /// ```
 #[derive(Clone)]
 pub struct FunctionModel {
-    answer: Arc<Answer>,
+    answer: Arc<AnswerFn>,
     id: Arc<str>,
     profile: Arc<ModelProfile>,
 }
 
-type Answer = dyn Fn(ModelRequest) -> BoxFuture<'static, Result<ModelStream>> + Send + Sync;
+type AnswerFn = dyn Fn(ModelRequest) -> BoxFuture<'static, Result<ModelStream>> + Send + Sync;
 
 impl FunctionModel {
     /// Answers with the events that `f` returns. A missing `Start` is added, and a missing `Stop`
@@ -133,7 +133,7 @@ impl FunctionModel {
         self
     }
 
-    fn of(answer: Arc<Answer>) -> Self {
+    fn of(answer: Arc<AnswerFn>) -> Self {
         Self {
             answer,
             id: "function:model".into(),

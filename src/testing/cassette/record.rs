@@ -56,7 +56,7 @@ impl Recorder {
         };
 
         match self.model.stream(request).await {
-            Ok(inner) => Ok(Tap {
+            Ok(inner) => Ok(RecordedStream {
                 inner: redact_stream(inner),
                 exchange: Some(exchange),
                 file: self.file.clone(),
@@ -79,14 +79,14 @@ fn write(file: &Mutex<File>, line: &impl Serialize) -> Result<()> {
 }
 
 /// Passes a stream on and writes it down when it ends.
-struct Tap {
+struct RecordedStream {
     inner: ModelStream,
     /// Taken when it has been written.
     exchange: Option<Exchange>,
     file: Arc<Mutex<File>>,
 }
 
-impl Tap {
+impl RecordedStream {
     fn finish(&mut self) -> Result<()> {
         match self.exchange.take() {
             Some(exchange) => write(&self.file, &exchange),
@@ -95,7 +95,7 @@ impl Tap {
     }
 }
 
-impl Stream for Tap {
+impl Stream for RecordedStream {
     type Item = Result<ModelEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -112,7 +112,7 @@ impl Stream for Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for RecordedStream {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
             tracing::warn!(%error, "a cassette could not be written");

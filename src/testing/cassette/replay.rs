@@ -19,7 +19,8 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) struct Player {
     card: ModelCard,
-    left: Mutex<Vec<Exchange>>,
+    /// The calls that have not been played.
+    exchanges: Mutex<Vec<Exchange>>,
 }
 
 impl Player {
@@ -51,7 +52,7 @@ impl Player {
         exchanges.sort_by_key(|exchange| exchange.call);
         Ok(Self {
             card: header.model.into(),
-            left: Mutex::new(exchanges),
+            exchanges: Mutex::new(exchanges),
         })
     }
 
@@ -60,18 +61,18 @@ impl Player {
     }
 
     pub(super) fn verify(&self) -> Result<()> {
-        match lock(&self.left).len() {
+        match lock(&self.exchanges).len() {
             0 => Ok(()),
-            left => Err(Error::new(
+            count => Err(Error::new(
                 ErrorKind::Other,
-                format!("{left} recorded call(s) were not played"),
+                format!("{count} recorded call(s) were not played"),
             )),
         }
     }
 
     pub(super) fn stream(&self, request: &ModelRequest) -> Result<ModelStream> {
         let fingerprint = Fingerprint::of(request);
-        let mut exchanges = lock(&self.left);
+        let mut exchanges = lock(&self.exchanges);
         let Some(index) = exchanges
             .iter()
             .position(|exchange| exchange.request == fingerprint)

@@ -51,7 +51,7 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Faul
 
 async fn answer(socket: &mut TcpStream, reply: &Reply, close: bool) -> io::Result<After> {
     socket.set_nodelay(true)?;
-    if reply.head {
+    if reply.has_head {
         socket.write_all(head(reply, close).as_bytes()).await?;
     }
 

@@ -40,7 +40,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// A scripted answer: status, headers, and what happens to the body.
+/// A scripted reply: status, headers and actions.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,25 +58,25 @@ pub struct Reply {
     pub(super) actions: Vec<Action>,
     pub(super) framing: Framing,
     /// True if a status line and headers are written.
-    pub(super) head: bool,
+    pub(super) has_head: bool,
 }
 
 impl Reply {
-    /// Creates an empty answer with this status.
+    /// Creates an empty reply with this status.
     pub fn new(status: u16) -> Self {
         Self {
             status,
             headers: Vec::new(),
             actions: Vec::new(),
             framing: Framing::default(),
-            head: true,
+            has_head: true,
         }
     }
 
-    /// Creates an answer without a status line: only the sent bytes are written.
+    /// Creates a reply without a status line: only the sent bytes are written.
     pub fn raw() -> Self {
         Self {
-            head: false,
+            has_head: false,
             framing: Framing::UntilClose,
             ..Self::new(0)
         }
@@ -121,50 +121,50 @@ impl Reply {
         self
     }
 
-    /// Adds a step that writes `bytes`.
+    /// Adds an action that writes `bytes`.
     #[must_use]
     pub fn send(self, bytes: impl Into<Bytes>) -> Self {
         self.then(Action::Send(bytes.into()))
     }
 
-    /// Adds a step that waits on tokio's clock.
+    /// Adds an action that waits on tokio's clock.
     #[must_use]
     pub fn pause(self, wait: Duration) -> Self {
         self.then(Action::Pause(wait))
     }
 
-    /// Adds a step that keeps the connection open and sends nothing more.
+    /// Adds an action that keeps the connection open and sends nothing more.
     #[must_use]
     pub fn stall(self) -> Self {
         self.then(Action::Stall)
     }
 
-    /// Adds a step that resets the connection.
+    /// Adds an action that resets the connection.
     #[must_use]
     pub fn reset(self) -> Self {
         self.then(Action::Reset)
     }
 
-    /// Adds a step that closes the connection, even when the body is not complete.
+    /// Adds an action that closes the connection, even when the body is not complete.
     #[must_use]
     pub fn close(self) -> Self {
         self.then(Action::Close)
     }
 
-    /// Adds a step that writes `len` bytes of garbage.
+    /// Adds an action that writes `len` bytes of garbage.
     #[must_use]
     pub fn garbage(self, len: usize, seed: u64) -> Self {
         self.then(Action::Garbage { len, seed })
     }
 
-    /// Adds a step that does `action`.
+    /// Adds an action.
     #[must_use]
     pub fn then(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
     }
 
-    /// Cuts all writes so far at these offsets of the body, and nowhere else. All other steps so
+    /// Cuts all writes so far at these offsets of the body, and nowhere else. All other actions so
     /// far come before the writes, so add pauses and the end of the connection afterwards.
     #[must_use]
     pub fn split_at(mut self, offsets: impl IntoIterator<Item = usize>) -> Self {

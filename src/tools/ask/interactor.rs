@@ -184,7 +184,7 @@ impl From<Chosen> for Answer {
 }
 
 impl Chosen {
-    /// Creates a selection of the options at these indexes, from 0.
+    /// Creates an answer that picks the options at these indexes, from 0.
     pub fn picked(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             picked: places.into_iter().collect(),
@@ -229,9 +229,9 @@ pub trait Interactor: Send + Sync + 'static {
         let choice = Choice::new(question)
             .option(ChoiceOption::new("Yes"))
             .option(ChoiceOption::new("No"));
-        let selection = self.choose(asking, &choice).await?;
-        choice.check(&selection)?;
-        Ok(selection.picked == [0])
+        let chosen = self.choose(asking, &choice).await?;
+        choice.check(&chosen)?;
+        Ok(chosen.picked == [0])
     }
 }
 

@@ -7,9 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
-use crate::tool::{
-    Answer as Reply, Asking, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput,
-};
+use crate::tool::{Answer, Asking, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
@@ -26,13 +24,13 @@ struct Arguments {
 struct Question {
     question: String,
     header: String,
-    options: Vec<Answer>,
+    options: Vec<OptionArgument>,
     #[serde(default)]
     multi_select: bool,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct OptionArgument {
     label: String,
     #[serde(default)]
     description: String,
@@ -124,17 +122,18 @@ pub fn ask_user_question_in_stream() -> FuncTool {
     tool(|cx: ToolContext, _asking, choice| async move {
         let question = choice.question.as_str();
         match cx.ask_for_choice(question, choice.choices()).await {
-            Reply::Reply { text, picked } => Ok(chosen(&choice, text, picked)),
-            Reply::Allow | Reply::AllowForSession => Ok(Chosen::text("yes")),
-            Reply::Edit(value) => Ok(Chosen::text(value.to_string())),
-            Reply::Deny(reason) => Err(ToolError::new(reason).into()),
-            Reply::Unanswered => Err(unanswered(&choice, "the question has no answer").into()),
+            Answer::Reply { text, picked } => Ok(to_chosen(&choice, text, picked)),
+            Answer::Allow | Answer::AllowForSession => Ok(Chosen::text("yes")),
+            Answer::Edit(value) => Ok(Chosen::text(value.to_string())),
+            Answer::Deny(reason) => Err(ToolError::new(reason).into()),
+            Answer::Unanswered => Err(unanswered(&choice, "the question has no answer").into()),
         }
     })
 }
 
-/// Converts a reply to a selection. Some peers send the labels of the picked options as the text.
-fn chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
+/// Converts a reply to the answer to a choice. Some peers send the labels of the picked options as
+/// the text.
+fn to_chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
     let mut chosen = Chosen::picked(picked);
     // Only valid picks are looked at: repeated ones could make a text of any length.
     let has_labels = choice.check(&chosen).is_ok()
@@ -158,8 +157,8 @@ where
     F: Fn(ToolContext, Asking, Arc<Choice>) -> T + Send + Sync + 'static,
     T: Future<Output = Result<Chosen, BoxError>> + Send + 'static,
 {
-    let description = "Asks the user one to four questions with two to four answers each, and \
-        waits. The user picks an answer or writes another one, so do not offer one named other. \
+    let description = "Asks the user one to four questions with two to four options each, and \
+        waits. The user picks an option or writes another answer, so do not offer one named other. \
         Ask when a decision is the user's and the task does not settle it.";
     let choose = Arc::new(choose);
     let run = move |cx: ToolContext, args: Value| ask(choose.clone(), cx, args);
@@ -209,17 +208,17 @@ where
     let mut answers = Vec::new();
     let mut questions = arguments.questions.into_iter();
     while let Some(question) = questions.next() {
-        let choice = Arc::new(choice(question));
-        let selection = match choose(cx.clone(), cx.asking(), choice.clone()).await {
-            Ok(selection) => selection,
+        let choice = Arc::new(to_choice(question));
+        let chosen = match choose(cx.clone(), cx.asking(), choice.clone()).await {
+            Ok(chosen) => chosen,
             Err(error) => return Err(with_other_questions(error, lines, questions.as_slice())),
         };
 
-        choice.check(&selection)?;
-        let picked_labels: Vec<&str> = labels(&choice, &selection).collect();
-        lines.push(line(&choice, &selection));
+        choice.check(&chosen)?;
+        let picked_labels: Vec<&str> = labels(&choice, &chosen).collect();
+        lines.push(line(&choice, &chosen));
         answers.push(
-            json!({"question": choice.question, "picked": picked_labels, "text": selection.text}),
+            json!({"question": choice.question, "picked": picked_labels, "text": chosen.text}),
         );
     }
 
@@ -241,12 +240,12 @@ fn with_other_questions(error: BoxError, lines: Vec<String>, unasked: &[Question
 }
 
 /// Returns a question with its answer, as the model reads it.
-fn line(choice: &Choice, selection: &Chosen) -> String {
-    format!("{}\n> {}", choice.question, answer_text(choice, selection))
+fn line(choice: &Choice, chosen: &Chosen) -> String {
+    format!("{}\n> {}", choice.question, answer_text(choice, chosen))
 }
 
-fn answer_text(choice: &Choice, selection: &Chosen) -> String {
-    let texts = labels(choice, selection).chain(selection.text.as_deref());
+fn answer_text(choice: &Choice, chosen: &Chosen) -> String {
+    let texts = labels(choice, chosen).chain(chosen.text.as_deref());
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -262,16 +261,16 @@ pub(crate) fn late_result(
     let arguments: Arguments = serde_json::from_value(args.clone()).ok()?;
     let is_only = arguments.questions.len() == 1;
     let mut questions = arguments.questions.into_iter();
-    let choice = choice(questions.find(|asked| asked.question == question)?);
-    let selection = select(&choice);
+    let choice = to_choice(questions.find(|asked| asked.question == question)?);
+    let chosen = select(&choice);
     Some(if is_only {
-        answer_text(&choice, &selection)
+        answer_text(&choice, &chosen)
     } else {
-        line(&choice, &selection)
+        line(&choice, &chosen)
     })
 }
 
-fn choice(question: Question) -> Choice {
+fn to_choice(question: Question) -> Choice {
     let options = question.options.into_iter();
     let options =
         options.map(|option| ChoiceOption::new(option.label).with_description(option.description));
@@ -286,7 +285,7 @@ fn labels<'a>(choice: &'a Choice, chosen: &'a Chosen) -> impl Iterator<Item = &'
     chosen
         .picked
         .iter()
-        .filter_map(|at| Some(choice.options.get(*at)?.label.as_str()))
+        .filter_map(|index| Some(choice.options.get(*index)?.label.as_str()))
 }
 
 #[cfg(test)]
@@ -300,18 +299,15 @@ mod tests {
             .option(ChoiceOption::new("B"))
             .multiple(true)
             .or_text("another");
-        let selection = chosen(&choice, "A, B".to_owned(), vec![0, 1]);
-        assert_eq!(
-            (choice.check(&selection).is_ok(), selection.text),
-            (true, None)
-        );
+        let chosen = to_chosen(&choice, "A, B".to_owned(), vec![0, 1]);
+        assert_eq!((choice.check(&chosen).is_ok(), chosen.text), (true, None));
 
-        let selection = chosen(&choice, "A, A".to_owned(), vec![0, 0]);
-        let error = choice.check(&selection).unwrap_err().to_string();
+        let chosen = to_chosen(&choice, "A, A".to_owned(), vec![0, 0]);
+        let error = choice.check(&chosen).unwrap_err().to_string();
         assert!(
             error.ends_with("an answer was picked more than once"),
             "{error}"
         );
-        assert_eq!(selection.text.as_deref(), Some("A, A"));
+        assert_eq!(chosen.text.as_deref(), Some("A, A"));
     }
 }

@@ -39,11 +39,11 @@ use super::replay::Player;
 /// ```
 #[derive(Clone)]
 pub struct Cassette {
-    side: TapeMode,
+    mode: CassetteMode,
 }
 
 #[derive(Clone)]
-enum TapeMode {
+enum CassetteMode {
     Record(Arc<Recorder>),
     Replay(Arc<Player>),
 }
@@ -57,7 +57,7 @@ impl Cassette {
     /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub fn record(path: impl AsRef<Path>, model: impl Model) -> Result<Self> {
         Ok(Self {
-            side: TapeMode::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
+            mode: CassetteMode::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),
         })
     }
 
@@ -71,7 +71,7 @@ impl Cassette {
     /// version of this crate recorded it.
     pub fn replay(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self {
-            side: TapeMode::Replay(Arc::new(Player::open(path.as_ref())?)),
+            mode: CassetteMode::Replay(Arc::new(Player::open(path.as_ref())?)),
         })
     }
 
@@ -83,22 +83,22 @@ impl Cassette {
     /// Returns [`ErrorKind::Other`](crate::ErrorKind::Other), with the number of calls that are
     /// left, if there are any.
     pub fn verify(&self) -> Result<()> {
-        match &self.side {
-            TapeMode::Record(_) => Ok(()),
-            TapeMode::Replay(player) => player.verify(),
+        match &self.mode {
+            CassetteMode::Record(_) => Ok(()),
+            CassetteMode::Replay(player) => player.verify(),
         }
     }
 }
 
 impl fmt::Debug for Cassette {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match &self.side {
-            TapeMode::Record(_) => "record",
-            TapeMode::Replay(_) => "replay",
+        let mode = match &self.mode {
+            CassetteMode::Record(_) => "record",
+            CassetteMode::Replay(_) => "replay",
         };
         f.debug_struct("Cassette")
             .field("model", &self.id())
-            .field("side", &side)
+            .field("mode", &mode)
             .finish()
     }
 }
@@ -106,23 +106,23 @@ impl fmt::Debug for Cassette {
 #[async_trait]
 impl Model for Cassette {
     fn id(&self) -> &str {
-        match &self.side {
-            TapeMode::Record(recorder) => recorder.model().id(),
-            TapeMode::Replay(player) => &player.card().id,
+        match &self.mode {
+            CassetteMode::Record(recorder) => recorder.model().id(),
+            CassetteMode::Replay(player) => &player.card().id,
         }
     }
 
     fn profile(&self) -> &ModelProfile {
-        match &self.side {
-            TapeMode::Record(recorder) => recorder.model().profile(),
-            TapeMode::Replay(player) => &player.card().profile,
+        match &self.mode {
+            CassetteMode::Record(recorder) => recorder.model().profile(),
+            CassetteMode::Replay(player) => &player.card().profile,
         }
     }
 
     fn card(&self, request: &ModelRequest) -> ModelCard {
-        match &self.side {
-            TapeMode::Record(recorder) => recorder.model().card(request),
-            TapeMode::Replay(player) => {
+        match &self.mode {
+            CassetteMode::Record(recorder) => recorder.model().card(request),
+            CassetteMode::Replay(player) => {
                 let ModelCard { id, profile } = player.card();
                 ModelCard::of(id, profile, request.model.as_deref())
             }
@@ -130,16 +130,16 @@ impl Model for Cassette {
     }
 
     fn cards(&self, request: &ModelRequest) -> Vec<ModelCard> {
-        match &self.side {
-            TapeMode::Record(recorder) => recorder.model().cards(request),
-            TapeMode::Replay(_) => vec![self.card(request)],
+        match &self.mode {
+            CassetteMode::Record(recorder) => recorder.model().cards(request),
+            CassetteMode::Replay(_) => vec![self.card(request)],
         }
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
-        match &self.side {
-            TapeMode::Record(recorder) => recorder.stream(request).await,
-            TapeMode::Replay(player) => player.stream(&request),
+        match &self.mode {
+            CassetteMode::Record(recorder) => recorder.stream(request).await,
+            CassetteMode::Replay(player) => player.stream(&request),
         }
     }
 }
