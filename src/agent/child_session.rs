@@ -6,6 +6,11 @@ use crate::tool::ToolContext;
 /// The number of digits of a response's id.
 const DIGITS: usize = 8;
 
+/// Returns the id of the session of a subagent with this id: `PARENT:sub:NAME:ID`.
+pub(crate) fn sub_session_id(cx: &ToolContext, name: &str, id: &str) -> String {
+    format!("{}:sub:{name}:{id}", cx.session_id())
+}
+
 /// Returns the id of the session of the subagent that a call starts:
 /// `PARENT:sub:NAME:CALL-RESPONSE`, where `RESPONSE` is the end of the id of the response with the
 /// call.
@@ -14,9 +19,9 @@ const DIGITS: usize = 8;
 /// calls must not continue one session. The response is the same when the call is run again, such
 /// as after a question about it.
 pub(crate) fn child_session_id(cx: &ToolContext, name: &str) -> String {
-    let (session_id, call_id) = (cx.session_id(), cx.call_id());
+    let call_id = cx.call_id();
     let Some(call) = RunningCall::of(cx) else {
-        return format!("{session_id}:sub:{name}:{call_id}");
+        return sub_session_id(cx, name, call_id);
     };
 
     // A response that a hook has moved has no id. Nothing but this run then starts the subagent.
@@ -30,5 +35,5 @@ pub(crate) fn child_session_id(cx: &ToolContext, name: &str) -> String {
     let end: String = digits[digits.len().saturating_sub(DIGITS)..]
         .iter()
         .collect();
-    format!("{session_id}:sub:{name}:{call_id}-{end}")
+    sub_session_id(cx, name, &format!("{call_id}-{end}"))
 }

@@ -30,6 +30,6 @@ pub use agent::Agent;
 pub(crate) use allowed_tools::AllowedTools;
 pub use builder::AgentBuilder;
 pub(crate) use child_result::output_of;
-pub(crate) use child_session::child_session_id;
+pub(crate) use child_session::{child_session_id, sub_session_id};
 pub use info::{AgentInfo, HookInfo};
 pub use session::Session;

@@ -2,14 +2,10 @@
 
 use serde::Deserialize;
 
+use crate::engine::Limits;
+
 /// The default maximum number of turns.
-const MAX_TURNS: u32 = 25;
-
-/// The builder's default time limit of a call, in seconds.
-const TOOL_TIMEOUT: u64 = 120;
-
-/// The builder's default maximum number of concurrent calls.
-const PARALLEL_TOOLS: usize = 8;
+const DEFAULT_TURNS: u32 = 25;
 
 /// The limits of an agent's runs, with the meaning of the setters of
 /// [`AgentBuilder`](crate::AgentBuilder).
@@ -38,7 +34,7 @@ pub struct LimitsCfg {
 impl Default for LimitsCfg {
     fn default() -> Self {
         Self {
-            max_turns: MAX_TURNS,
+            max_turns: DEFAULT_TURNS,
             max_tokens: None,
             temperature: None,
             max_budget_usd: None,
@@ -71,8 +67,10 @@ impl LimitsCfg {
             return Err("max_turns");
         }
         self.max_turns = other.max_turns;
-        self.tool_timeout.get_or_insert(TOOL_TIMEOUT);
-        self.parallel_tools.get_or_insert(PARALLEL_TOOLS);
+        let defaults = Limits::default();
+        let tool_timeout = defaults.tool_timeout.as_secs();
+        self.tool_timeout.get_or_insert(tool_timeout);
+        self.parallel_tools.get_or_insert(defaults.parallel_tools);
 
         lower(&mut self.max_tokens, other.max_tokens).ok_or("max_tokens")?;
         lower(&mut self.max_budget_usd, other.max_budget_usd).ok_or("max_budget_usd")?;

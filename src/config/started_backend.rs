@@ -18,10 +18,10 @@ use super::backend::{BackendCfg, BackendType};
 pub(super) const USERS: &str = "users";
 
 /// The default time limit of a command, in seconds.
-const TIMEOUT: u64 = 120;
+const DEFAULT_TIMEOUT: u64 = 120;
 
 /// The default maximum number of bytes kept of a command's output.
-const MAX_OUTPUT: usize = 100_000;
+const DEFAULT_MAX_OUTPUT: usize = 100_000;
 
 /// The maximum size of one user's files in memory, in bytes.
 const USER_MEMORY: usize = 8 * 1024 * 1024;
@@ -167,11 +167,11 @@ impl BackendCfg {
     }
 
     fn time_limit(&self) -> Duration {
-        Duration::from_secs(self.timeout.unwrap_or(TIMEOUT))
+        Duration::from_secs(self.timeout.unwrap_or(DEFAULT_TIMEOUT))
     }
 
     fn output_limit(&self) -> usize {
-        self.max_output_bytes.unwrap_or(MAX_OUTPUT)
+        self.max_output_bytes.unwrap_or(DEFAULT_MAX_OUTPUT)
     }
 
     #[cfg(not(all(feature = "docker", unix)))]

@@ -89,8 +89,8 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
         // The thread outlives a call that is dropped.
         let _permit = permit;
         // The time that the thread takes to start is not that of the calculation.
-        let at = Instant::now() + LIMIT;
-        value(&formula, &StopConditions { at, call })
+        let deadline = Instant::now() + LIMIT;
+        value(&formula, &StopConditions { deadline, call })
     });
     let value = calculation.await?;
     let make_error = || ToolError::new("the expression could not be calculated");
@@ -102,13 +102,13 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
 
 /// The conditions that interrupt a calculation.
 struct StopConditions {
-    at: Instant,
+    deadline: Instant,
     call: Cancellation,
 }
 
 impl Interrupt for StopConditions {
     fn should_interrupt(&self) -> bool {
-        self.call.is_cancelled() || Instant::now() >= self.at
+        self.call.is_cancelled() || Instant::now() >= self.deadline
     }
 }
 

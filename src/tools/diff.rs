@@ -9,7 +9,7 @@ use similar::{DiffOp, TextDiff};
 /// The number of lines shown around a change.
 const CONTEXT: usize = 3;
 /// The time limit of a diff. A diff that would take longer is coarser.
-const TIME: Duration = Duration::from_millis(500);
+const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// The maximum number of bytes compared, from the first changed line to the last.
 const MAX_BYTES: usize = 1024 * 1024;
 /// The maximum number of lines compared.
@@ -30,7 +30,7 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     let old = String::from_utf8_lossy(old);
     let new = String::from_utf8_lossy(new);
     let diff = TextDiff::configure()
-        .timeout(TIME)
+        .timeout(TIME_LIMIT)
         .diff_lines(old.as_ref(), new.as_ref());
     let mut unified_diff = diff.unified_diff();
     unified_diff.context_radius(CONTEXT);

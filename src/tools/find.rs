@@ -139,11 +139,11 @@ pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
 }
 
 /// Cuts the text after a line; returns `true` if it was too long.
-fn cut_lines(text: &mut String, most: usize) -> bool {
-    if text.len() <= most {
+fn cut_lines(text: &mut String, max_len: usize) -> bool {
+    if text.len() <= max_len {
         return false;
     }
-    let end = memchr::memrchr(b'\n', &text.as_bytes()[..most]);
+    let end = memchr::memrchr(b'\n', &text.as_bytes()[..max_len]);
     text.truncate(end.unwrap_or(0));
     true
 }

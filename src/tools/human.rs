@@ -42,7 +42,7 @@ pub fn request_user_input() -> FuncTool {
     let description = "Asks the user a question and returns the reply. Ask for what cannot be found \
         out otherwise.";
     let run = |cx: ToolContext, args: Value| async move {
-        let question = question(&args);
+        let question = question_of(&args);
         match cx.ask_for_text(question.as_str()).await {
             Answer::Reply { text, .. } => Ok(text),
             Answer::Allow | Answer::AllowForSession => Ok("yes".to_owned()),
@@ -65,7 +65,7 @@ pub fn request_user_approval() -> FuncTool {
     let description = "Asks the user to approve what the question describes. Ask before steps that \
         cannot be undone.";
     let run = |cx: ToolContext, args: Value| async move {
-        let question = question(&args);
+        let question = question_of(&args);
         match cx.ask(question.as_str()).await {
             Answer::Allow | Answer::AllowForSession => Ok("approved".to_owned()),
             Answer::Edit(value) => Ok(format!("approved with changes: {value}")),
@@ -92,7 +92,7 @@ where
     FuncTool::new(name, description, parameters, run).side_effect(SideEffect::ReadOnly)
 }
 
-fn question(args: &Value) -> String {
+fn question_of(args: &Value) -> String {
     args["question"].as_str().unwrap_or_default().to_owned()
 }
 

@@ -13,7 +13,7 @@ use crate::util::text;
 use super::args::{Args, PATH};
 
 /// The default number of lines shown.
-const MAX_LINES: usize = 2_000;
+const DEFAULT_LINES: usize = 2_000;
 /// The maximum length of a line, in characters; a longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 /// The maximum number of bytes shown at once, regardless of the number of lines.
@@ -136,7 +136,7 @@ impl LinePage {
     /// Reads the lines that a call requests.
     async fn load(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
         let first = args.number("offset").unwrap_or(1).max(1);
-        let limit = args.count("limit").unwrap_or(MAX_LINES);
+        let limit = args.count("limit").unwrap_or(DEFAULT_LINES);
         let path = args.text(&PATH)?;
         let mut reader = PageReader::new(first, limit);
         let mut position = 0_u64;
@@ -270,7 +270,7 @@ impl PageReader {
 /// A line of any length, of which only the start is kept.
 #[derive(Default)]
 struct ReadLine {
-    kept: Vec<u8>,
+    start: Vec<u8>,
     len: usize,
 }
 
@@ -284,17 +284,18 @@ struct RenderedLine {
 impl ReadLine {
     fn push(&mut self, bytes: &[u8]) {
         // A character takes four bytes at most.
-        let room = (MAX_LINE_CHARS * 4 + 4).saturating_sub(self.kept.len());
-        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let room = (MAX_LINE_CHARS * 4 + 4).saturating_sub(self.start.len());
+        self.start
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.len += bytes.len();
     }
 
     fn render(&self) -> RenderedLine {
-        let is_whole = self.kept.len() == self.len;
+        let is_whole = self.start.len() == self.len;
         let bytes = if is_whole {
-            self.kept.strip_suffix(b"\r").unwrap_or(&self.kept)
+            self.start.strip_suffix(b"\r").unwrap_or(&self.start)
         } else {
-            &self.kept
+            &self.start
         };
 
         let is_lossy = match std::str::from_utf8(bytes) {

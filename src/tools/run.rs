@@ -21,8 +21,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Returns the style without its limit if that would be the second one: the backend or the
-    /// command has its own, which has cut the output already.
+    /// Removes the limit if the backend or the command has one, which has cut the output already.
     pub(super) fn without_second_limit(
         mut self,
         backend: &dyn Backend,
@@ -74,7 +73,7 @@ pub(super) async fn run(
     let style = style.without_second_limit(backend, command.max_output);
     let output = backend.execute(command).await?;
     let text = format_output(&output, style);
-    let details = details(&output);
+    let details = details_of(&output);
     if output.timed_out {
         let seconds = limit.as_secs_f64();
         let text = format!("Command timed out after {seconds:.1} seconds.\n\n{text}");
@@ -88,7 +87,7 @@ pub(super) async fn run(
 pub(super) fn background_result(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
     let text = format!("{state}\n\n{}", format_output(&output.output, style));
-    let mut details = details(&output.output);
+    let mut details = details_of(&output.output);
     details["running"] = output.running.into();
     ToolOutput::new(text).with_details(details)
 }
@@ -168,7 +167,7 @@ fn decoded(captured: &Captured, max_chars: usize) -> String {
     }
 }
 
-fn details(output: &CommandOutput) -> Value {
+fn details_of(output: &CommandOutput) -> Value {
     json!({
         "stdout": output.stdout.text(),
         "stderr": output.stderr.text(),

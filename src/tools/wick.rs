@@ -52,7 +52,7 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
 
 /// Creates the tool `write_file`, which writes a whole file and replaces its content.
 pub fn write_file(backend: impl Backend) -> FuncTool {
-    let description = "Writes a file, over what was there; missing folders are made.";
+    let description = "Writes a file and replaces its content; missing folders are created.";
     let parameters = schema::file(&json!({
         "content": {"type": "string", "description": "The whole content"}
     }));
@@ -73,11 +73,11 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
 
     let description = format!(
         "Replaces {which} of old_text by new_text in a file and returns the difference. old_text \
-         must be found exactly, white space and line breaks included."
+         must be found exactly, with whitespace and line breaks as in the file."
     );
     let parameters = schema::file(&json!({
         "old_text": {"type": "string", "description": "The text to replace"},
-        "new_text": {"type": "string", "description": "What takes its place"}
+        "new_text": {"type": "string", "description": "The replacement"}
     }));
 
     let body = with_backend(backend, move |backend, args| {

@@ -63,7 +63,7 @@ impl TerminalInteractor {
 
     /// Returns `true` if there is currently a terminal to ask at.
     pub fn is_available(&self) -> bool {
-        terminal().is_ok()
+        open_terminal().is_ok()
     }
 
     /// Shows `text` and reads a line, without its line ending.
@@ -190,7 +190,7 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
 }
 
 /// Returns the terminal to ask at.
-fn terminal() -> io::Result<File> {
+fn open_terminal() -> io::Result<File> {
     let absent = |text: &str| io::Error::new(io::ErrorKind::NotFound, text.to_owned());
     let tty = OpenOptions::new().read(true).write(true).open("/dev/tty");
     if let Ok(tty) = tty
@@ -221,7 +221,7 @@ fn is_ours(terminal: &File) -> bool {
 }
 
 fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
-    let mut terminal = terminal()?;
+    let mut terminal = open_terminal()?;
     tcflush(&terminal, QueueSelector::IFlush)?;
     write(&mut terminal, text, withdrawn)?;
     let mut line = Vec::new();

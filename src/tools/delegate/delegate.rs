@@ -67,7 +67,7 @@ struct Arguments {
     task: String,
 }
 
-/// The start of a subagent by a call.
+/// A subagent that a call starts, with its task.
 struct Delegation {
     name: Arc<str>,
     session: Session,
@@ -108,8 +108,8 @@ impl Delegation {
     /// Starts the subagent in the background, and returns the result of the call.
     fn begin(self, cx: ToolContext) -> ToolOutput {
         let name = self.name;
-        let text = move |outcome| text_of(&name, outcome);
-        begin_child(cx, self.session, self.spec, self.task, text)
+        let to_text = move |outcome| text_of(&name, outcome);
+        begin_child(cx, self.session, self.spec, self.task, to_text)
     }
 }
 

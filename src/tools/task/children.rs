@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::{Agent, AgentBuilder, Session};
+use crate::agent::{Agent, AgentBuilder, Session, sub_session_id};
 use crate::error::BoxError;
 use crate::hook::Hook;
 use crate::model::Model;
@@ -94,7 +94,7 @@ impl Children {
         id: &str,
     ) -> Result<Session, BoxError> {
         let agent = self.agent(cx, name, alias)?;
-        Ok(agent.session(format!("{}:sub:{name}:{id}", cx.session_id())))
+        Ok(agent.session(sub_session_id(cx, name, id)))
     }
 
     /// Builds an agent of a type for a call, with the model of this alias if there is one.

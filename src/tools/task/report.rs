@@ -12,7 +12,7 @@ pub(super) struct Report {
     pub(super) display: String,
 }
 
-pub(super) fn report(id: &str, output: &RunOutput, duration: Duration) -> Report {
+pub(super) fn report_on(id: &str, output: &RunOutput, duration: Duration) -> Report {
     let usage = output.usage;
     let input = usage.context_tokens();
     let seconds = duration.as_secs_f64();

@@ -16,7 +16,7 @@ use crate::tool::{
 use crate::util::text::quoted;
 
 use super::children::Children;
-use super::report::report;
+use super::report::report_on;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -29,7 +29,7 @@ struct Arguments {
     resume: Option<Arc<str>>,
 }
 
-/// The start of a subagent by a call.
+/// A subagent that a call starts, with its prompt.
 struct Start {
     session: Session,
     prompt: String,
@@ -64,7 +64,7 @@ fn parameters() -> Value {
             "subagent_type": {"type": "string", "description": "The type of the subagent"},
             "model": {"type": "string", "description": "Another model, by its alias"},
             "run_in_background": {"type": "boolean", "description": "Return at once; TaskOutput waits for the result"},
-            "resume": {"type": "string", "description": "The agent ID of an earlier result, to continue that subagent"}
+            "resume": {"type": "string", "description": "The agent ID or task ID of an earlier result, to continue that subagent"}
         },
         "required": ["prompt", "description", "subagent_type"]
     })
@@ -101,13 +101,13 @@ async fn run_task(
         is_resumed,
     };
     if arguments.run_in_background || child.definition.background {
-        let text = |outcome| Ok::<_, BoxError>(output_of(outcome)?.text);
+        let to_text = |outcome| Ok::<_, BoxError>(output_of(outcome)?.text);
         Ok(begin_child(
             cx,
             start.session,
             start.spec,
             start.prompt,
-            text,
+            to_text,
         ))
     } else {
         run_to_end(&cx, start).await
@@ -129,7 +129,7 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
         outcome => output_of(outcome),
     };
     let output = outcome.map_err(|error| ToolError::new(format!("Agent ID: {id}\n\n{error}")))?;
-    let report = report(&id, &output, start_time.elapsed());
+    let report = report_on(&id, &output, start_time.elapsed());
     Ok(
         ToolOutput::new(format!("Agent ID: {id}\n\n{}", output.text))
             .with_details(report.details)
@@ -137,18 +137,18 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
     )
 }
 
-/// Starts a subagent in the background, and returns the result of the call. `text` converts the
+/// Starts a subagent in the background, and returns the result of the call. `to_text` converts the
 /// outcome of the subagent to the outcome of the task.
 pub(crate) fn begin_child(
     cx: ToolContext,
     session: Session,
     spec: TaskSpec,
     prompt: String,
-    text: impl FnOnce(Result<RunOutput, Error>) -> Result<String, BoxError> + Send + 'static,
+    to_text: impl FnOnce(Result<RunOutput, Error>) -> Result<String, BoxError> + Send + 'static,
 ) -> ToolOutput {
     let tasks = cx.tasks();
     let task = tasks.begin(spec, |task| async move {
-        match text(session.run_as_task(&cx, &task, prompt).await) {
+        match to_text(session.run_as_task(&cx, &task, prompt).await) {
             Ok(text) => TaskOutcome::Completed(text),
             Err(error) => TaskOutcome::Failed(error.to_string()),
         }

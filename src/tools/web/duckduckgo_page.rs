@@ -52,7 +52,7 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
             let href = attribute(&node, "href").unwrap_or_default();
             // An entry without a target has an empty target, so that its snippet is not taken for
             // the snippet of the previous entry.
-            let target = target(url, &href).map_or(String::new(), String::from);
+            let target = link_target(url, &href).map_or(String::new(), String::from);
             sources.push(Source::new(text(&node), target, ""));
         } else if is_of(SNIPPET)
             && let Some(source) = sources.last_mut()
@@ -74,7 +74,7 @@ pub(super) fn read(html: &str, url: &Url, stop: &Cancellation) -> Page {
 
 /// Returns the address that a link leads to: links of the service have it as the parameter `uddg`.
 /// `None` for links to the service itself.
-fn target(page: &Url, href: &str) -> Option<Url> {
+fn link_target(page: &Url, href: &str) -> Option<Url> {
     let link = page.join(href).ok()?;
     let is_own = |url: &Url| {
         let host = url.host_str().unwrap_or_default();

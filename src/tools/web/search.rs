@@ -20,7 +20,7 @@ const MAX_QUERY: usize = 1_000;
 /// The maximum length of an answer, in characters.
 const MAX_ANSWER: usize = 10_000;
 /// The maximum length of a title, a URL and a snippet, in characters.
-const MAX_SNIPPET: usize = 2_000;
+const MAX_FIELD: usize = 2_000;
 
 /// A provider of internet searches.
 #[async_trait]
@@ -226,5 +226,5 @@ fn format_results(results: &SearchResults) -> String {
 /// Returns the text on one line, so that one source cannot look like several.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    text::truncate(&words.join(" "), MAX_SNIPPET).into_owned()
+    text::truncate(&words.join(" "), MAX_FIELD).into_owned()
 }

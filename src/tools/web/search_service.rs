@@ -20,7 +20,7 @@ use crate::util::{Secret, http_secrets, text};
 
 use super::search::SearchResults;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a reply, in bytes.
 const MAX_REPLY: usize = 2 * 1024 * 1024;
 /// The maximum length of a quoted error, in characters.
@@ -56,7 +56,7 @@ impl SearchService {
             key,
             url: below(base_url, parameters.path),
             parameters,
-            limit: TIMEOUT,
+            limit: DEFAULT_TIMEOUT,
             client: OnceLock::new(),
         }
     }

@@ -22,7 +22,7 @@ const MAX_ATTRIBUTES: usize = 200_000;
 const MAX_VALUES: usize = 8 * 1024 * 1024;
 /// The number of elements a template counts as: its contents have no parent, so their depth is not
 /// seen.
-const TEMPLATE: usize = 100;
+const TEMPLATE_ELEMENTS: usize = 100;
 /// The maximum nesting depth of elements; browsers stop at 512.
 pub(super) const MAX_DEPTH: usize = 512;
 
@@ -68,7 +68,7 @@ impl Sink {
         self.dom.document.clone()
     }
 
-    fn check_depth(&self, parent: &Handle) {
+    fn mark_full_if_deep(&self, parent: &Handle) {
         let mut depth = 0;
         let mut node = Some(parent.clone());
         while let Some(inner) = node {
@@ -116,7 +116,7 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
-        self.count(if flags.template { TEMPLATE } else { 1 });
+        self.count(if flags.template { TEMPLATE_ELEMENTS } else { 1 });
         self.dom.create_element(name, self.counted(attrs), flags)
     }
 
@@ -132,7 +132,7 @@ impl TreeSink for Sink {
 
     fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
         if matches!(child, NodeOrText::AppendNode(_)) {
-            self.check_depth(parent);
+            self.mark_full_if_deep(parent);
         }
         self.dom.append(parent, child);
     }
@@ -171,7 +171,7 @@ impl TreeSink for Sink {
 
         let child = match node {
             NodeOrText::AppendNode(child) => {
-                self.check_depth(&parent);
+                self.mark_full_if_deep(&parent);
                 self.remove_from_parent(&child);
                 child
             }

@@ -20,15 +20,15 @@ use super::guard::Guard;
 use super::kind::{self, PageKind};
 use super::markdown;
 
-/// The time limit of a whole call.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// The default time limit of a whole call.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time by which the engine's limit of a call is longer, so that this tool's error is reported
 /// first.
 const GRACE: Duration = Duration::from_secs(5);
 /// The default number of bytes of a page that are read.
-const MAX_BYTES: usize = 5 * 1024 * 1024;
+const DEFAULT_MAX_BYTES: usize = 5 * 1024 * 1024;
 /// The default number of redirects that are followed.
-const MAX_REDIRECTS: usize = 5;
+const DEFAULT_MAX_REDIRECTS: usize = 5;
 /// The maximum number of characters that a call returns.
 const MAX_CHARS: usize = 50_000;
 /// The maximum length of a quoted error page, in characters.
@@ -111,10 +111,10 @@ impl WebFetch {
                 resolver: Arc::new(SystemResolver),
             },
             parameters,
-            timeout: TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
             limits: Limits {
-                redirects: MAX_REDIRECTS,
-                bytes: MAX_BYTES,
+                redirects: DEFAULT_MAX_REDIRECTS,
+                bytes: DEFAULT_MAX_BYTES,
             },
         }
     }
@@ -305,7 +305,7 @@ async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
     let permit = CONVERSIONS.clone().acquire_owned().await;
     let permit = permit.map_err(|error| error.to_string())?;
     let conversion = on_own_thread(move |stop: &Cancellation| {
-        let page_text = page_text(&page, raw, stop);
+        let page_text = to_page_text(&page, raw, stop);
 
         // Released by the thread, because an abandoned call does not wait for it.
         drop(permit);
@@ -318,7 +318,7 @@ async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
     page_text.ok_or_else(|| format!("{url} cannot be converted"))
 }
 
-fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
+fn to_page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
     let text = kind::decoded(&page.body.bytes, page.charset, page.kind);
     if page.kind != PageKind::Html || raw {
         return PageText {
