@@ -148,8 +148,8 @@ pub trait Model: Send + Sync + 'static {
     /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint.
     /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel`
     /// asks its first model. `OpenAi` counts with the dialect of llama.cpp only, `Ollama` does not
-    /// count, and a `Cassette` records no counts. A wrapper around a model forwards this method, as
-    /// `StrictModel` does.
+    /// count, and a `Cassette` records no counts. A wrapper around a model forwards this method,
+    /// as `StrictModel` does.
     ///
     /// A run calls this method near the limit of its [`Compactor`](super::Compactor), at most once
     /// in a turn. A call costs a request, but no tokens.

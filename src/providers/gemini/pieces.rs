@@ -88,8 +88,8 @@ impl Backend {
     }
 }
 
-/// Returns `true` for a type of data that models take: images, PDF, audio and video. Data without a
-/// type has the usual one of its kind.
+/// Returns `true` for a type of data that models take: images, PDF, audio and video. Data without
+/// a type has the usual one of its kind.
 fn is_known_type(media_type: &str) -> bool {
     IMAGE_TYPES.contains(&media_type)
         || matches!(media_type, "" | "application/pdf")

@@ -157,8 +157,8 @@ impl OpenAi {
     ///
     /// llama.cpp (`/props`), vLLM (`/v1/models`) and LM Studio (`/api/v0/models`) report the
     /// window. The [`Dialect`] determines the request. An unknown server receives all three in
-    /// turn, until one reports the window, and a hosted server none. Each request takes at most ten
-    /// seconds.
+    /// turn, until one reports the window, and a hosted server none. Each request takes at most
+    /// ten seconds.
     ///
     /// For a model that is not loaded, LM Studio reports only the largest window; the result is
     /// then at most the window of the profile.

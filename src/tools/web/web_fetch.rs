@@ -143,8 +143,8 @@ impl WebFetch {
         self
     }
 
-    /// Sets the number of redirects within a host that are followed. Defaults to 5. With 0, none is
-    /// followed: a redirect is returned to the model as one to another host is.
+    /// Sets the number of redirects within a host that are followed. Defaults to 5. With 0, none
+    /// is followed: a redirect is returned to the model as one to another host is.
     pub fn max_redirects(mut self, redirects: usize) -> Self {
         self.limits.redirects = redirects;
         self
