@@ -419,3 +419,37 @@ async fn range_is_limited_to_the_read_limit() {
     assert_eq!(range(backend.clone()).await, 32 * 1024 * 1024);
     assert_eq!(range(backend.with_max_read(10)).await, 1024 * 1024);
 }
+
+#[test]
+fn appends_next_to_replacements_of_the_file_are_not_lost() {
+    const ROUNDS: usize = 200;
+    let workspace = Workspace::new();
+    let backends = [0, 1].map(|_| LocalBackend::new(&workspace.root).unwrap());
+    let [appending, replacing] = backends;
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+    };
+    let append = std::thread::spawn(move || {
+        runtime().block_on(async {
+            for round in 0..ROUNDS {
+                let line = format!("line {round}\n");
+                appending.append("log", line.as_bytes()).await.unwrap();
+            }
+        });
+    });
+    runtime().block_on(async {
+        while !append.is_finished() {
+            let Ok(content) = replacing.read("log").await else {
+                continue;
+            };
+            let hash = ContentHash::of(&content);
+            drop(replacing.write_if_unchanged("log", hash, &content).await);
+        }
+    });
+    append.join().unwrap();
+    let content = std::fs::read_to_string(workspace.root.join("log")).unwrap();
+    let lines: Vec<String> = (0..ROUNDS).map(|round| format!("line {round}")).collect();
+    assert_eq!(content.lines().collect::<Vec<_>>(), lines);
+}

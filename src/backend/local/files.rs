@@ -12,7 +12,7 @@ use crate::util::{Cancellation, large};
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::super::failure;
 use super::super::folder_size::FolderSize;
-use super::replace::Parents;
+use super::replace::{Parents, lock_path};
 use super::root::{Root, not_a_file};
 
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
@@ -67,7 +67,10 @@ impl Root {
 
     pub(super) fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         // Creates the missing parent folders.
-        drop(self.target_of(path, Parents::Make)?);
+        let (folder, name) = self.target_of(path, Parents::Make)?;
+        // A replacement of the file between the two would lose what is appended.
+        let lock = lock_path(&folder, &name);
+        let _lock = lock.map_err(|error| self.error(path, error.into()))?;
         let mut file = self.open_append(path)?;
         let result = file.write_all(content).and_then(|()| file.sync_all());
         result.map_err(|error| self.error(path, error))

@@ -200,7 +200,11 @@ impl Root {
     }
 }
 
-fn lock_path(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<MutexGuard<'static, ()>> {
+/// Waits until no other call changes the file of that name.
+pub(super) fn lock_path(
+    folder: &OwnedFd,
+    name: &OsStr,
+) -> rustix::io::Result<MutexGuard<'static, ()>> {
     let stat = fs::fstat(folder)?;
     let hash =
         BuildHasherDefault::<DefaultHasher>::default().hash_one((stat.st_dev, stat.st_ino, name));
