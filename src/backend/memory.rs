@@ -1,7 +1,6 @@
 //! [`MemoryBackend`], a workspace in memory.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::io;
 use std::mem;
 use std::ops::Bound;
@@ -163,19 +162,7 @@ impl Backend for MemoryBackend {
             return Err(path_error(io::ErrorKind::NotFound, path, "does not exist"));
         }
 
-        let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
-        for (rest, content) in files.beneath(&key) {
-            let (name, kind, size) = match rest.split_once('/') {
-                Some((name, _)) => (name, EntryKind::Dir, 0),
-                None => (rest, EntryKind::File, content.len() as u64),
-            };
-
-            if let Entry::Vacant(entry) = entries.entry(name) {
-                entry.insert(DirEntry::new(name, kind, size));
-            }
-        }
-
-        Ok(entries.into_values().collect())
+        Ok(files.entries(&key))
     }
 
     async fn remove(&self, path: &str) -> Result<()> {
@@ -216,20 +203,42 @@ fn resolve(path: &str) -> Result<String> {
 }
 
 impl MemoryFiles {
-    /// Returns the files below a folder by what follows its path.
-    fn beneath(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
+    /// Returns the files below a folder by what follows its path, from `start` on.
+    fn beneath<'a>(
+        &'a self,
+        folder: &str,
+        start: &str,
+    ) -> impl Iterator<Item = (&'a str, &'a Bytes)> + use<'a> {
         let prefix = match folder {
             "" => String::new(),
             folder => format!("{folder}/"),
         };
         self.contents
-            .range(prefix.clone()..)
+            .range(format!("{prefix}{start}")..)
             .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
+    }
+
+    /// Returns the entries of a folder, sorted by name. The files below its folders are passed over.
+    fn entries(&self, folder: &str) -> Vec<DirEntry> {
+        let mut entries = Vec::new();
+        let mut files = self.beneath(folder, "");
+        while let Some((rest, content)) = files.next() {
+            match rest.split_once('/') {
+                None => entries.push(DirEntry::new(rest, EntryKind::File, content.len() as u64)),
+                Some((name, _)) => {
+                    entries.push(DirEntry::new(name, EntryKind::Dir, 0));
+                    // `0` is the character after `/`.
+                    files = self.beneath(folder, &format!("{name}0"));
+                }
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        entries
     }
 
     /// The root is always a folder, any other path only while there is a file below it.
     fn is_folder(&self, key: &str) -> bool {
-        key.is_empty() || self.beneath(key).next().is_some()
+        key.is_empty() || self.beneath(key, "").next().is_some()
     }
 
     fn no_file(&self, key: &str, path: &str) -> Error {

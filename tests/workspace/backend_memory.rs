@@ -182,3 +182,37 @@ async fn files_over_the_limit_are_refused_and_leave_the_others() {
     backend.write("b", &[1; 2_000]).await.unwrap();
     assert!(backend.write("b", &[1; 2_001]).await.is_err());
 }
+
+#[tokio::test]
+async fn entries_are_sorted_by_name_and_folders_are_listed_once() {
+    let backend = MemoryBackend::new();
+    for path in [
+        "d/a/1",
+        "d/a/2/3",
+        "d/a-b",
+        "d/a0",
+        "d/a.txt/4",
+        "d/b",
+        "da",
+        "e/1",
+    ] {
+        backend.write(path, b"xy").await.unwrap();
+    }
+    let names = |entries: Vec<DirEntry>| {
+        let entry = |entry: &DirEntry| (entry.name.clone(), entry.kind, entry.size);
+        entries.iter().map(entry).collect::<Vec<_>>()
+    };
+    let file = |name: &str| (name.to_owned(), EntryKind::File, 2);
+    let folder = |name: &str| (name.to_owned(), EntryKind::Dir, 0);
+    let entries = backend.list("d").await.unwrap();
+    let expected = [
+        folder("a"),
+        file("a-b"),
+        folder("a.txt"),
+        file("a0"),
+        file("b"),
+    ];
+    assert_eq!(names(entries), expected);
+    let entries = backend.list("").await.unwrap();
+    assert_eq!(names(entries), [folder("d"), file("da"), folder("e")]);
+}
