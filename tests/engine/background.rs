@@ -335,3 +335,33 @@ async fn long_outcome_of_a_background_task_has_no_secrets() {
     assert!(outcome.len() > 1_000_000 && outcome.ends_with("[redacted]"));
     assert!(outcome.contains("failed") && !outcome.contains(secret.expose()));
 }
+
+#[tokio::test]
+async fn texts_of_a_background_task_have_no_secrets() {
+    let secret = Secret::new("sk-task-label-8d2b6f0c41");
+    let key = secret.expose().to_owned();
+    let start = FuncTool::new("start", "Starts work", any_object(), move |cx, _| {
+        let spec = TaskSpec::new(format!("label {key}"))
+            .with_description(format!("{}{key}", "x".repeat(990)));
+        let summary = format!("half of {key}");
+        let task = cx.tasks().begin(spec, |task| async move {
+            task.progress(summary).await;
+            TaskOutcome::Completed("done".to_owned())
+        });
+        async move { format!("started {}", task.id()) }
+    });
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .say("started")
+        .say("done");
+    let agent = agent(model).tool(start).build().unwrap();
+    let mut run = agent.run("Go");
+    let mut texts = Vec::new();
+    while let Some(message) = run.next().await {
+        texts.push(serde_json::to_string(&message).unwrap());
+    }
+    let text = texts.join("\n");
+    assert!(text.contains("label [redacted]"), "{text}");
+    assert!(text.contains("half of [redacted]"), "{text}");
+    assert!(!text.contains("sk-task"), "{text}");
+}

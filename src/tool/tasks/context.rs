@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemKind, TaskProgress};
 use crate::util::Cancellation;
+use crate::util::secret::redact_text;
 
 use super::entry::TaskEntry;
 
@@ -54,7 +55,9 @@ impl TaskContext {
     ///
     /// The message is emitted by the first poll. Dropping the future later ends only the wait.
     pub async fn progress(&self, summary: impl Into<String> + Send) {
-        self.report(Some(summary.into()));
+        let mut summary = summary.into();
+        redact_text(&mut summary);
+        self.report(Some(summary));
         self.drained().await;
     }
 

@@ -81,7 +81,7 @@ impl TaskEntry {
     pub(super) fn new(id: Arc<str>, spec: TaskSpec) -> Arc<Self> {
         Arc::new(Self {
             id,
-            spec: spec.limited(),
+            spec: spec.cleaned(),
             started: Instant::now(),
             cancellation: Cancellation::default(),
             is_stopped: AtomicBool::new(false),

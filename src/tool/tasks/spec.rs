@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::util::secret::{redact_text, redacted};
 use crate::util::text::truncate;
 
 /// The maximum length of a label or a description that a task keeps, in characters.
@@ -62,11 +63,14 @@ impl TaskSpec {
         self
     }
 
-    /// Cuts the texts to their limits.
-    pub(super) fn limited(mut self) -> Self {
-        if let Cow::Owned(label) = truncate(&self.label, MAX_CHARS) {
-            self.label = label.into();
+    /// Redacts the texts, and cuts them to their limits.
+    pub(super) fn cleaned(mut self) -> Self {
+        let label = redacted(&self.label);
+        let short_label = truncate(&label, MAX_CHARS);
+        if *short_label != *self.label {
+            self.label = short_label.into();
         }
+        redact_text(&mut self.description);
         if let Cow::Owned(description) = truncate(&self.description, MAX_CHARS) {
             self.description = description;
         }
