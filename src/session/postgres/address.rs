@@ -6,8 +6,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::remote::MAX_REASON_CHARS;
 use crate::util::Secret;
 use crate::util::secret::Redactor;
+use crate::util::text::truncate;
 
 /// The address of a database, with the user's credentials.
 pub(super) struct Address {
@@ -107,9 +109,9 @@ impl Address {
         })
     }
 
-    /// Removes the secrets from a text of the server or the client.
+    /// Returns the start of a text of the server or the client, without secrets.
     pub(super) fn scrub(&self, text: &str) -> String {
-        self.redactor.redact(text).into_owned()
+        truncate(&self.redactor.redact(text), MAX_REASON_CHARS).into_owned()
     }
 }
 
@@ -170,4 +172,17 @@ fn name_of(config: &Config) -> String {
 
     let database = config.get_dbname().or(config.get_user());
     format!("{}/{}", hosts.join(","), database.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_server_has_no_password_and_is_cut() {
+        let address = Address::read("postgres://agent:secret-word-1@127.0.0.1/agent").unwrap();
+        let text = address.scrub(&format!("ERR secret-word-1 {}", "e".repeat(60_000)));
+        assert_eq!(text.chars().count(), MAX_REASON_CHARS);
+        assert!(!text.contains("secret-word") && text.ends_with("e..."));
+    }
 }

@@ -3,8 +3,10 @@
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::remote::MAX_REASON_CHARS;
 use crate::util::Secret;
 use crate::util::secret::Redactor;
+use crate::util::text::truncate;
 
 /// The address of a server, with the user's credentials.
 pub(super) struct Address {
@@ -79,8 +81,21 @@ impl Address {
         })
     }
 
-    /// Removes the secrets from a text of the server or the client.
+    /// Returns the start of a text of the server or the client, without secrets.
     pub(super) fn scrub(&self, text: &str) -> String {
-        self.redactor.redact(text).into_owned()
+        truncate(&self.redactor.redact(text), MAX_REASON_CHARS).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_server_has_no_password_and_is_cut() {
+        let address = Address::read("redis://agent:secret-word-1@127.0.0.1/0").unwrap();
+        let text = address.scrub(&format!("ERR secret-word-1 {}", "e".repeat(60_000)));
+        assert_eq!(text.chars().count(), MAX_REASON_CHARS);
+        assert!(!text.contains("secret-word") && text.ends_with("e..."));
     }
 }

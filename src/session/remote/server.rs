@@ -28,6 +28,9 @@ pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 /// The maximum number of bytes of a log that one call reads or sets aside.
 pub(in crate::session) const PIECE: u64 = 1024 * 1024;
 
+/// The maximum length of a server's text in an error, in characters.
+pub(in crate::session) const MAX_REASON_CHARS: usize = 2_000;
+
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.
 const MIN_TRANSFER_RATE: u64 = 256 * 1024;
 
