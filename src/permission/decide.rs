@@ -2,6 +2,7 @@
 
 use crate::tool::{PermissionMode, plan_mode_refusal};
 use crate::util::path::short_path;
+use crate::util::text::truncate;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::call_size::excess;
@@ -15,6 +16,9 @@ use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Rule, RuleKind};
 use super::shell::{Analysis, SimpleCommand, Use, Weight};
+
+/// The maximum length of a tool's name in a reason, in characters.
+const MAX_NAME: usize = 64;
 
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
@@ -429,7 +433,7 @@ impl Policy<'_> {
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {
         let needs = || match uncovered {
             Some(uncovered) => uncovered.to_owned(),
-            None => format!("no rule allows {}", call.tool),
+            None => format!("no rule allows {}", truncate(call.tool, MAX_NAME)),
         };
 
         match self.mode {

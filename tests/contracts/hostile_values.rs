@@ -180,3 +180,13 @@ fn arguments_of_too_many_values_stay_text() {
     assert!(call.args.is_null());
     assert_eq!(call.raw_args.as_deref(), Some(&*text(200_001)));
 }
+
+#[test]
+fn reason_has_only_the_start_of_a_long_name_of_a_tool() {
+    let any = json!({"type": "object"});
+    let tool = FuncTool::new("any", "", any, |_, _| async { "" });
+    let call = ToolCall::new("c", "n".repeat(1_000_000), json!({}));
+    let explanation = PermissionRules::new().explain(&call, &tool);
+    assert_eq!(explanation.decision, Behavior::Ask);
+    assert!(explanation.why.len() < 200, "{}", explanation.why.len());
+}
