@@ -98,6 +98,10 @@ async fn reset_stall_and_garbage_replies_behave_as_scripted() {
     assert_eq!(noise[0], noise[1]);
     assert_ne!(noise[0], noise[2]);
 
+    let noisy = || Reply::raw().send("ab").garbage(64, 7);
+    assert_eq!(noisy().truncate(50).body_len(), 50);
+    assert_eq!(noisy().every(16).actions().len(), 5);
+
     server.reply(Reply::sse(["data: x\n\n"]).stall());
     let mut socket = send(&server, "GET / HTTP/1.1\r\n\r\n").await;
     server.received(5).await;

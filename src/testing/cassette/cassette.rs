@@ -54,7 +54,8 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if something that is not a regular file has
+    /// the name, or the file cannot be written.
     pub fn record(path: impl AsRef<Path>, model: impl Model) -> Result<Self> {
         Ok(Self {
             mode: CassetteMode::Record(Arc::new(Recorder::create(path.as_ref(), model)?)),

@@ -9,7 +9,7 @@ use crate::util::hash::fnv1a;
 
 use super::wire::WirePart;
 
-/// Hashes of a request's pieces. Nothing of its content can be read from them.
+/// Hashes of a request's pieces. They do not contain its text, but a short text can be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     /// The stable sections: volatile ones (a clock) change by nature.
@@ -133,6 +133,7 @@ fn settings(request: &ModelRequest) -> Value {
     });
     // Only what is set: recordings made before these settings existed stay valid.
     for (name, setting) in [
+        ("prompt_cache", settings.prompt_cache),
         ("long_prompt_cache", settings.long_prompt_cache),
         ("show_thinking", settings.show_thinking),
     ] {

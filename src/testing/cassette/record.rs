@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::engine::redact_stream;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelCard, ModelEvent, ModelRequest, ModelStream};
+use crate::util::regular_file::open_regular;
 use crate::util::sync::lock;
 
 use super::fingerprint::Fingerprint;
@@ -27,8 +28,11 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn create(path: &Path, model: impl Model) -> Result<Self> {
-        let file =
-            File::create(path).map_err(|error| Error::from(error).context(path.display()))?;
+        let file = open_regular(
+            File::options().write(true).create(true).truncate(true),
+            path,
+        )
+        .map_err(|error| Error::from(error).context(path.display()))?;
         let file = Arc::new(Mutex::new(file));
         let header = Header {
             cassette: VERSION,

@@ -233,6 +233,10 @@ impl Reply {
                 body.extend_from_slice(bytes);
                 false
             }
+            Action::Garbage { len, seed } => {
+                body.extend_from_slice(&garbage(*len, *seed));
+                false
+            }
             _ => true,
         });
         body.into()

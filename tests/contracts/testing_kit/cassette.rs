@@ -166,6 +166,11 @@ async fn different_request_is_an_error_that_names_the_difference() {
     assert!(!error.text().contains("the tools"), "{error}");
     assert!(replayed.verify().is_err());
 
+    let mut uncached = request.clone();
+    uncached.settings = ModelSettings::new().with_prompt_cache(false);
+    let error = replayed.call(uncached).await.unwrap_err();
+    assert!(error.text().contains("the settings"), "{error}");
+
     // A volatile section may differ.
     system.set("clock", "noon", Stability::Volatile);
     let again = request.clone().with_system(system);
@@ -276,6 +281,8 @@ fn cassette_that_is_a_pipe_is_refused_without_waiting() {
     let error = Cassette::replay(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.text().contains("it is not a regular file"), "{error}");
+    let error = Cassette::record(&path, ScriptedModel::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
 }
 
 #[test]
