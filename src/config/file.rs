@@ -221,9 +221,13 @@ fn read_text(path: &Path) -> Result<String> {
     }
     let file =
         open_regular(File::options().read(true), path).map_err(|error| fail(error.to_string()))?;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|error| fail(error.to_string()))?;
-    Ok(text)
+    // Before the text is parsed: what was read ends anywhere.
+    if bytes.len() > MAX_BYTES {
+        return Err(fail(format!("it has more than {MAX_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| fail(error.to_string()))
 }

@@ -97,13 +97,15 @@ fn variable<E: de::Error>(name: &str) -> Result<Secret, E> {
     })
 }
 
-/// Returns `true` if an address may contain a password: before its host, or in a parameter.
+/// Returns `true` if an address may contain a password: before its host, in a parameter, or in a
+/// list such as `host=db user=agent`.
 fn has_password(address: &str) -> bool {
-    let after_scheme = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let (authority, parameters) = after_scheme
-        .split_once(['?', '#'])
-        .unwrap_or((after_scheme, ""));
-    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    let (after_scheme, parameters) = match address.split_once("://") {
+        Some((_, rest)) => (rest, rest.split_once(['?', '#']).map_or("", |(_, end)| end)),
+        None => (address, address),
+    };
+    // Not only up to a `?` or `#`: a password may contain them.
+    let user = after_scheme.rsplit_once('@').map_or("", |(user, _)| user);
     user.contains(':') || parameters.to_ascii_lowercase().contains("password")
 }
 

@@ -295,6 +295,9 @@ fn address_with_a_password_is_an_error() {
     for url in [
         "postgres://agent:pw@127.0.0.1/agent",
         "postgres://h/d?password=pw",
+        "postgres://agent:p#pw@127.0.0.1/agent",
+        "postgres://agent:p?pw@127.0.0.1/agent",
+        "host=127.0.0.1 user=agent password=pw",
     ] {
         let text = error(&sessions(url));
         assert!(text.contains("a password must not be written"), "{text}");
@@ -358,4 +361,23 @@ fn configuration_that_is_a_pipe_is_refused_without_waiting_for_it() {
     let error = Config::load(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.text().contains("not a regular file"), "{error}");
+}
+
+#[test]
+fn configuration_that_is_too_long_is_refused_with_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (
+            "agents.json",
+            format!("{{\"name\": \"{}\"}}", "ö".repeat(600_000)),
+        ),
+        ("agents.yaml", format!("name: {}", "a".repeat(2_000_000))),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let error = Config::load(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let text = "it has more than 1048576 bytes";
+        assert!(error.text().ends_with(text), "{error}");
+    }
 }
