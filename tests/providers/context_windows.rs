@@ -293,3 +293,12 @@ async fn rejected_key_or_unreachable_server_is_an_error() {
     let error = nobody.read_context_window().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
 }
+
+#[tokio::test(start_paused = true)]
+async fn server_that_does_not_report_its_window_in_time_is_named_with_the_limit() {
+    let server = FaultServer::start().await.unwrap();
+    server.reply(Reply::raw().stall());
+    let error = compatible(&server).read_context_window().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.text().contains("did not reply within 10s"), "{error}");
+}

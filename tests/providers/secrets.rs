@@ -113,3 +113,20 @@ fn debug_output_of_a_secret_is_redacted() {
     assert!(!format!("{secret:?} {secret:#?}").contains("canary"));
     assert!(!format!("{:?}", Some(&[secret])).contains("canary"));
 }
+
+#[tokio::test]
+async fn part_of_a_key_at_the_end_of_a_broken_body_is_redacted() {
+    let secret = Secret::new(KEY);
+    let server = FaultServer::start().await.unwrap();
+    let part = &secret.expose()[..15];
+    let body = format!("{{\"error\":\"bad key {part}");
+    let reply = format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: 500\r\n\r\n{body}");
+    server.reply(Reply::raw().send(reply).close());
+    let model = Anthropic::new("m", KEY).base_url(server.url());
+    let error = model
+        .call(agentcore::ModelRequest::new("x"))
+        .await
+        .unwrap_err();
+    assert!(!error.to_string().contains("sk-canary"), "{error}");
+    assert!(error.to_string().contains("bad key"), "{error}");
+}

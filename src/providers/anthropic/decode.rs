@@ -123,7 +123,8 @@ impl MessagesDecoder {
         };
 
         if index < self.next_index {
-            return Err(out_of_order(format!("block {index} began twice")));
+            let text = format!("block {index} began twice, or after a later block");
+            return Err(out_of_order(text));
         }
 
         let block: WireBlock<'_> = serde_json::from_str(raw.get())

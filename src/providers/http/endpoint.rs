@@ -359,19 +359,24 @@ impl Endpoint {
         }
     }
 
-    /// Returns the useful part of the body. A body that breaks or is slow does not hide its status:
-    /// the bytes that arrived until then are returned.
+    /// Returns the bytes of the body that arrived, at most [`ERROR_BODY_LIMIT`]. A body that breaks
+    /// or is slow does not hide its status.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
-        let mut is_cut = false;
+        let mut is_whole = false;
         let mut chunks = pin!(response.bytes_stream());
         let reading = async {
-            while let Some(Ok(chunk)) = chunks.next().await {
-                let room = ERROR_BODY_LIMIT - body.len();
-                body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                if body.len() == ERROR_BODY_LIMIT {
-                    is_cut = true;
-                    break;
+            while body.len() < ERROR_BODY_LIMIT {
+                match chunks.next().await {
+                    Some(Ok(chunk)) => {
+                        let room = ERROR_BODY_LIMIT - body.len();
+                        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                    }
+                    Some(Err(_)) => break,
+                    None => {
+                        is_whole = true;
+                        break;
+                    }
                 }
             }
         };
@@ -381,7 +386,7 @@ impl Endpoint {
             tracing::debug!("the body of a failed request did not end in time");
         }
 
-        if is_cut {
+        if !is_whole {
             let mut text = String::from_utf8_lossy(&body).into_owned();
             redact_cut(&mut text, Cut::End);
             return text.into_bytes();

@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::http_client::Scheme;
 use crate::util::json::{MAX_VALUES, has_more_values};
 
-use super::body::idle_error;
 use super::client;
 use super::endpoint::{Endpoint, parse_url};
 use super::failure;
@@ -70,7 +69,7 @@ impl Endpoint {
         let limit = self.idle_timeout.min(TIME_LIMIT);
         let reading = self.read_reply(address, body, is_missing).boxed();
         let outcome = tokio::time::timeout(limit, reading).await;
-        let answer = outcome.unwrap_or_else(|_| Err(idle_error(limit)));
+        let answer = outcome.unwrap_or_else(|_| Err(no_reply(limit)));
         answer.map_err(|error| error.context(&self.provider))
     }
 
@@ -115,4 +114,10 @@ impl Endpoint {
         }
         Ok(serde_json::from_slice(&json).ok())
     }
+}
+
+/// Returns the error of a request that took longer than its time limit.
+fn no_reply(limit: Duration) -> Error {
+    let text = format!("the server did not reply within {limit:?}");
+    Error::new(ErrorKind::Timeout, text)
 }
