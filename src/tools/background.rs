@@ -73,8 +73,8 @@ impl BackgroundCommand {
                     TaskOutcome::Failed(text)
                 }
             }
-            // A call has read the end.
-            Err(_) => TaskOutcome::Completed("Ended.".to_owned()),
+            // The status went to the call.
+            Err(_) => TaskOutcome::Completed("Ended; a call has read its output.".to_owned()),
         }
     }
 }

@@ -86,6 +86,8 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
 /// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
 /// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)
 /// its value as JSON, and [`Answer::Deny`](crate::Answer::Deny) is an error with its reason.
+/// [`Answer::Unanswered`](crate::Answer::Unanswered) is an error that asks the model to decide
+/// itself.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -126,7 +128,7 @@ pub fn ask_user_question_in_stream() -> FuncTool {
             Answer::Allow | Answer::AllowForSession => Ok(Chosen::text("yes")),
             Answer::Edit(value) => Ok(Chosen::text(value.to_string())),
             Answer::Deny(reason) => Err(ToolError::new(reason).into()),
-            Answer::Unanswered => Err(unanswered(&choice, "the question has no answer").into()),
+            Answer::Unanswered => Err(unanswered(&choice, "no answer was given").into()),
         }
     })
 }
@@ -146,7 +148,7 @@ fn to_chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
 
 fn unanswered(choice: &Choice, reason: &str) -> ToolError {
     let text = format!(
-        "the user could not be asked: {reason}; decide yourself, or report what you need to know"
+        "the question was not answered: {reason}; decide yourself, or report what you need to know"
     );
     ToolError::new(text).with_text_question(choice.question.clone())
 }

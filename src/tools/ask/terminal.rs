@@ -173,6 +173,8 @@ fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     }
 }
 
+/// Returns the index of the option that `item` names: its number, its label, or the beginning of
+/// only one label.
 fn pick(choice: &Choice, item: &str) -> Option<usize> {
     if let Ok(number) = item.parse::<usize>() {
         return number
@@ -181,9 +183,17 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
     }
 
     let typed = item.to_lowercase();
-    let is_match = |label: &str| label.to_lowercase().starts_with(&typed);
-    let mut fitting = (0..choice.options.len()).filter(|at| is_match(&choice.options[*at].label));
-    match (fitting.next(), fitting.next()) {
+    let labels = choice
+        .options
+        .iter()
+        .map(|option| option.label.to_lowercase());
+    let labels: Vec<String> = labels.collect();
+    if let Some(index) = labels.iter().position(|label| *label == typed) {
+        return Some(index);
+    }
+
+    let mut indices = (0..labels.len()).filter(|index| labels[*index].starts_with(&typed));
+    match (indices.next(), indices.next()) {
         (Some(only), None) => Some(only),
         _ => None,
     }
@@ -275,6 +285,33 @@ fn wait(terminal: &File, event: PollFlags, withdrawn: &Cancellation) -> io::Resu
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(()),
             Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ChoiceOption;
+    use super::*;
+
+    #[test]
+    fn option_is_picked_by_its_number_its_label_or_a_unique_beginning() {
+        let labels = ["JSON", "JSON Lines", "YAML"];
+        let choice = labels.iter().fold(Choice::new("Which?"), |choice, label| {
+            choice.option(ChoiceOption::new(*label))
+        });
+        for (item, index) in [
+            ("2", Some(1)),
+            ("0", None),
+            ("4", None),
+            ("json", Some(0)),
+            ("JSON l", Some(1)),
+            ("JSON Lines", Some(1)),
+            ("js", None),
+            ("y", Some(2)),
+            ("toml", None),
+        ] {
+            assert_eq!(pick(&choice, item), index, "{item}");
         }
     }
 }
