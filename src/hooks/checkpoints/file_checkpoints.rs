@@ -243,7 +243,8 @@ impl FileCheckpoints {
         }
     }
 
-    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB.
+    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB. Each
+    /// file is read into memory as a whole.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.limits.file = bytes;

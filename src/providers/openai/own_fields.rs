@@ -54,7 +54,7 @@ impl<'a> OwnFields<'a> {
         for part in message.content().parts() {
             match part {
                 Part::Text(text) if !text.is_empty() => {
-                    items.item(|out| write_text_part(text, out))?
+                    items.item(|out| write_text_part(text, out))?;
                 }
                 part if own_block(part, self.tag).is_some() => {
                     for chunk in chunks.next().into_iter().flatten().flatten() {
