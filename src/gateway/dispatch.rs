@@ -106,8 +106,10 @@ impl Gateway {
 
     /// Begins the work on a message. Its place in the lane of its session is taken before this
     /// returns, so that messages keep their order.
-    fn dispatch(&self, delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
+    fn dispatch(&self, mut delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
         let core = &*self.core;
+        // A bus that forgot it would mix all chats.
+        delivery.message.fill_session_key();
         let message = &delivery.message;
         if &*message.channel == SYSTEM {
             self.process_system_message(message);

@@ -122,10 +122,15 @@ impl InboundMessage {
     pub fn completed(mut self) -> Self {
         fill_id(&mut self.id);
         self.published_at_us.get_or_insert_with(now_us);
+        self.fill_session_key();
+        self
+    }
+
+    /// Sets the session of the chat if the message names none.
+    pub(super) fn fill_session_key(&mut self) {
         if self.session_key.is_empty() {
             self.session_key = format!("{}:{}", self.channel, self.chat_id).into();
         }
-        self
     }
 
     /// Checks the id and the names.

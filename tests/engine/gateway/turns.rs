@@ -478,3 +478,56 @@ async fn reply_that_the_bus_refuses_for_good_is_not_tried_again() {
     let count = bus.deliveries.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(count, 2);
 }
+
+/// A bus that delivers messages as they were published, without the session of their chat.
+struct ForgetfulBus(InProcessBus);
+
+#[agentcore::async_trait]
+impl MessageBus for ForgetfulBus {
+    async fn publish_inbound(&self, message: InboundMessage) -> agentcore::Result<()> {
+        self.0.publish_inbound(message).await
+    }
+
+    async fn consume_inbound(&self) -> agentcore::Result<Option<Delivery<InboundMessage>>> {
+        let mut delivery = self.0.consume_inbound().await?;
+        if let Some(delivery) = &mut delivery {
+            delivery.message.session_key = "".into();
+        }
+        Ok(delivery)
+    }
+
+    async fn publish_outbound(&self, message: OutboundMessage) -> agentcore::Result<()> {
+        self.0.publish_outbound(message).await
+    }
+
+    async fn consume_outbound(
+        &self,
+        channel: &str,
+    ) -> agentcore::Result<Option<Delivery<OutboundMessage>>> {
+        self.0.consume_outbound(channel).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_without_a_session_belongs_to_the_session_of_its_chat() {
+    let store = ThreadStore::new();
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(FunctionModel::text(|_| "ok".to_owned())).store(store.clone());
+    let gateway = Gateway::builder(agent)
+        .bus(ForgetfulBus(bus.clone()))
+        .build()
+        .unwrap();
+    run_with(&gateway, async {
+        write_as(&bus, "1", "u1", "tg:7", "Hi").await;
+        write_as(&bus, "2", "u2", "tg:8", "Hello").await;
+        for _ in 0..2 {
+            assert_eq!(read_text(&bus).await, "ok");
+        }
+    })
+    .await;
+    for (id, text) in [("tg:1", "Hi"), ("tg:2", "Hello")] {
+        let messages = store.get(id).unwrap().messages;
+        assert_eq!(messages.len(), 2);
+        assert_eq!(messages.get(0).unwrap().text(), text);
+    }
+}
