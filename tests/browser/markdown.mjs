@@ -16,6 +16,8 @@ const CASES = {
   "- a\n  1. b\n- c": "<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>",
   "> a\n> > b": "<blockquote><p>a</p><blockquote><p>b</p></blockquote></blockquote>",
   "a_b_c __d__ \\*e\\* **f": "<p>a_b_c <strong>d</strong> *e* **f</p>",
+  "\\`` a": "<p>`` a</p>",
+  "-\n- a": "<ul><li></li><li>a</li></ul>",
   "<img src=x onerror=alert(1)>": "<p>&lt;img src=x onerror=alert(1)&gt;</p>",
   "[a](javascript:alert(1)) [b](data:text/html,x) [c](//d)": "<p>[a](javascript:alert(1)) [b](data:text/html,x) [c](//d)</p>",
   "[a](https://b.c/d_(e)) https://f.g.":
@@ -55,7 +57,7 @@ try {
   }
   console.log("ok: texts become elements, and no text becomes markup");
 
-  const texts = [LONG, ...Object.keys(CASES)];
+  const texts = [LONG, "```rust\nfn a() {}", ...Object.keys(CASES)];
   for (const text of texts) {
     const [whole, pieces] = await page.evaluate((text) => {
       const prefixes = Array.from(text, (_, index) => text.slice(0, index + 1));

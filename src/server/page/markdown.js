@@ -167,9 +167,8 @@ function renderBlock(kind, source, depth, budget) {
 }
 
 function renderCode(source) {
-  const [, , language] = FENCE.exec(lineAt(source, 0)[0]);
   const code = el("code");
-  const box = el(".code", el(".bar", el("span", language.trim() || "text"), copyButton(() => code.textContent)),
+  const box = el(".code", el(".bar", el("span"), copyButton(() => code.textContent)),
     el("pre", { tabindex: 0 }, code));
   fillCode(box, source);
   return box;
@@ -177,13 +176,14 @@ function renderCode(source) {
 
 function fillCode(box, source) {
   const lines = source.replace(/\n$/, "").split("\n");
-  const mark = FENCE.exec(lines[0])[1];
+  const [, mark, language] = FENCE.exec(lines[0]);
   const isClosed = lines.length > 1 && isFenceEnd(lines.at(-1), mark);
+  box.querySelector("span").textContent = language.trim() || "text";
   box.querySelector("code").textContent = lines.slice(1, isClosed ? -1 : undefined).join("\n");
 }
 
 function renderList(source, depth, budget) {
-  const first = ITEM.exec(source)[2];
+  const first = ITEM.exec(lineAt(source, 0)[0])[2];
   const isOrdered = /\d/.test(first);
   const list = el(isOrdered ? "ol" : "ul", { start: isOrdered && first !== "1." && parseInt(first, 10) });
   let item = null;
@@ -289,7 +289,7 @@ function renderInline(text, parent, budget) {
   };
   const code = () => {
     const [{ length }] = match(/`+/y);
-    const positions = ticks.get(length);
+    const positions = ticks.get(length) ?? [];
     while (positions.at(-1) <= at) positions.pop();
     const end = positions.at(-1);
     if (end === undefined || budget.elements-- <= 0) return write("`".repeat(length));
