@@ -14,8 +14,9 @@ impl Agent {
     ///
     /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in its own
     /// session, `PARENT:sub:NAME:CALL-RESPONSE`, where `RESPONSE` is a part of the id of the
-    /// response with the call. A child that fails or is cut off is an error that the model reads,
-    /// with the text and the calls it had. The time limit of this agent applies
+    /// response with the call. An id that is too long for the name of a file ends in a hash. A
+    /// child that fails or is cut off is an error that the model reads, with the text and the
+    /// calls it had. The time limit of this agent applies
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not the time limit of tools. A call
     /// needs no question, because the calls of the child pass the gates of the calling run; rules
     /// such as `deny:Agent(NAME)` apply.

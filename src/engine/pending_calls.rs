@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::session::{PendingCall, Record};
-use crate::tool::{Answer, Verdict};
+use crate::tool::{Answer, Comparisons, Verdict};
 use crate::util::Pace;
 use crate::util::time::now_ms;
 
@@ -98,13 +98,14 @@ impl ActiveRun {
     /// resume them.
     fn check_tools(&self, pending: &[PendingCall], decisions: &Decisions) -> Result<()> {
         let decisions = decisions.by_id();
+        let tools = self.cx.tools();
         for call in pending {
             let answer = decisions.get(&*call.id).map(|decision| &decision.answer);
             if let None | Some(Answer::Deny(_) | Answer::Reply { .. }) = answer {
                 continue;
             }
 
-            if let Err(reason) = self.cx.tools().resolve(&call.call.name) {
+            if let Err(reason) = tools.resolve(&call.call.name, &Comparisons::default()) {
                 let text = format!(
                     "the decision about call {:?} was refused: {reason}; nothing was run",
                     call.id
@@ -126,7 +127,7 @@ impl ActiveRun {
         decided_calls: &mut DecidedCalls,
     ) -> Result<Option<ToolResult>> {
         let call = pending.call.clone();
-        let tool = match self.cx.tools().resolve(&call.name) {
+        let tool = match self.cx.tools().resolve(&call.name, &Comparisons::default()) {
             Ok(tool) => tool,
             Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
         };

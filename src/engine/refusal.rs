@@ -44,14 +44,21 @@ impl Refusal {
         Self::report(cx, call, by, reason, None)
     }
 
-    /// Denies a call because a gate does, with the gate's explanation of the reason. The
-    /// explanation may take as long as the decision: that of a large call is made on a thread for
-    /// blocking work.
-    pub(super) async fn by_gate(cx: &RunContext, request: &GateRequest, reason: &str) -> Self {
+    /// Denies a call because a gate does, with the explanation that its decision has. Without one,
+    /// the gate is asked for it, which may take as long as the decision: the explanation of a
+    /// large call is made on a thread for blocking work.
+    pub(super) async fn by_gate(
+        cx: &RunContext,
+        request: &GateRequest,
+        reason: &str,
+        explanation: Option<String>,
+    ) -> Self {
         let gates = cx.gates();
         let explain =
             move |request: &GateRequest| panic::catch(|| gates.explain(request)).ok().flatten();
-        let explanation = if text_len(&request.call.args) < LARGE_CALL {
+        let explanation = if explanation.is_some() {
+            explanation
+        } else if text_len(&request.call.args) < LARGE_CALL {
             explain(request)
         } else {
             let request = request.clone();

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::run::ExitReason;
 use crate::session::{PendingCall, Record};
-use crate::tool::{Concurrency, Tool};
+use crate::tool::{Comparisons, Concurrency, Tool};
 use crate::util::byte_pool::PoolShare;
 use crate::util::json::text_len;
 use crate::util::{Pace, panic};
@@ -134,6 +134,7 @@ impl ActiveRun {
             max_result_bytes: self.history.byte_size.max_result_bytes(call_count),
             halt: Halt::default(),
             decision_pace: Mutex::default(),
+            comparisons: Comparisons::default(),
         }
     }
 

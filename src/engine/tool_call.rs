@@ -14,7 +14,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::sdk::ProgressData;
 use crate::session::PendingCall;
-use crate::tool::{Tool, UnansweredQuestion, Verdict, parse_arguments};
+use crate::tool::{Comparisons, Tool, UnansweredQuestion, Verdict, parse_arguments};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
@@ -53,6 +53,8 @@ pub(super) struct CallRunner<'a> {
     pub(super) halt: Halt,
     /// Paces the permission checks, which may otherwise all run in one poll.
     pub(super) decision_pace: Mutex<Pace>,
+    /// Counts the comparisons of unknown names.
+    pub(super) comparisons: Comparisons,
 }
 
 /// The end of the run by one of its calls: calls that have not begun are skipped. Clones share it.
@@ -103,7 +105,7 @@ impl CallRunner<'_> {
             return CallOutcome::NotBegun;
         }
 
-        let tool = match self.cx.tools().resolve(&call.name) {
+        let tool = match self.cx.tools().resolve(&call.name, &self.comparisons) {
             Ok(tool) => tool,
             Err(text) => return CallOutcome::Done(ToolResult::failed(call, text)),
         };

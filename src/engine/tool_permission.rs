@@ -195,7 +195,8 @@ impl PermissionCheck<'_> {
             Verdict::Stop(reason) => (reason, Some(ExitReason::Interrupted)),
             Verdict::Continue | Verdict::Allow | Verdict::Ask { .. } => return Ok(decision),
         };
-        let refusal = Refusal::by_gate(self.cx, &request, &reason).await;
+        let explanation = decision.explanation;
+        let refusal = Refusal::by_gate(self.cx, &request, &reason, explanation).await;
         Err(match exit {
             Some(exit) => refusal.ending_with(exit),
             None => refusal,
@@ -221,7 +222,7 @@ impl PermissionCheck<'_> {
                 dismantle(args);
                 let reason =
                     "the rules would run this call with other arguments than were approved";
-                Err(Refusal::by_gate(self.cx, &self.request(call), reason).await)
+                Err(Refusal::by_gate(self.cx, &self.request(call), reason, None).await)
             }
             _ => Ok(()),
         }

@@ -15,6 +15,8 @@ use crate::util::blocking::blocking_if_large;
 
 /// The maximum size of an imported file, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The number of bytes that every backend reads at once.
+const PIECE: usize = 1024 * 1024;
 /// The summary of messages that were omitted without one.
 const NO_SUMMARY: &str = "[Earlier messages are left out.]";
 
@@ -224,7 +226,7 @@ impl SessionManager {
         path: &str,
         stem: &str,
     ) -> Result<(Arc<str>, bool)> {
-        let json = workspace.read_range(path, 0, MAX_BYTES + 1).await?;
+        let json = read_file(workspace, path).await?;
         if json.len() > MAX_BYTES {
             let text = format!("the file has more than {MAX_BYTES} bytes");
             return Err(Error::new(ErrorKind::InvalidMessages, text));
@@ -254,6 +256,22 @@ impl SessionManager {
         let stored = self.store.load(key).await?;
         Ok(stored.map(|stored| stored.state).unwrap_or_default())
     }
+}
+
+/// Returns the content of a file, up to one byte more than [`MAX_BYTES`]. A backend may return
+/// less at once than it is asked for.
+async fn read_file(workspace: &dyn Backend, path: &str) -> Result<Vec<u8>> {
+    let mut content = Vec::from(workspace.read_range(path, 0, MAX_BYTES + 1).await?);
+    while (PIECE..=MAX_BYTES).contains(&content.len()) {
+        let offset = content.len() as u64;
+        let max_len = MAX_BYTES + 1 - content.len();
+        let piece = workspace.read_range(path, offset, max_len).await?;
+        if piece.is_empty() {
+            break;
+        }
+        content.extend_from_slice(&piece);
+    }
+    Ok(content)
 }
 
 impl fmt::Debug for SessionManager {

@@ -14,6 +14,12 @@ use super::matching::Matcher;
 use super::paths::{PathContext, PathOf, Segment, best_match};
 use super::rule::{Behavior, Rule, RuleKind};
 
+/// The maximum size of the remembered folders. A walk shows the files of a folder one after
+/// another, so that few folders are looked up again after they were dropped.
+const MAX_FOLDERS: usize = 1024 * 1024;
+/// The size of a folder in addition to its paths.
+const FOLDER_OVERHEAD: usize = 128;
+
 /// The rules that may keep a file from being shown.
 ///
 /// A search names its folder, not the files it will find there; its own path may be allowed and a
@@ -22,8 +28,14 @@ pub(super) struct Readable {
     /// The patterns of the rules, as paths are compared with them.
     patterns: Vec<Vec<Segment>>,
     context: PathContext,
-    /// The targets of links in the folders of the files shown so far.
-    folders: Mutex<HashMap<String, Option<String>>>,
+    folders: Mutex<Folders>,
+}
+
+/// The targets of links in the folders of the files shown last.
+#[derive(Default)]
+struct Folders {
+    targets: HashMap<String, Option<String>>,
+    size: usize,
 }
 
 impl Readable {
@@ -83,13 +95,50 @@ impl Readable {
 
         let (folder, name) = path.rsplit_once('/')?;
         let mut folders = lock(&self.folders);
-        let target = match folders.get(folder) {
-            Some(target) => target,
-            None => folders
-                .entry(folder.to_owned())
-                .or_insert_with(|| destination(folder, &self.context)),
-        };
+        let target = folders.target(folder, || destination(folder, &self.context));
+        target.map(|folder| format!("{folder}/{name}"))
+    }
+}
 
-        target.as_ref().map(|folder| format!("{folder}/{name}"))
+impl Folders {
+    /// Returns the target of a folder, which `look_up` finds if it is not remembered.
+    fn target(&mut self, folder: &str, look_up: impl FnOnce() -> Option<String>) -> Option<&str> {
+        if !self.targets.contains_key(folder) {
+            let target = look_up();
+            let target_len = target.as_ref().map_or(0, String::len);
+            let size = folder.len() + target_len + FOLDER_OVERHEAD;
+            if self.size + size > MAX_FOLDERS {
+                self.targets.clear();
+                self.size = 0;
+            }
+            self.size += size;
+            self.targets.insert(folder.to_owned(), target);
+        }
+        self.targets.get(folder)?.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_a_large_tree_are_not_all_remembered() {
+        let mut folders = Folders::default();
+        let mut max_count = 0;
+        for number in 0..100_000 {
+            let folder = format!("folder/{number}");
+            let target = Some(format!("target/{number}"));
+            assert_eq!(
+                folders.target(&folder, || target.clone()),
+                target.as_deref()
+            );
+            // The files of a folder look it up once.
+            let again = folders.target(&folder, || unreachable!());
+            assert_eq!(again, target.as_deref());
+            max_count = max_count.max(folders.targets.len());
+        }
+        assert!(max_count > 1_000, "{max_count}");
+        assert!(max_count <= MAX_FOLDERS / FOLDER_OVERHEAD, "{max_count}");
     }
 }

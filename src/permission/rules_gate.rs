@@ -328,14 +328,28 @@ impl PermissionRules {
     fn decision(&self, request: &GateRequest, disk: &Disk) -> ToolDecision {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
         let explanation = self.decide_request(&call, request, disk);
-        match explanation.decision {
+        let text = explanation_text(&explanation);
+        let decision = match explanation.decision {
             Behavior::Allow => ToolDecision::allow(),
             Behavior::Deny => ToolDecision::deny(explanation.why),
             Behavior::Ask if explanation.by_rule => {
                 ToolDecision::ask_by_rule(question(&call, &explanation))
             }
             Behavior::Ask => ToolDecision::ask(question(&call, &explanation)),
+        };
+        // A denial is reported with it, and to decide again may take as long as the first time.
+        decision.with_explanation(text)
+    }
+
+    /// Returns the outcome of `decide`, unless that may take long.
+    fn in_short<T>(&self, request: &GateRequest, decide: impl FnOnce(&Disk) -> T) -> Option<T> {
+        let excess = self.rules.len() / MANY_RULES;
+        if text_len(&request.call.args) >= LARGE_CALL / (1 + excess) {
+            return None;
         }
+        let disk = Disk::short();
+        let outcome = decide(&disk);
+        (!disk.is_exhausted()).then_some(outcome)
     }
 
     fn decide_request(
@@ -391,22 +405,24 @@ impl fmt::Debug for PermissionRules {
 #[async_trait]
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        let excess = self.rules.len() / MANY_RULES;
-        if text_len(&request.call.args) < LARGE_CALL / (1 + excess) {
-            let disk = Disk::short();
-            let decision = self.decision(request, &disk);
-            if !disk.is_exhausted() {
-                return Ok(decision);
-            }
+        if let Some(decision) = self.in_short(request, |disk| self.decision(request, disk)) {
+            return Ok(decision);
         }
         let (rules, request) = (self.clone(), request.clone());
         blocking(move || Ok(rules.decision(&request, &Disk::default()))).await
     }
 
+    /// Returns `None` for a call that is not large if the explanation takes long, because it is
+    /// made on the executor then. The decisions of these rules have their explanations.
     fn explain(&self, request: &GateRequest) -> Option<String> {
-        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide_request(&call, request, &Disk::default());
-        (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
+        let explain = |disk: &Disk| {
+            let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+            explanation_text(&self.decide_request(&call, request, disk))
+        };
+        if text_len(&request.call.args) >= LARGE_CALL {
+            return explain(&Disk::default());
+        }
+        self.in_short(request, explain).flatten()
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
@@ -436,6 +452,11 @@ impl PermissionGate for PermissionRules {
         self.grants.add(&request.session_id, &call);
         Ok(())
     }
+}
+
+/// Returns the explanation of a decision that does not allow a call.
+fn explanation_text(explanation: &Explanation) -> Option<String> {
+    (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
 }
 
 /// Returns the question for a person: the call's action, invisible characters shown, and the reason

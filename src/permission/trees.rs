@@ -43,6 +43,11 @@ impl Walk<'_> {
             return true;
         }
 
+        // Nothing more is looked up or remembered for a decision that is a question already.
+        if self.disk.is_exhausted() {
+            return true;
+        }
+
         if matches!(*self.disk.list(folder), Listing::Missing) {
             return false;
         }
@@ -53,7 +58,9 @@ impl Walk<'_> {
             skips_hidden: self.skips_hidden,
             follows_links: self.follows_links,
         };
-        self.disk.answer(question, || self.find(folder))
+        // The links of the folder are looked up for each pattern, even if it has no entries.
+        self.disk
+            .answer(question, || !self.disk.look() || self.find(folder))
     }
 
     fn find(self, folder: &str) -> bool {
@@ -172,5 +179,36 @@ impl Folder {
             .into_iter()
             .flatten()
             .map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::*;
+
+    #[test]
+    fn each_pattern_that_is_searched_in_a_folder_without_entries_counts_as_work() {
+        let folder = env::temp_dir().join(format!("agentcore-trees-{}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let context = PathContext {
+            follows_links: true,
+            ..PathContext::default()
+        };
+        let disk = Disk::short();
+        let is_found = (0..2_000).any(|number| {
+            let pattern = PathPattern::new(&format!("**/x{number}")).unwrap();
+            let walk = Walk {
+                pattern: &pattern,
+                context: &context,
+                disk: &disk,
+                skips_hidden: false,
+                follows_links: false,
+            };
+            walk.may_find(folder.to_str().unwrap())
+        });
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(is_found && disk.is_exhausted());
     }
 }

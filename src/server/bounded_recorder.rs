@@ -50,6 +50,19 @@ impl BoundedRecorder {
         lock(&self.usage).spans
     }
 
+    /// Returns the estimated memory of the spans and events, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        lock(&self.usage).bytes
+    }
+
+    /// Creates a recorder that counts as one of this size.
+    #[cfg(test)]
+    pub(super) fn of_size(bytes: usize) -> Self {
+        let recorder = Self::default();
+        lock(&recorder.usage).bytes = bytes;
+        recorder
+    }
+
     /// Returns the number of spans, attributes and events that were not recorded.
     pub(super) fn dropped(&self) -> usize {
         lock(&self.usage).dropped

@@ -15,6 +15,9 @@ const PER_USER: usize = 100;
 /// The maximum number of traces of all users.
 const IN_ALL: usize = 2_000;
 
+/// The maximum size of the traces of all users when a run starts, in bytes.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
+
 /// The trace of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
@@ -40,20 +43,31 @@ impl TraceLog {
             let oldest = traces.iter().position(is_of_user);
             oldest.and_then(|index| traces.remove(index));
         } else if traces.len() >= IN_ALL {
-            // Removed from the user with the most traces, so that no user can evict the traces of
-            // all others.
-            let oldest = Self::busiest(&traces);
+            let oldest = Self::busiest(&traces, |_| 1);
             oldest.and_then(|index| traces.remove(index));
+        }
+
+        let size = |trace: &Trace| trace.recorder.bytes();
+        let mut bytes: usize = traces.iter().map(size).sum();
+        while bytes > MAX_BYTES {
+            let oldest = Self::busiest(&traces, size);
+            let Some(trace) = oldest.and_then(|index| traces.remove(index)) else {
+                break;
+            };
+            // It may have grown meanwhile.
+            bytes = bytes.saturating_sub(size(&trace));
         }
         traces.push_back(trace);
     }
 
-    fn busiest(traces: &VecDeque<Trace>) -> Option<usize> {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
+    /// Returns the oldest trace of the user whose traces have the largest sum. It is the next to
+    /// remove, so that no user can evict the traces of all others.
+    fn busiest(traces: &VecDeque<Trace>, size: impl Fn(&Trace) -> usize) -> Option<usize> {
+        let mut sums: HashMap<&str, usize> = HashMap::new();
         for trace in traces {
-            *counts.entry(&trace.key.user).or_default() += 1;
+            *sums.entry(&trace.key.user).or_default() += size(trace);
         }
-        let (user, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let (user, _) = sums.into_iter().max_by_key(|(_, sum)| *sum)?;
         traces.iter().position(|trace| *trace.key.user == *user)
     }
 
@@ -120,5 +134,24 @@ mod tests {
         }
         assert_eq!(lock(&log.0).len(), IN_ALL);
         assert!(log.get("ann", "0").is_some());
+    }
+
+    #[test]
+    fn large_traces_are_removed_from_the_user_with_the_largest() {
+        const LARGE: usize = 2 * 1024 * 1024;
+        let log = TraceLog::default();
+        let add = |user: &str, id: usize, bytes: usize| {
+            let mut trace = trace(user, id);
+            trace.recorder = BoundedRecorder::of_size(bytes);
+            log.add(trace);
+        };
+        (0..50).for_each(|id| add("ann", id, 1024));
+        for id in 0..PER_USER {
+            add("ben", id, LARGE);
+            let bytes = log.list("ben", 1_000).len() * LARGE;
+            assert!(bytes <= MAX_BYTES + LARGE, "{bytes}");
+        }
+        assert_eq!(log.list("ann", 1_000).len(), 50);
+        assert!(log.get("ben", "0").is_none() && log.get("ben", "99").is_some());
     }
 }

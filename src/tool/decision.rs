@@ -72,7 +72,7 @@ impl Verdict {
 /// let decision = ToolDecision::proceed().with_args(serde_json::json!({"dry_run": true}));
 /// # let _ = decision;
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "a decision does something only when the hook or gate returns it"]
 #[non_exhaustive]
 pub struct ToolDecision {
@@ -82,6 +82,9 @@ pub struct ToolDecision {
     pub args: Option<Value>,
     /// A text for the model that is added to the result of the call, if there is one.
     pub context: Option<String>,
+    /// The [explanation](super::PermissionGate::explain) of a gate that explains a decision when
+    /// it makes it. Without one, the gate is asked for it.
+    pub(crate) explanation: Option<String>,
 }
 
 impl ToolDecision {
@@ -131,6 +134,12 @@ impl ToolDecision {
         self
     }
 
+    /// Sets the explanation.
+    pub(crate) fn with_explanation(mut self, explanation: Option<String>) -> Self {
+        self.explanation = explanation;
+        self
+    }
+
     fn ask_from(question: String, origin: AskOrigin) -> Self {
         Self::of(Verdict::Ask { question, origin })
     }
@@ -140,5 +149,12 @@ impl ToolDecision {
             verdict,
             ..Self::default()
         }
+    }
+}
+
+// The explanation gives the reason for a decision, and is not a part of it.
+impl PartialEq for ToolDecision {
+    fn eq(&self, other: &Self) -> bool {
+        self.verdict == other.verdict && self.args == other.args && self.context == other.context
     }
 }

@@ -69,7 +69,7 @@ impl PermissionGate for Gates {
 
                 let mut denial = ToolDecision::of(decision.verdict);
                 denial.context = join(contexts);
-                return Ok(denial);
+                return Ok(denial.with_explanation(decision.explanation));
             }
 
             match decision.args {
@@ -86,6 +86,7 @@ impl PermissionGate for Gates {
             }
 
             combined.verdict = combined.verdict.combine(decision.verdict);
+            combined.explanation = combined.explanation.or(decision.explanation);
             has_checked[next] = true;
         }
 

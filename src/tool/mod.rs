@@ -90,7 +90,7 @@ pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub(crate) use session_grants::{SessionGrant, SessionGrants};
 pub use source::ToolSource;
-pub(crate) use suggest::near_names;
+pub(crate) use suggest::{Comparisons, near_names};
 pub use tasks::{BackgroundTasks, TaskContext, TaskHandle, TaskOutcome, TaskSpec};
 pub(crate) use tasks::{EndedTask, OpenTasks, TaskSink};
 pub use tool::Tool;

@@ -1,5 +1,7 @@
 //! The text the model reads when it calls an unknown tool.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// The number of tools up to which the text lists them all.
 const FEW: usize = 20;
 
@@ -15,8 +17,28 @@ const USUAL: [&str; 12] = [
 /// Names longer than this are not compared: no tool has such a name.
 const LONGEST: usize = 96;
 
+/// The number of comparisons of names after which no further name is compared, a few ten
+/// milliseconds of work.
+const MAX_COMPARISONS: usize = 16_384;
+
+/// The comparisons of the unknown names in one response, or in one definition, with those of the
+/// tools.
+#[derive(Debug, Default)]
+pub(crate) struct Comparisons(AtomicUsize);
+
+impl Comparisons {
+    /// Like [`near_names`], or none once there were [`MAX_COMPARISONS`].
+    pub(crate) fn near_names<'a>(&self, name: &str, names: &[&'a str]) -> Vec<&'a str> {
+        if self.0.fetch_add(names.len(), Ordering::Relaxed) < MAX_COMPARISONS {
+            near_names(name, names)
+        } else {
+            Vec::new()
+        }
+    }
+}
+
 /// Returns the text for a call of `name` while only `names` can be called.
-pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
+pub(crate) fn unknown_tool(name: &str, names: &[&str], comparisons: &Comparisons) -> String {
     let excerpt: String = name.chars().take(LONGEST).collect();
     let mut text = format!("unknown tool {excerpt:?}");
     if names.is_empty() {
@@ -24,7 +46,7 @@ pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
         return text;
     }
 
-    let suggestions = near_names(name, names);
+    let suggestions = comparisons.near_names(name, names);
     if !suggestions.is_empty() {
         text.push_str(". Did you mean: ");
         text.push_str(&suggestions.join(", "));
@@ -289,6 +311,8 @@ mod tests {
 
     #[test]
     fn unknown_tool_text_quotes_the_name_and_is_bounded() {
+        let unknown_tool =
+            |name: &str, names: &[&str]| unknown_tool(name, names, &Comparisons::default());
         assert_eq!(
             unknown_tool("bsh", &["Bash", "Read"]),
             r#"unknown tool "bsh". Did you mean: Bash? Available tools: Bash, Read"#
@@ -301,5 +325,14 @@ mod tests {
         let names: Vec<String> = (0..40).map(|i| format!("tool_number_{i:02}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert_eq!(unknown_tool("rocket", &names), r#"unknown tool "rocket""#);
+    }
+    #[test]
+    fn names_that_come_after_many_comparisons_are_not_compared() {
+        let names: Vec<String> = (0..5_000).map(|i| format!("tool_{i:04}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let comparisons = Comparisons::default();
+        let texts = (0..1_000).map(|_| unknown_tool("tol_0001", &names, &comparisons));
+        let hints = texts.filter(|text| text.contains("Did you mean: tool_0001"));
+        assert_eq!(hints.count(), 4);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use crate::model::ToolDefinition;
 
 use super::registry::{check_tool, definition};
-use super::suggest::unknown_tool;
+use super::suggest::{Comparisons, unknown_tool};
 use super::tool::Tool;
 
 /// The tools of one turn by name: a snapshot, so that a turn's calls resolve to the tools that were
@@ -106,12 +106,16 @@ impl TurnTools {
 
     /// Returns the tool a call of `name` runs, or the text the model reads instead.
     ///
-    /// An unknown name is compared with those of all tools.
-    pub(crate) fn resolve(&self, name: &str) -> Result<Arc<dyn Tool>, String> {
+    /// An unknown name is compared with those of all tools, unless there were many comparisons.
+    pub(crate) fn resolve(
+        &self,
+        name: &str,
+        comparisons: &Comparisons,
+    ) -> Result<Arc<dyn Tool>, String> {
         match self.get(name) {
             Some(_) if self.is_disabled(name) => Err(format!("tool {name:?} is disabled")),
             Some(tool) => Ok(tool),
-            None => Err(unknown_tool(name, &self.names())),
+            None => Err(unknown_tool(name, &self.names(), comparisons)),
         }
     }
 
@@ -243,12 +247,13 @@ mod tests {
         assert_eq!(turn_tools.names(), ["read"]);
         assert_eq!(turn_tools.definitions().len(), 1);
         assert!(turn_tools.get("write").is_some());
+        let error = |name| turn_tools.resolve(name, &Comparisons::default()).err();
         assert_eq!(
-            turn_tools.resolve("write").err().as_deref(),
+            error("write").as_deref(),
             Some(r#"tool "write" is disabled"#)
         );
         assert_eq!(
-            turn_tools.resolve("wirte").err().as_deref(),
+            error("wirte").as_deref(),
             Some(r#"unknown tool "wirte". Available tools: read"#)
         );
     }

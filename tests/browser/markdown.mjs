@@ -16,6 +16,10 @@ const CASES = {
   "- a\n  1. b\n- c": "<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>",
   "> a\n> > b": "<blockquote><p>a</p><blockquote><p>b</p></blockquote></blockquote>",
   "a_b_c __d__ \\*e\\* **f": "<p>a_b_c <strong>d</strong> *e* **f</p>",
+  "\\`` a": "<p>`` a</p>",
+  "-\n- a": "<ul><li></li><li>a</li></ul>",
+  "# a\u2028b": "<h3>a\u2028b</h3>",
+  "https://a:x-https://b.c *d*": "<p>https://a:x-https://b.c <em>d</em></p>",
   "<img src=x onerror=alert(1)>": "<p>&lt;img src=x onerror=alert(1)&gt;</p>",
   "[a](javascript:alert(1)) [b](data:text/html,x) [c](//d)": "<p>[a](javascript:alert(1)) [b](data:text/html,x) [c](//d)</p>",
   "[a](https://b.c/d_(e)) https://f.g.":
@@ -37,6 +41,12 @@ const HOSTILE = {
   deepList: Array.from({ length: 300 }, (_, depth) => `${" ".repeat(2 * depth)}- a`).join("\n"),
   table: `${"|a".repeat(20_000)}|\n${"|-".repeat(20_000)}|\n${"|a|\n".repeat(20_000)}`,
   spaces: " ".repeat(200_000),
+  fence: `~~~${" ".repeat(250_000)}\``,
+  tildes: `${"~".repeat(250_000)}\``,
+  heading: `# ${" ".repeat(250_000)}\u2028a`,
+  delimiters: `a|b\n${" ".repeat(250_000)}a`,
+  dots: `https://${".".repeat(19_000)}a\n\n`.repeat(13),
+  noAddresses: `${"https://a:x-".repeat(1_600)}\n\n`.repeat(13),
 };
 
 try {
@@ -55,7 +65,7 @@ try {
   }
   console.log("ok: texts become elements, and no text becomes markup");
 
-  const texts = [LONG, ...Object.keys(CASES)];
+  const texts = [LONG, "```rust\nfn a() {}", ...Object.keys(CASES)];
   for (const text of texts) {
     const [whole, pieces] = await page.evaluate((text) => {
       const prefixes = Array.from(text, (_, index) => text.slice(0, index + 1));

@@ -293,6 +293,21 @@ fn names_of_a_schema_count_toward_the_effort_limit() {
 }
 
 #[test]
+fn names_in_references_count_toward_the_effort_limit() {
+    let target = (0..99).fold(json!({}), |inner, _| json!({ "": inner }));
+    let schema = |reference: String| {
+        let references = vec![json!({ "$ref": reference }); 20];
+        json!({"": target, "$defs": {"a": {}}, "items": {"allOf": references}})
+    };
+    let args = Value::from(vec![0; 5_000]);
+    assert_eq!(
+        lines(&schema(format!("#{}", "/".repeat(100))), &args),
+        [TOO_LARGE]
+    );
+    assert!(lines(&schema("#/$defs/a".to_owned()), &args).is_empty());
+}
+
+#[test]
 fn many_unexpected_members_among_many_known_ones_are_counted() {
     let properties: Map<String, Value> = (0..3_500).map(|n| (format!("p{n}"), json!({}))).collect();
     let schema = json!({"properties": properties, "additionalProperties": false});

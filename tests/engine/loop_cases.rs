@@ -287,6 +287,27 @@ async fn unknown_tool_is_an_error_result_with_suggestions() {
 }
 
 #[tokio::test]
+async fn first_unknown_names_of_a_response_are_compared_with_many_tools() {
+    let tools = (0..1_000).map(|number| {
+        let name = format!("tool_{number:04}");
+        FuncTool::new(name, "Acts", any_object(), |_cx, _args| async { "ran" })
+    });
+    let calls = (0..40).map(|number| (format!("tol_{number:04}"), json!({})));
+    let model = ScriptedModel::new()
+        .calls(calls)
+        .call("tol_0001", json!({}))
+        .say("done");
+    let agent = agent(model).tools(tools).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = texts(&output.messages);
+    let has_hint = |text: &&String| text.contains("Did you mean: tool_");
+    assert_eq!(texts[..40].iter().filter(has_hint).count(), 17);
+    assert!(texts[0].contains("Did you mean: tool_0000"), "{}", texts[0]);
+    // The next response has comparisons of its own.
+    assert!(has_hint(&&texts[40]), "{}", texts[40]);
+}
+
+#[tokio::test]
 async fn messages_are_numbered_in_stream_order() {
     let model = ScriptedModel::new()
         .step(Step::text("Look: ").and_call("echo", json!({"text": "x"})))

@@ -1,12 +1,15 @@
 //! Whether a call may run: the gate, the hooks before it, and whoever is asked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::hook;
+use agentcore::hooks::PermissionHook;
+use agentcore::permission::PermissionRules;
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Asking, Confirmer, GateRequest, PermissionGate};
+use agentcore::tool::{Access, Asking, Confirmer, GateRequest, PermissionGate};
 use agentcore::{
     Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
 };
@@ -71,6 +74,18 @@ impl PermissionGate for ExplainsThread {
     }
 }
 
+/// The explanations of the denials in a stream.
+fn explanations(messages: &[SdkMessage]) -> Vec<String> {
+    let denials = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(system) => match &system.kind {
+            SystemKind::PermissionDenied(denial) => denial.decision_reason.clone(),
+            _ => None,
+        },
+        _ => None,
+    });
+    denials.collect()
+}
+
 #[tokio::test]
 async fn denial_of_a_large_call_is_explained_off_the_executor() {
     let own_thread = format!("{:?}", std::thread::current().id());
@@ -83,17 +98,34 @@ async fn denial_of_a_large_call_is_explained_off_the_executor() {
             .build()
             .unwrap();
         let (messages, _) = watch(agent.run("Go")).await;
-        let denials = messages.iter().filter_map(|message| match message {
-            SdkMessage::System(system) => match &system.kind {
-                SystemKind::PermissionDenied(denial) => denial.decision_reason.clone(),
-                _ => None,
-            },
-            _ => None,
-        });
-        let threads: Vec<_> = denials.collect();
+        let threads = explanations(&messages);
         assert_eq!(threads.len(), 1);
         assert_eq!(threads[0] != own_thread, is_large);
     }
+}
+
+#[tokio::test]
+async fn denial_by_rules_is_explained_without_a_second_decision() {
+    let decisions = Arc::<AtomicUsize>::default();
+    let count = decisions.clone();
+    let shell = FuncTool::new("Bash", "Runs", any_object(), |_cx, _args| async { "ran" }).accesses(
+        move |_args| {
+            count.fetch_add(1, Ordering::Relaxed);
+            vec![Access::Command("rm x".into())]
+        },
+    );
+    let rules = || PermissionRules::new().allow("Bash").unwrap();
+    let agent = agent(ScriptedModel::new().call("Bash", json!({})).say("done"))
+        .tool(shell)
+        .permissions(rules())
+        .hook(PermissionHook::with(rules().deny("Bash(rm:*)").unwrap()))
+        .build()
+        .unwrap();
+    let (messages, _) = watch(agent.run("Go")).await;
+    let expected = "deny: denied by rule deny:Bash(rm:*)";
+    assert_eq!(explanations(&messages), [expected]);
+    // Each of the two gates decides once.
+    assert_eq!(decisions.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

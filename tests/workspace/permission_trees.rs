@@ -1,14 +1,16 @@
 //! Rules about paths, and programs that read or change whole folders.
 
-use agentcore::PermissionMode;
 use agentcore::backend::LocalBackend;
+use agentcore::hooks::PermissionHook;
 use agentcore::permission::{Behavior, PermissionRules};
+use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
+use agentcore::{PermissionMode, SdkMessage, ToolDecision};
 use serde_json::json;
 
 use crate::kit::workspace::Workspace;
-use crate::kit::{agent, results};
+use crate::kit::{Gate, agent, results, watch};
 
 fn decide(workspace: &Workspace, rule: &str, command: &str) -> Behavior {
     let permissions = PermissionRules::new()
@@ -72,6 +74,41 @@ async fn call_that_changes_a_large_folder_is_decided_by_all_of_its_files() {
         let outcome = results(&output.messages);
         let exists = workspace.root.join(folder).exists();
         assert_eq!(exists, !is_removed, "{folder}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn denial_by_another_gate_is_explained_only_if_few_files_are_looked_at() {
+    let workspace = Workspace::new();
+    for number in 0..2_000 {
+        workspace.put(&format!("large/{number}.txt"), "");
+    }
+    workspace.put("large/x.pem", "");
+    workspace.put("small/x.pem", "");
+
+    for (folder, is_explained) in [("small", true), ("large", false)] {
+        let rules = PermissionRules::new()
+            .workspace(workspace.root.to_str().unwrap())
+            .allow("Bash")
+            .unwrap()
+            .deny("Write(*.pem)")
+            .unwrap();
+        let args = json!({"command": format!("rm -r {folder}")});
+        let agent = agent(ScriptedModel::new().call("Bash", args).say("done"))
+            .registry(&preset::coding(LocalBackend::new(&workspace.root).unwrap()))
+            .permissions(Gate(|_: &_| ToolDecision::deny("no")))
+            .hook(PermissionHook::with(rules))
+            .build()
+            .unwrap();
+        let (messages, _) = watch(agent.run("Go")).await;
+        let explanations = messages.iter().filter_map(|message| match message {
+            SdkMessage::System(system) => match &system.kind {
+                SystemKind::PermissionDenied(denial) => Some(denial.decision_reason.is_some()),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(explanations.collect::<Vec<_>>(), [is_explained], "{folder}");
     }
 }
 

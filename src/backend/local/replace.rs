@@ -309,12 +309,17 @@ impl<'a> Temporary<'a> {
     /// program has just created.
     fn link_to(self, name: &OsStr) -> io::Result<()> {
         match fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
-            // The file system has no hard links.
-            Err(Errno::PERM | Errno::OPNOTSUPP) => self.rename_to(name),
+            Err(error) if lacks_links(error) => self.rename_to(name),
             // The temporary name is removed by the drop.
             done => Ok(done?),
         }
     }
+}
+
+/// Returns `true` for an error of a file system without hard links. One in user space may not have
+/// the call.
+fn lacks_links(error: Errno) -> bool {
+    matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS)
 }
 
 impl Drop for Temporary<'_> {
@@ -329,6 +334,16 @@ impl Drop for Temporary<'_> {
 mod tests {
     use super::*;
     use crate::backend::{Backend, LocalBackend};
+
+    #[test]
+    fn file_is_renamed_instead_only_where_there_are_no_hard_links() {
+        for error in [Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS] {
+            assert!(lacks_links(error), "{error}");
+        }
+        for error in [Errno::EXIST, Errno::ACCESS, Errno::NOSPC] {
+            assert!(!lacks_links(error), "{error}");
+        }
+    }
 
     #[tokio::test]
     async fn file_below_too_many_missing_folders_is_refused_and_creates_none() {

@@ -10,7 +10,7 @@ use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::{Error, Result};
 use crate::util::sync::lock;
@@ -102,6 +102,16 @@ struct Pull {
     messages: Option<pull::Stream>,
     /// The message that is being examined. It stays here if its consumer is dropped meanwhile.
     current: Option<Message>,
+    /// The time from which on there is no room for further messages.
+    full_since: Option<Instant>,
+}
+
+impl Pull {
+    /// Returns the time until which the messages wait for room. It stays the same if the consumer
+    /// that waits is dropped and another one waits instead.
+    fn deadline(&mut self, max_wait: Duration) -> Instant {
+        *self.full_since.get_or_insert_with(Instant::now) + max_wait
+    }
 }
 
 /// The action on a message that has arrived.
@@ -160,13 +170,15 @@ impl Source {
             }
             self.give_back_dropped().await;
             if !self.state.has_room() {
+                let deadline = pull.deadline(self.config.ack_wait / 2);
                 let change = self.state.change.notified();
-                if timeout(self.config.ack_wait / 2, change).await.is_err() {
+                if timeout_at(deadline, change).await.is_err() {
                     // The messages that wait here are delivered again, perhaps to another process.
                     *pull = Pull::default();
                 }
                 continue;
             }
+            pull.full_since = None;
             if pull.current.is_none() && !self.receive(&mut pull).await? {
                 continue;
             }
@@ -193,7 +205,9 @@ impl Source {
 
     /// Waits for a message. Returns `false` if there is something else to do first.
     async fn receive(&self, pull: &mut Pull) -> Result<bool> {
-        let Pull { messages, current } = pull;
+        let Pull {
+            messages, current, ..
+        } = pull;
         let stream = match messages {
             Some(stream) => stream,
             None => messages.insert(self.open().await?),
@@ -384,6 +398,17 @@ mod tests {
         let message = OutboundMessage::new("cli", "1".repeat(2_000), "hello");
         let payload = serde_json::to_vec(&message).unwrap();
         assert!(parse(&payload, OutboundMessage::check).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_wait_for_room_as_long_for_one_consumer_as_for_several() {
+        let max_wait = Duration::from_secs(15);
+        let mut pull = Pull::default();
+        let deadline = Instant::now() + max_wait;
+        for _ in 0..3 {
+            assert_eq!(pull.deadline(max_wait), deadline);
+            sleep(Duration::from_secs(10)).await;
+        }
     }
 
     #[test]

@@ -1,18 +1,20 @@
 // Markdown as elements: a subset, without any HTML. Each part is linear in the length of the text,
 // and bounded in depth and in the number of elements; what is over a bound is shown as plain text.
+// So no two repetitions in a row of a pattern match the same characters, and none that may begin at
+// any place begins within its own match.
 
 const MAX_MARKDOWN = 256 * 1024;
 const MAX_ELEMENTS = 10_000;
 const MAX_NESTING = 8;
 const MAX_PARAGRAPH = 20_000;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,}) *([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]([^]*)$/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?: +|$)/;
 const BLANK = /^\s*$/;
-const DELIMITER_ROW = /^ *\|?(?: *:?-+:? *\|)+(?: *:?-+:? *)?$/;
+const DELIMITER_ROW = /^ *(?:\| *)?(?::?-+:? *\| *)+(?::?-+:? *)?$/;
 
 /** The line of `text` at `offset`, and the offset of the next one. */
 function lineAt(text, offset) {
@@ -150,7 +152,7 @@ function renderBlock(kind, source, depth, budget) {
       return el("hr");
     case "heading": {
       const [, marks, title] = HEADING.exec(lineAt(source, 0)[0]);
-      return renderInline(title.replace(/ #+ *$/, ""), el(`h${Math.min(marks.length + 2, 6)}`), budget);
+      return renderInline(title.trim().replace(/ #+$/, ""), el(`h${Math.min(marks.length + 2, 6)}`), budget);
     }
     case "quote": {
       const quote = el("blockquote");
@@ -167,9 +169,8 @@ function renderBlock(kind, source, depth, budget) {
 }
 
 function renderCode(source) {
-  const [, , language] = FENCE.exec(lineAt(source, 0)[0]);
   const code = el("code");
-  const box = el(".code", el(".bar", el("span", language.trim() || "text"), copyButton(() => code.textContent)),
+  const box = el(".code", el(".bar", el("span"), copyButton(() => code.textContent)),
     el("pre", { tabindex: 0 }, code));
   fillCode(box, source);
   return box;
@@ -177,13 +178,14 @@ function renderCode(source) {
 
 function fillCode(box, source) {
   const lines = source.replace(/\n$/, "").split("\n");
-  const mark = FENCE.exec(lines[0])[1];
+  const [, mark, language] = FENCE.exec(lines[0]);
   const isClosed = lines.length > 1 && isFenceEnd(lines.at(-1), mark);
+  box.querySelector("span").textContent = language.trim() || "text";
   box.querySelector("code").textContent = lines.slice(1, isClosed ? -1 : undefined).join("\n");
 }
 
 function renderList(source, depth, budget) {
-  const first = ITEM.exec(source)[2];
+  const first = ITEM.exec(lineAt(source, 0)[0])[2];
   const isOrdered = /\d/.test(first);
   const list = el(isOrdered ? "ol" : "ul", { start: isOrdered && first !== "1." && parseInt(first, 10) });
   let item = null;
@@ -289,7 +291,7 @@ function renderInline(text, parent, budget) {
   };
   const code = () => {
     const [{ length }] = match(/`+/y);
-    const positions = ticks.get(length);
+    const positions = ticks.get(length) ?? [];
     while (positions.at(-1) <= at) positions.pop();
     const end = positions.at(-1);
     if (end === undefined || budget.elements-- <= 0) return write("`".repeat(length));
@@ -315,9 +317,9 @@ function renderInline(text, parent, budget) {
     write("]");
   };
   const address = () => {
-    const found = isWord(text[at - 1] ?? " ") || isOpen("[") ? "" : match(ADDRESS)?.[0].replace(/[.,:;!?*_~]+$/, "");
+    const found = isWord(text[at - 1] ?? " ") || isOpen("[") ? "" : match(ADDRESS)?.[0].replace(/(?<![.,:;!?*_~])[.,:;!?*_~]+$/, "");
     const link = found && safeLink(found);
-    if (!link) return write(text[at]);
+    if (!link) return write(found || text[at]);
     budget.elements--;
     link.append(found);
     append(link);

@@ -3,10 +3,8 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::MAX_FILE_NAME;
 use crate::util::text::truncate;
-
-/// The maximum length of a name without its suffixes, in bytes: most file systems accept 255.
-const MAX_LEN: usize = 240;
 
 /// Capital letters are escaped, too: some file systems ignore case.
 const ESCAPED: &AsciiSet = &capitals();
@@ -27,9 +25,9 @@ pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String>
     let name = utf8_percent_encode(id, ESCAPED).to_string();
     let reason = match name.len() {
         0 => "it is empty".to_owned(),
-        len if len > MAX_LEN => format!(
-            "its file name would have {len} bytes, {MAX_LEN} at most; letters other than a to z \
-             take three"
+        len if len > MAX_FILE_NAME => format!(
+            "its file name would have {len} bytes, {MAX_FILE_NAME} at most; letters other than a \
+             to z take three"
         ),
         _ => return Ok(name + extension),
     };
@@ -39,4 +37,28 @@ pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String>
         ErrorKind::InvalidRequest,
         format!("session id {short_id:?} cannot be kept: {reason}"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::file_name_len;
+
+    #[test]
+    fn length_of_a_name_is_known_without_it() {
+        for id in [
+            "a",
+            "th_8f-3",
+            "Th:1",
+            "p:sub:a:call_1-0f",
+            "/..",
+            "\u{e4} \u{0}",
+        ] {
+            assert_eq!(
+                file_name(id, "").unwrap().len(),
+                file_name_len(id),
+                "{id:?}"
+            );
+        }
+    }
 }

@@ -211,8 +211,11 @@ async fn list_reads_an_unreadable_last_line_once() {
     assert_eq!(reads, [true, false, true, false]);
 }
 
-#[tokio::test]
-async fn load_does_not_wait_for_a_list() {
+/// Checks that a session loads while `work` waits for the end of a log.
+async fn check_load_during<F>(work: impl FnOnce(LogStore<MemoryLog>) -> F)
+where
+    F: Future<Output = Result<()>>,
+{
     let (gate, permits, arrivals) = Gate::new();
     let is_gated = Arc::<AtomicBool>::default();
     let gates_next = is_gated.clone();
@@ -231,17 +234,25 @@ async fn load_does_not_wait_for_a_list() {
     };
     let store = LogStore::named(log, "an option", queues);
     write_about(&store, "a", None).await;
+    write_about(&store, "a:sub:b:1", Some("a")).await;
 
     is_gated.store(true, Ordering::Relaxed);
-    let mut list = Box::pin(store.list());
+    let mut work = Box::pin(work(store.clone()));
     while arrivals.try_recv().is_err() {
-        assert!(futures::poll!(&mut list).is_pending());
+        assert!(futures::poll!(&mut work).is_pending());
         tokio::task::yield_now().await;
     }
     assert!(store.load("a").await.unwrap().is_some());
-    assert!(futures::poll!(&mut list).is_pending());
+    assert!(futures::poll!(&mut work).is_pending());
     drop(permits);
-    assert_eq!(list.await.unwrap().len(), 1);
+    work.await.unwrap();
+}
+
+#[tokio::test]
+async fn load_does_not_wait_for_work_that_reads_many_logs_or_one_twice() {
+    check_load_during(|store| async move { store.list().await.map(drop) }).await;
+    check_load_during(|store| async move { store.children("a").await.map(drop) }).await;
+    check_load_during(|store| async move { store.fork_at("a", "b", 0).await }).await;
 }
 
 /// Writes a session, with `parent` that of a subagent.

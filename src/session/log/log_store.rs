@@ -205,7 +205,7 @@ impl<L: Log> LogStore<L> {
         in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
-    /// Runs work that reads many logs, for lists and `prune`. It delays no work of `reading`.
+    /// Runs work that reads many logs, or a whole log twice. It delays no work of `reading`.
     async fn listing<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -362,7 +362,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let shared = self.0.clone();
         let id = from.to_owned();
-        let forked = self.reading(move |cancellation| {
+        let forked = self.listing(move |cancellation| {
             let read = |fold| shared.read_whole(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
@@ -405,7 +405,7 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn children(&self, id: &str) -> Result<Vec<Arc<str>>> {
         let shared = self.0.clone();
         let id = id.to_owned();
-        self.reading(move |cancellation| shared.children(&id, cancellation))
+        self.listing(move |cancellation| shared.children(&id, cancellation))
             .await
     }
 

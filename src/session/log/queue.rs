@@ -24,7 +24,7 @@ pub(in crate::session) struct Queue(Arc<Inner>);
 #[derive(Default)]
 pub(in crate::session) struct Queues {
     pub(in crate::session) readers: Option<Queue>,
-    /// Calls that read many logs, which would delay the other readers.
+    /// Calls that read many logs, or a whole log twice, which would delay the other readers.
     pub(in crate::session) listers: Option<Queue>,
     pub(in crate::session) writers: Option<Queue>,
 }

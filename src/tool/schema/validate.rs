@@ -390,8 +390,10 @@ impl<'a> Validator<'a> {
     }
 
     fn reference(&mut self, reference: &str, value: &'a Value) {
-        // A text that is decoded and split, and a list that is searched.
-        if !self.spend(NAME_EFFORT + reference.len() / 16 + self.following.len() / 4) {
+        // A text that is decoded, names that are looked up, and a list that is searched.
+        let name_count = 1 + reference.bytes().filter(|byte| *byte == b'/').count();
+        let effort = name_count * NAME_EFFORT + reference.len() / 16 + self.following.len() / 4;
+        if !self.spend(effort) {
             return;
         }
 

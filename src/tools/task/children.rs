@@ -10,7 +10,7 @@ use crate::error::BoxError;
 use crate::hook::Hook;
 use crate::model::Model;
 use crate::subagent::SubagentDefinition;
-use crate::tool::{ToolContext, ToolRegistry, near_names};
+use crate::tool::{Comparisons, ToolContext, ToolRegistry};
 use crate::util::text::quoted;
 
 /// The hooks of subagents.
@@ -171,13 +171,15 @@ impl Children {
 }
 
 /// Returns warnings about names in a definition that no tool has. A disallowed name causes a
-/// warning only if it may be a misspelling, since a definition may serve several agents.
+/// warning only if it may be a misspelling, since a definition may serve several agents. Of a
+/// definition with many unknown names, only the first are compared with those of tools.
 fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String]) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_known = |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let comparisons = Comparisons::default();
     let mut warnings = Vec::new();
     for name in definition.tools.iter().filter(|name| !is_known(name)) {
-        let advice = match near_names(name, &names).first() {
+        let advice = match comparisons.near_names(name, &names).first() {
             Some(near) => format!("did you mean {near:?}?"),
             None => "its caller has no such tool".to_owned(),
         };
@@ -188,7 +190,7 @@ fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String])
     }
     let disallowed_tools = definition.disallowed_tools.iter();
     for name in disallowed_tools.filter(|name| !is_known(name)) {
-        if let Some(near) = near_names(name, &names).first() {
+        if let Some(near) = comparisons.near_names(name, &names).first() {
             let name = quoted(name);
             warnings.push(format!(
                 "the subagent {agent:?} disallows the unknown tool {name}; did you mean {near:?}?"
@@ -196,4 +198,21 @@ fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String])
         }
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_of_many_unknown_names_are_compared_with_those_of_tools() {
+        let names: Vec<String> = (0..5_000).map(|i| format!("tool_{i:04}")).collect();
+        let unknown_names = || (0..100).map(|i| format!("tol_{i:04}"));
+        let definition = SubagentDefinition::new("", "")
+            .with_tools(unknown_names())
+            .with_disallowed_tools(unknown_names());
+        let warnings = unknown_tools("a", &definition, &names);
+        let hints = warnings.iter().filter(|text| text.contains("did you mean"));
+        assert_eq!((warnings.len(), hints.count()), (100, 4));
+    }
 }

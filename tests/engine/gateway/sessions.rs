@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentcore::backend::{Backend, LocalBackend};
 use agentcore::gateway::SessionManager;
 use agentcore::message::ToolResult;
 use agentcore::testing::ScriptedModel;
@@ -108,6 +109,33 @@ async fn change_waits_for_no_run() {
     let sessions = SessionManager::new(store.clone());
     let error = sessions.set_summary(KEY, "x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SessionBusy);
+}
+
+#[tokio::test]
+async fn file_that_the_backend_reads_in_pieces_is_imported_whole() {
+    const PIECE: usize = 1024 * 1024;
+    let folder = tempfile::tempdir().unwrap();
+    let backend = LocalBackend::new(folder.path())
+        .unwrap()
+        .with_max_read(PIECE as u64);
+    let json = |text: &str| json!({"messages": [{"role": "user", "content": text}]}).to_string();
+    let overhead = json("").len();
+    let lengths = [PIECE - overhead, 3 * PIECE - overhead, 3 * PIECE];
+    for (number, length) in lengths.into_iter().enumerate() {
+        let path = format!("sessions/{number}.json");
+        let file = json(&"x".repeat(length));
+        backend.write(&path, file.as_bytes()).await.unwrap();
+    }
+    let sessions = SessionManager::new(ThreadStore::new());
+    let outcome = sessions
+        .import_sessions(&backend, "sessions")
+        .await
+        .unwrap();
+    assert_eq!(outcome.imported.len(), 3, "{:?}", outcome.failed);
+    for (number, length) in lengths.into_iter().enumerate() {
+        let history = sessions.get_history(&number.to_string()).await.unwrap();
+        assert_eq!(texts(&history)[0].len(), length);
+    }
 }
 
 #[tokio::test]

@@ -220,6 +220,32 @@ async fn session_file_names_are_reversible_and_portable() {
 }
 
 #[tokio::test]
+async fn session_of_a_subagent_has_a_file_in_a_thread_with_a_long_id() {
+    let files = Files::new();
+    let thread = "A".repeat(50) + &"x".repeat(60);
+    let helper = kit::agent(ScriptedModel::new().say("Quiet."))
+        .store(files.store.clone())
+        .build()
+        .unwrap();
+    let model = ScriptedModel::new()
+        .call("helper", json!({"task": "Look"}))
+        .say("done");
+    let lead = kit::agent(model)
+        .tool(helper.as_tool("helper", "Helps"))
+        .store(files.store.clone())
+        .build()
+        .unwrap();
+    let session = lead.session(thread.as_str());
+    let output = session.clone().run("Go").await.unwrap();
+    assert_eq!(kit::texts(&output.messages), ["Quiet."]);
+    let children = files.store.children(&thread).await.unwrap();
+    assert_eq!(children.len(), 1);
+    assert!(children[0].starts_with(&format!("{thread}:sub:")));
+    assert!(session.delete().await.unwrap());
+    assert!(files.store.list().await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn path_that_is_not_a_regular_file_is_an_error() {
     let files = Files::new();
     fs::create_dir(files.path("a.jsonl")).unwrap();
