@@ -352,8 +352,7 @@ async fn texts_of_a_background_task_have_no_secrets() {
     });
     let model = ScriptedModel::new()
         .call("start", json!({}))
-        .say("started")
-        .say("done");
+        .say("started");
     let agent = agent(model).tool(start).build().unwrap();
     let mut run = agent.run("Go");
     let mut texts = Vec::new();
