@@ -91,11 +91,14 @@ impl History {
         messages: &[Arc<Message>],
         mut input_id: Option<Arc<str>>,
     ) -> Result<()> {
-        let records = messages.iter().map(|message| Record::Message {
-            message: message.clone(),
-            input_id: input_id.take(),
-        });
-        let records = self.take_origin().into_iter().chain(records).collect();
+        let mut records = Vec::new();
+        if self.writer.is_storing() {
+            records.extend(self.take_origin());
+            records.extend(messages.iter().map(|message| Record::Message {
+                message: message.clone(),
+                input_id: input_id.take(),
+            }));
+        }
         self.append_records(records, messages, None).await
     }
 
@@ -107,22 +110,17 @@ impl History {
         starts: &[Arc<str>],
     ) -> Result<()> {
         let info = Arc::new(info);
-        let message_record = Record::Message {
-            message: message.clone(),
-            input_id: None,
-        };
-
-        let info_record = Record::MessageInfo { info: info.clone() };
-        let start_records = starts
-            .iter()
-            .cloned()
-            .map(|call_id| Record::ToolStarted { call_id });
-        let records = self
-            .take_origin()
-            .into_iter()
-            .chain([message_record, info_record])
-            .chain(start_records)
-            .collect();
+        let mut records = Vec::new();
+        if self.writer.is_storing() {
+            records.extend(self.take_origin());
+            records.push(Record::Message {
+                message: message.clone(),
+                input_id: None,
+            });
+            records.push(Record::MessageInfo { info: info.clone() });
+            let starts = starts.iter().cloned();
+            records.extend(starts.map(|call_id| Record::ToolStarted { call_id }));
+        }
         let messages = [message];
         self.append_records(records, &messages, Some(info)).await?;
         self.byte_size.add(&messages);

@@ -118,7 +118,8 @@ impl InputId {
     }
 }
 
-/// Leases the session for a run, registers the run, and reads what is stored.
+/// Leases the session for a run, registers the run, and reads what is stored. A temporary session
+/// is only registered: its id is new, and nothing of it is stored.
 async fn lease_and_load(
     cx: &RunContext,
     request: &RunRequest,
@@ -127,12 +128,17 @@ async fn lease_and_load(
     let store = config.store.clone();
     let id = cx.session_id();
     let default_store = config.default_store.as_ref();
-    let lease = match default_store.filter(|_| request.options.is_temporary) {
-        Some(store) => store.lease_temporary(id)?,
-        None => store.lease(id).await?,
-    };
+    if let Some(default_store) = default_store.filter(|_| request.options.is_temporary) {
+        let registration = config.live.register(cx.shared(), true);
+        let writer = SessionWriter::temporary(store, default_store, registration);
+        return Ok((writer, StoredSession::default()));
+    }
 
-    let registration = config.live.register(cx.shared());
+    if config.live.has_temporary(id) {
+        return Err(Error::session_busy(id));
+    }
+    let lease = store.lease(id).await?;
+    let registration = config.live.register(cx.shared(), false);
     let stored_session = match store.load(id).await? {
         None if request.options.must_exist || request.decisions.is_some() => {
             return Err(not_found(id));

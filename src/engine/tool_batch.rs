@@ -328,6 +328,9 @@ impl CallRunner<'_> {
     /// Returns the records of results that are added to the history later, together with those of
     /// other calls.
     fn ended_records(&self, slots: &[&mut CallSlot]) -> Vec<Record> {
+        if !self.writer.is_storing() {
+            return Vec::new();
+        }
         slots
             .iter()
             .filter_map(|slot| match &slot.outcome {
