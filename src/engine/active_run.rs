@@ -230,11 +230,6 @@ impl ActiveRun {
         self.take_turns().await
     }
 
-    /// Stores the whole state.
-    pub(super) async fn save(&self) -> Result<()> {
-        self.history.save(&self.cx.state_copy()).await
-    }
-
     /// Returns the exit reason if a caller or a hook has stopped the run, and adds its text to the
     /// errors of the result.
     pub(super) fn check_stop(&mut self) -> Option<ExitReason> {

@@ -15,7 +15,6 @@ use super::config::Config;
 use super::history::History;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
-use super::request::RequestBuilder;
 use super::restore::{Restored, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
@@ -35,9 +34,9 @@ pub(super) async fn open(
     let input_id = InputId::of(&mut request, &stored);
     let mut restored = restore_history(&cx, &request, stored, input_id.was_sent).await?;
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
-    cx.set_state(restored.state.clone());
+    cx.set_state(restored.state);
     check_input(&request.input)?;
-    let (tools, mut history) = prepare(&request.config, &cx, restored.state, writer).await?;
+    let (tools, mut history) = prepare(&request.config, &cx, writer).await?;
     history.has_new_origin = has_new_origin;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
@@ -45,7 +44,7 @@ pub(super) async fn open(
         cx,
         history,
         tools,
-        requests: RequestBuilder::default(),
+        requests: restored.requests,
         repeats: RepeatDetector::default(),
         recoveries: Recoveries::default(),
         format,
@@ -61,7 +60,7 @@ pub(super) async fn open(
     // Saved before anything is emitted: the results of interrupted calls and the cut are final, and
     // a later load must not find them undone.
     if restored.must_save {
-        run.save().await?;
+        run.history.save().await?;
     }
 
     let mut late_results = restored.late_results;
@@ -218,7 +217,6 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
 async fn prepare(
     config: &Config,
     cx: &RunContext,
-    mut state: AgentState,
     writer: SessionWriter,
 ) -> Result<(ToolCatalog, History)> {
     let mut tools = ToolCatalog::default();
@@ -226,14 +224,15 @@ async fn prepare(
 
     let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
     cx.set_system(assembled.prompt.clone());
-    state.system_prompt = assembled.prompt.clone();
 
     let rollback = StateRollback::new(cx);
-    let mut state = before_agent(config, cx, state).await?;
-    tools.set_hook_tools(std::mem::take(&mut state.tools))?;
-    let history = History::new(cx.clone(), &config.limits, writer, &state);
-    cx.set_state(state);
-
+    cx.state(|state| state.system_prompt = assembled.prompt.clone());
+    if !config.hooks.before_agent.is_empty() {
+        let state = before_agent(config, cx).await?;
+        cx.set_state(state);
+    }
+    tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
+    let history = History::new(cx.clone(), &config.limits, writer);
     tools.build(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
@@ -242,16 +241,8 @@ async fn prepare(
 
 /// Runs `before_agent` of every hook, each on the state that the previous hook returned, and
 /// repairs the history that they leave.
-async fn before_agent(
-    config: &Config,
-    cx: &RunContext,
-    mut state: AgentState,
-) -> Result<AgentState> {
-    if config.hooks.before_agent.is_empty() {
-        set_sections(cx, &state);
-        return Ok(state);
-    }
-
+async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
+    let mut state = cx.state_copy();
     let loaded_messages = state.messages.clone();
     for hook in &config.hooks.before_agent {
         let input_state = state.clone();

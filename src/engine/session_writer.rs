@@ -108,26 +108,28 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Replaces the stored state.
-    pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
-        let Some(session) = self.leased_with(cx.session_id(), state)? else {
+    /// Replaces the stored state by the state of the run. Leases a temporary session with pending
+    /// calls.
+    pub(super) async fn save(&self, cx: &RunContext) -> Result<()> {
+        let state = cx.state(|state| {
+            let is_stored = self.is_storing() || !state.pending.is_empty();
+            is_stored.then(|| state.stored())
+        });
+        let Some(state) = state else {
             return Ok(());
         };
-        bounded(cx, self.store.save(&session.lease, &state.stored())).await?;
-        *lock(&session.tool_state) = ToolState::of(state);
+        let session = match (self.leased.get(), &self.temporary) {
+            (None, Some(store)) => {
+                let lease = store.lease_temporary(cx.session_id())?;
+                let session = LeasedSession::new(lease, &state);
+                self.leased.get_or_init(|| session)
+            }
+            (Some(session), _) => session,
+            (None, None) => return Ok(()),
+        };
+        bounded(cx, self.store.save(&session.lease, &state)).await?;
+        *lock(&session.tool_state) = ToolState::of(&state);
         Ok(())
-    }
-
-    /// Returns the lease for a write of this state, and leases a temporary session with pending
-    /// calls. Returns `None` if nothing of the session is stored.
-    fn leased_with(&self, id: &str, state: &AgentState) -> Result<Option<&LeasedSession>> {
-        if let (None, Some(store)) = (self.leased.get(), &self.temporary)
-            && !state.pending.is_empty()
-        {
-            let session = LeasedSession::new(store.lease_temporary(id)?, state);
-            return Ok(Some(self.leased.get_or_init(|| session)));
-        }
-        Ok(self.leased.get())
     }
 }
 

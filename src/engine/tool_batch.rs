@@ -112,14 +112,11 @@ impl ActiveRun {
 
     /// Stores the pending calls.
     async fn store_pending(&self, calls: Vec<PendingCall>) -> Result<()> {
-        let state = self.cx.state(|state| {
-            state.pending.extend(calls);
-            state.clone()
-        });
+        self.cx.state(|state| state.pending.extend(calls));
 
         // Saved before the run ends, because hooks may forward the questions as soon as they see
         // them.
-        self.history.save(&state).await
+        self.history.save().await
     }
 
     /// Creates a runner for `call_count` calls, whose results stay in memory until the last call
