@@ -16,9 +16,13 @@ use crate::model::{ModelRequest, Stability};
 use super::super::fields::BodyFields;
 use super::super::json::insert;
 use super::history::{History, Reasoning};
+use super::kept_body::{KeptBody, Lent};
 use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 use super::written_groups::{LastGroup, WrittenGroups};
+
+/// The room that is reserved for a message in addition to its text.
+const ROOM: usize = 48;
 
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
@@ -30,13 +34,15 @@ pub(in crate::providers) struct Encoded {
 }
 
 /// Encodes `request`. `write` writes every field except the messages and the fields in `extra`, and
-/// returns the items before the history in the list of messages, separated by commas.
+/// returns the items before the history in the list of messages, separated by commas. The first
+/// request of a run may continue `kept_body`.
 ///
 /// # Errors
 ///
 /// Returns [`ErrorKind::InvalidMessages`] if there is no message to send.
 pub(in crate::providers) fn encode<W: Wire>(
     wire: &W,
+    kept_body: &KeptBody,
     request: &ModelRequest,
     extra: &Map<String, Value>,
     write: impl for<'a> FnOnce(&mut BodyFields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
@@ -44,14 +50,15 @@ pub(in crate::providers) fn encode<W: Wire>(
     let run_cache = request.provider_cache();
     // A request that is counted continues the last body, as the next request of the run will.
     let former = run_cache
-        .take::<Cache<W>>()
-        .or_else(|| run_cache.read(|former: &Cache<W>| Box::new(former.detached())));
-    let mut cache = match former {
-        Some(cache) if cache.wire == *wire => cache,
-        _ => Box::new(Cache::new(wire.clone())),
+        .take::<Lent<W>>()
+        .or_else(|| run_cache.read(|former: &Lent<W>| Box::new(former.detached())));
+    let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
+    let mut lent = match former {
+        Some(lent) if lent.cache.wire == *wire => lent,
+        _ => Box::new(kept_body.lend(wire, messages)),
     };
 
-    let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
+    let cache = &mut *lent.cache;
     let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
@@ -69,7 +76,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     let warning = cache.omit_bound_reasoning(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
-    request.provider_cache().put(cache);
+    run_cache.put(lent);
     Ok(encoded)
 }
 
@@ -106,8 +113,8 @@ impl AsRef<[u8]> for SentBody {
 
 /// The last body of a run, which the body of the next request continues.
 #[derive(Clone)]
-struct Cache<W> {
-    wire: W,
+pub(super) struct Cache<W> {
+    pub(super) wire: W,
     sections: SectionCache,
     /// The last body.
     sent: Arc<Vec<u8>>,
@@ -122,7 +129,7 @@ struct Cache<W> {
 }
 
 impl<W: Wire> Cache<W> {
-    fn new(wire: W) -> Self {
+    pub(super) fn new(wire: W) -> Self {
         Self {
             wire,
             sections: SectionCache::default(),
@@ -134,8 +141,30 @@ impl<W: Wire> Cache<W> {
         }
     }
 
+    /// Returns the length of the last body.
+    pub(super) fn body_len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Returns `true` if the body begins with the first of these messages.
+    pub(super) fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
+        let first_messages = self.groups.first().zip(messages.first());
+        first_messages.is_some_and(|(former, first)| Arc::ptr_eq(former, first))
+    }
+
+    /// Returns `true` if the closed groups of the body are what any run would write for their
+    /// messages: without tails, breakpoints and omitted reasoning, which depend on the requests of
+    /// the run so far.
+    pub(super) fn is_for_every_run(&self) -> bool {
+        W::BREAKPOINT.is_empty()
+            && !self.wire.binds_reasoning()
+            && !self.groups.has_tail()
+            && self.applied_reasoning_start == 0
+            && self.reasoning_start.load(Ordering::Relaxed) == 0
+    }
+
     /// Returns a copy that leaves the run's cache as it is.
-    fn detached(&self) -> Self {
+    pub(super) fn detached(&self) -> Self {
         let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
         Self {
             reasoning_start: Arc::new(AtomicUsize::new(reasoning_start)),
@@ -215,6 +244,12 @@ impl<W: Wire> Cache<W> {
         self.groups.keep_common(&self.wire, messages);
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
+        let texts = messages[begin..].iter();
+        body.reserve(
+            texts
+                .map(|message| ROOM + message.content().text_len())
+                .sum(),
+        );
         loop {
             let group = self.group(messages, begin);
             if group.is_empty() {

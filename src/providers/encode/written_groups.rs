@@ -64,6 +64,16 @@ impl WrittenGroups {
         self.ends.last().map_or(0, |end| end.byte)
     }
 
+    /// Returns the first message.
+    pub(super) fn first(&self) -> Option<&Arc<Message>> {
+        self.messages.iter().chain(&self.last.group).next()
+    }
+
+    /// Returns `true` if a tail was written.
+    pub(super) fn has_tail(&self) -> bool {
+        self.tail.is_some() || self.last.tail.is_some()
+    }
+
     /// Returns the number of messages in all groups.
     pub(super) fn message_count(&self) -> usize {
         self.messages.len() + self.last.group.len()

@@ -277,6 +277,7 @@ impl OpenAi {
             request,
             &Options {
                 model: &self.connection.model,
+                kept_body: &self.connection.kept_body,
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(rules.max_tokens),
                 max_output_tokens: self.connection.max_output_tokens(request),
                 dialect,
