@@ -1,7 +1,7 @@
 //! The tool calls of one response: run concurrently or alone, with their results in the order of
 //! the calls.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -261,6 +261,8 @@ impl CallRunner<'_> {
         let mut queue = group.iter_mut();
         let mut running_calls = FuturesUnordered::new();
         let mut ended_slots = Vec::new();
+        // The allocation of a call that has ended, for the next one: the future of a call is large.
+        let mut ended_call: Option<Pin<Box<_>>> = None;
         let max_parallel = self.config.limits.parallel_tools;
         loop {
             // First, start as many calls as may run at once, while there is room. Most calls end at
@@ -271,10 +273,18 @@ impl CallRunner<'_> {
                 && let Some(slot) = queue.next()
             {
                 start_count += 1;
-                let mut call = Box::pin(self.run_slot(slot));
+                let future = self.run_slot(slot);
+                let mut call = match ended_call.take() {
+                    Some(mut call) => {
+                        call.set(future);
+                        call
+                    }
+                    None => Box::pin(future),
+                };
                 match poll!(&mut call) {
                     Poll::Ready(slot) => {
                         ended_slots.push(slot);
+                        ended_call = Some(call);
                         self.yield_between_calls(pace).await;
                     }
                     Poll::Pending => running_calls.push(call),
