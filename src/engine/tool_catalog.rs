@@ -97,6 +97,9 @@ impl ToolCatalog {
 
     /// Asks the sources that may have changed, concurrently; returns `true` if any has answered.
     pub(super) async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
+        if config.sources.is_empty() {
+            return false;
+        }
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
         let limit = config.limits.source_timeout;

@@ -184,8 +184,10 @@ impl Connection {
 
     /// Returns `true` if the model of a request accepts images.
     pub(super) fn takes_images(&self, request: &ModelRequest) -> bool {
-        let card = ModelCard::of(&self.id, &self.profile, request.model.as_deref());
-        card.profile.images
+        match request.model.as_deref() {
+            None => self.profile.images,
+            name => ModelCard::of(&self.id, &self.profile, name).profile.images,
+        }
     }
 
     /// Returns the output limit of a request: its own, or the profile's if that is sent.
