@@ -76,10 +76,12 @@ impl ActiveRun {
     /// Adds the outcome of the run to the state, runs the `after_agent` hooks and stores the state.
     async fn run_after_agent(&mut self) {
         self.add_outcome_to_state();
-        if !self.config.hooks.after_agent.is_empty()
-            && let Err(text) = panic::catch_async(self.after_agent()).await
-        {
-            self.cx.warn(format!("after_agent panicked: {text}"));
+        if !self.config.hooks.after_agent.is_empty() {
+            let old_messages = self.cx.state(|state| state.messages.clone());
+            if let Err(text) = panic::catch_async(self.after_agent()).await {
+                self.cx.warn(format!("after_agent panicked: {text}"));
+            }
+            self.cx.state(|state| state.retain_positions(&old_messages));
         }
 
         let requests = &mut self.requests;
@@ -135,7 +137,6 @@ impl ActiveRun {
             self.cx.warn(STALE_COMPACTION);
         }
 
-        state.retain_positions(&old_messages);
         self.cx.set_state(state);
     }
 }

@@ -80,10 +80,12 @@ pub(super) async fn restore(
     blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
 }
 
-/// Returns `true` if the session has nothing to repair: neither messages nor calls nor inputs.
+/// Returns `true` if the session has nothing to repair: neither messages nor calls nor inputs, and
+/// nothing about them.
 fn is_new(stored: &StoredSession) -> bool {
     let state = &stored.state;
     state.messages.is_empty()
+        && state.infos.is_empty()
         && state.pending.is_empty()
         && state.inputs.is_empty()
         && stored.input_ids.is_empty()

@@ -21,8 +21,8 @@ pub(super) struct SessionWriter {
     /// Empty while a temporary session is not stored.
     leased: OnceLock<LeasedSession>,
     /// The store that leases a temporary session; `None` for other sessions.
-    temporary: Option<ThreadStore>,
-    /// The entry of the run among the runs in progress, which lasts as long as the lease.
+    default_store: Option<ThreadStore>,
+    /// The entry of the run among the runs in progress, which lasts as long as the writer.
     #[expect(dead_code, reason = "released by its drop")]
     registration: Registration,
 }
@@ -53,7 +53,7 @@ impl SessionWriter {
         Self {
             store,
             leased: LeasedSession::new(lease, state).into(),
-            temporary: None,
+            default_store: None,
             registration,
         }
     }
@@ -67,7 +67,7 @@ impl SessionWriter {
         Self {
             store,
             leased: OnceLock::new(),
-            temporary: Some(default_store.clone()),
+            default_store: Some(default_store.clone()),
             registration,
         }
     }
@@ -118,7 +118,7 @@ impl SessionWriter {
         let Some(state) = state else {
             return Ok(());
         };
-        let session = match (self.leased.get(), &self.temporary) {
+        let session = match (self.leased.get(), &self.default_store) {
             (None, Some(store)) => {
                 let lease = store.lease_temporary(cx.session_id())?;
                 let session = LeasedSession::new(lease, &state);

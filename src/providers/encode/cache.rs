@@ -16,13 +16,13 @@ use crate::model::{ModelRequest, Stability};
 use super::super::fields::BodyFields;
 use super::super::json::insert;
 use super::history::{History, Reasoning};
-use super::kept_body::{KeptBody, Lent};
+use super::kept_body::{BorrowedCache, KeptBody};
 use super::section_cache::SectionCache;
 use super::wire::{Place, Sections, Wire};
 use super::written_groups::{LastGroup, WrittenGroups};
 
-/// The room that is reserved for a message in addition to its text.
-const ROOM: usize = 48;
+/// The bytes that are reserved for a message in addition to its text.
+const MESSAGE_OVERHEAD: usize = 48;
 
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
@@ -50,15 +50,15 @@ pub(in crate::providers) fn encode<W: Wire>(
     let run_cache = request.provider_cache();
     // A request that is counted continues the last body, as the next request of the run will.
     let former = run_cache
-        .take::<Lent<W>>()
-        .or_else(|| run_cache.read(|former: &Lent<W>| Box::new(former.detached())));
+        .take::<BorrowedCache<W>>()
+        .or_else(|| run_cache.read(|former: &BorrowedCache<W>| Box::new(former.detached())));
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
-    let mut lent = match former {
-        Some(lent) if lent.cache.wire == *wire => lent,
+    let mut borrowed_cache = match former {
+        Some(former) if former.cache.wire == *wire => former,
         _ => Box::new(kept_body.lend(wire, messages)),
     };
 
-    let cache = &mut *lent.cache;
+    let cache = &mut *borrowed_cache.cache;
     let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
@@ -73,10 +73,11 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
+    cache.had_tail |= tail.is_some();
     let warning = cache.omit_bound_reasoning(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
-    run_cache.put(lent);
+    run_cache.put(borrowed_cache);
     Ok(encoded)
 }
 
@@ -126,6 +127,8 @@ pub(super) struct Cache<W> {
     reasoning_start: Arc<AtomicUsize>,
     /// The value of `reasoning_start` with which the groups were written.
     applied_reasoning_start: usize,
+    /// True if a request had a tail, which may still be in the body.
+    had_tail: bool,
 }
 
 impl<W: Wire> Cache<W> {
@@ -138,12 +141,26 @@ impl<W: Wire> Cache<W> {
             groups: WrittenGroups::default(),
             reasoning_start: Arc::default(),
             applied_reasoning_start: 0,
+            had_tail: false,
         }
     }
 
     /// Returns the length of the last body.
     pub(super) fn body_len(&self) -> usize {
         self.sent.len()
+    }
+
+    /// Returns the memory of the last body, in bytes.
+    pub(super) fn body_capacity(&self) -> usize {
+        self.sent.capacity()
+    }
+
+    /// Returns the cache without its connection to the last request, whose remedy would omit the
+    /// reasoning of another run.
+    pub(super) fn without_request(mut self: Box<Self>) -> Box<Self> {
+        let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
+        self.reasoning_start = Arc::new(AtomicUsize::new(reasoning_start));
+        self
     }
 
     /// Returns `true` if the body begins with the first of these messages.
@@ -158,7 +175,7 @@ impl<W: Wire> Cache<W> {
     pub(super) fn is_for_every_run(&self) -> bool {
         W::BREAKPOINT.is_empty()
             && !self.wire.binds_reasoning()
-            && !self.groups.has_tail()
+            && !self.had_tail
             && self.applied_reasoning_start == 0
             && self.reasoning_start.load(Ordering::Relaxed) == 0
     }
@@ -244,12 +261,9 @@ impl<W: Wire> Cache<W> {
         self.groups.keep_common(&self.wire, messages);
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
-        let texts = messages[begin..].iter();
-        body.reserve(
-            texts
-                .map(|message| ROOM + message.content().text_len())
-                .sum(),
-        );
+        let new_messages = messages[begin..].iter();
+        let new_len = |message: &Arc<Message>| MESSAGE_OVERHEAD + message.content().text_len();
+        body.reserve(new_messages.map(new_len).sum());
         loop {
             let group = self.group(messages, begin);
             if group.is_empty() {

@@ -69,11 +69,6 @@ impl WrittenGroups {
         self.messages.iter().chain(&self.last.group).next()
     }
 
-    /// Returns `true` if a tail was written.
-    pub(super) fn has_tail(&self) -> bool {
-        self.tail.is_some() || self.last.tail.is_some()
-    }
-
     /// Returns the number of messages in all groups.
     pub(super) fn message_count(&self) -> usize {
         self.messages.len() + self.last.group.len()
