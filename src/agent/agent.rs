@@ -59,10 +59,12 @@ impl Agent {
     /// Nothing happens until the run is polled or awaited. The session's id is random;
     /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
     ///
-    /// The session is discarded when the run ends or is dropped. To continue the conversation
-    /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
-    /// with its own store ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every
-    /// session, and a session with calls that wait for approval is stored for
+    /// The session is not stored: for [`sessions`](Self::sessions) and the agent's
+    /// [`store`](Self::store), it does not exist, not even while the run is in progress. To
+    /// continue the conversation later, start it with [`session`](Self::session) instead. There are
+    /// two exceptions: an agent with its own store
+    /// ([`AgentBuilder::store`](crate::AgentBuilder::store)) stores every session, and a session
+    /// with calls that wait for approval is stored for
     /// [`Session::resume`](crate::Session::resume).
     ///
     /// ```

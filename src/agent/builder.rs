@@ -174,8 +174,8 @@ impl AgentBuilder {
 
     /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that
     /// stores sessions in memory for an hour after their last use, at most 1,000 sessions and 64
-    /// MiB. Beyond that it drops the least recently used sessions. The default store drops the
-    /// session of [`Agent::run`] when the run ends, unless calls wait for approval.
+    /// MiB. Beyond that it drops the least recently used sessions. The session of [`Agent::run`] is
+    /// not stored in it, unless calls wait for approval.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self

@@ -62,7 +62,8 @@ impl Session {
         }
     }
 
-    /// Makes the default store drop the session when its run ends.
+    /// Makes the next run store the session in the agent's default store only if it leaves pending
+    /// calls. The id must be new.
     pub(super) fn temporary(mut self) -> Self {
         self.options.is_temporary = true;
         self

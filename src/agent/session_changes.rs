@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::{ChildSearch, OwnedSession};
 
 use super::session::Session;
@@ -20,6 +20,7 @@ impl Session {
     ///
     /// Dropping the future leaves the session with the old title or with the new one.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
+        self.check_idle()?;
         self.stored().set_title(title.into()).await
     }
 
@@ -75,10 +76,20 @@ impl Session {
     /// If the future is dropped, each of these sessions is either removed or complete; a second
     /// call removes the remaining ones.
     pub async fn delete(&self) -> Result<bool> {
+        self.check_idle()?;
         let mut removed_ids = Vec::new();
         let search = ChildSearch::All;
         self.stored().delete(search, &mut removed_ids).await?;
         Ok(removed_ids.contains(&self.id))
+    }
+
+    /// Returns an error while a run has the session without a lease: it is not stored then, but its
+    /// subagents may be.
+    fn check_idle(&self) -> Result<()> {
+        if self.agent.config().live.has_temporary(&self.id) {
+            return Err(Error::session_busy(&self.id));
+        }
+        Ok(())
     }
 
     /// Returns the stored session.

@@ -48,7 +48,7 @@ pub(crate) struct RunOptions {
     pub(crate) owner: Option<Arc<str>>,
     /// The number of messages of the history that the run continues from.
     pub(crate) rewind_to: Option<usize>,
-    /// True if the agent's own store drops the session after the run.
+    /// True if the agent's default store has the session only while calls of it are pending.
     pub(crate) is_temporary: bool,
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
@@ -228,11 +228,6 @@ impl ActiveRun {
             }
         }
         self.take_turns().await
-    }
-
-    /// Stores the whole state.
-    pub(super) async fn save(&self) -> Result<()> {
-        self.history.save(&self.cx.state_copy()).await
     }
 
     /// Returns the exit reason if a caller or a hook has stopped the run, and adds its text to the

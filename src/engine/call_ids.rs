@@ -1,6 +1,8 @@
 //! The assignment of unique ids to tool calls.
 
-use crate::message::{Messages, Part};
+use std::sync::Arc;
+
+use crate::message::{Message, Messages, Part};
 use crate::model::ModelResponse;
 use crate::util::hash::IdSet;
 use crate::util::unique_names::UniqueNames;
@@ -18,11 +20,15 @@ pub(super) struct CallIds {
 
 impl CallIds {
     pub(super) fn of(messages: &Messages) -> Self {
+        let mut ids = Self::default();
+        ids.add(messages.as_slice());
+        ids
+    }
+
+    /// Adds the ids of the calls in messages that were added to the history.
+    pub(super) fn add(&mut self, messages: &[Arc<Message>]) {
         let calls = messages.iter().flat_map(|message| message.tool_calls());
-        Self {
-            used: calls.map(|call| call.id.clone()).collect(),
-            unique_names: UniqueNames::default(),
-        }
+        self.used.extend(calls.map(|call| call.id.clone()));
     }
 
     /// Gives every call of a response an id that is unique in the history. An id that is already
@@ -53,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::{Message, ToolCall};
+    use crate::message::ToolCall;
 
     #[test]
     fn reused_call_ids_get_a_number() {

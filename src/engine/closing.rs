@@ -73,46 +73,47 @@ impl ActiveRun {
         }
     }
 
-    /// Runs the `after_agent` hooks and stores their changes.
+    /// Adds the outcome of the run to the state, runs the `after_agent` hooks and stores the state.
     async fn run_after_agent(&mut self) {
-        let state = self.cx.state_copy();
-        let old_messages = state.messages.clone();
-        let mut state = match panic::catch_async(self.after_agent(state)).await {
-            Ok(state) => state,
-            Err(text) => {
+        self.add_outcome_to_state();
+        if !self.config.hooks.after_agent.is_empty() {
+            let old_messages = self.cx.state(|state| state.messages.clone());
+            if let Err(text) = panic::catch_async(self.after_agent()).await {
                 self.cx.warn(format!("after_agent panicked: {text}"));
-                self.cx.state_copy()
             }
-        };
+            self.cx.state(|state| state.retain_positions(&old_messages));
+        }
 
-        let pending_ids = state.pending_call_ids();
-        let repairs = self.requests.repair(&mut state.messages, &pending_ids);
+        let requests = &mut self.requests;
+        let repairs = self.cx.state(|state| requests.repair_history_of(state));
         if !repairs.is_empty() {
             self.cx.warn(format!(
                 "the history was repaired at the run's end: {repairs}"
             ));
         }
 
-        state.retain_positions(&old_messages);
-        drop(old_messages);
-        self.cx.set_state(state.clone());
-        if let Err(error) = self.history.save(&state).await {
+        if let Err(error) = self.history.save().await {
             self.cx.warn(format!(
                 "the session was not saved at the run's end: {error}"
             ));
         }
     }
 
-    async fn after_agent(&mut self, mut state: AgentState) -> AgentState {
+    fn add_outcome_to_state(&self) {
+        let usage = self.cx.usage();
+        self.cx.state(|state| {
+            state.response = self.outcome.last_response.clone();
+            state.usage = Some(usage);
+            let initial_len = self.history.initial_len.min(state.messages.len());
+            state.output_messages = state.messages.without_first(initial_len);
+        });
+    }
+
+    /// Runs the `after_agent` hooks, each on the state that the previous hook returned.
+    async fn after_agent(&mut self) {
         let config = &*self.config;
+        let mut state = self.cx.state_copy();
         let old_messages = state.messages.clone();
-        state.response = self.outcome.last_response.clone();
-        state.usage = Some(self.cx.usage());
-        state.output_messages = match self.history.initial_len.min(state.messages.len()) {
-            // The list is shared with the history instead of copied.
-            0 => state.messages.clone(),
-            len => state.messages.as_slice()[len..].iter().cloned().collect(),
-        };
         let mut grace = None;
         for hook in &config.hooks.after_agent {
             self.cx.set_state(state.clone());
@@ -136,7 +137,7 @@ impl ActiveRun {
             self.cx.warn(STALE_COMPACTION);
         }
 
-        state
+        self.cx.set_state(state);
     }
 }
 

@@ -287,14 +287,10 @@ impl Compacting<'_> {
     ) {
         let old_tokens = self.context_tokens();
         let end = compaction.through_message;
-        let state = self.cx.state(|state| {
-            state.compaction = Some(compaction);
-            state.clone()
-        });
-
-        self.history.recount(&state);
+        self.cx.state(|state| state.compaction = Some(compaction));
+        self.history.recount();
         self.update_size().await;
-        if let Err(error) = self.history.save(&state).await {
+        if let Err(error) = self.history.save().await {
             self.cx
                 .warn(format!("the compaction was not stored: {error}"));
         }

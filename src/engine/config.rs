@@ -49,8 +49,8 @@ pub(crate) struct Config {
     pub(crate) prompter: Arc<dyn Prompter>,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) disabled_tools: BTreeSet<Arc<str>>,
-    /// The tools of a turn, built from `tools` alone by the first run, with their warnings.
-    pub(crate) own_tools: OnceLock<(TurnTools, Vec<String>)>,
+    /// The tools of a turn, built from `tools` alone by the first run.
+    pub(crate) own_tools: OnceLock<OwnTools>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) hooks: Hooks,
     /// The innermost step of a model call, the same in every run.
@@ -64,11 +64,28 @@ pub(crate) struct Config {
     pub(crate) request: RequestOptions,
 }
 
+/// The tools of a turn without tools of hooks or sources.
+pub(crate) struct OwnTools {
+    pub(crate) tools: TurnTools,
+    /// The warnings about them.
+    pub(crate) warnings: Vec<String>,
+    /// Their names, sorted.
+    pub(crate) names: Vec<String>,
+}
+
 impl Config {
-    /// Returns the tools of a turn without tools of hooks or sources, and the warnings about them.
-    pub(crate) fn own_tools(&self) -> &(TurnTools, Vec<String>) {
-        self.own_tools
-            .get_or_init(|| TurnTools::build(&self.tools, &[], Vec::new(), &self.disabled_tools))
+    /// Returns the tools of a turn without tools of hooks or sources.
+    pub(crate) fn own_tools(&self) -> &OwnTools {
+        self.own_tools.get_or_init(|| {
+            let (tools, warnings) =
+                TurnTools::build(&self.tools, &[], Vec::new(), &self.disabled_tools);
+            let names = tools.names().into_iter().map(str::to_owned).collect();
+            OwnTools {
+                tools,
+                warnings,
+                names,
+            }
+        })
     }
 }
 

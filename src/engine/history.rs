@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::message::{Message, ToolResult};
+use crate::message::{Message, Messages, ToolResult};
 use crate::model::ModelResponse;
 use crate::run::{RunContext, SteeredMessage};
 use crate::sdk::{ApiMessage, AssistantEvent, Envelope, SdkMessage, UserEvent};
@@ -46,14 +46,10 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Creates the history of a run from its prepared state, and measures it.
-    pub(super) fn new(
-        cx: RunContext,
-        limits: &Limits,
-        writer: SessionWriter,
-        state: &AgentState,
-    ) -> Self {
+    /// Creates the history of a run from the state of `cx`, which is prepared, and measures it.
+    pub(super) fn new(cx: RunContext, limits: &Limits, writer: SessionWriter) -> Self {
         let byte_size = HistorySize::new(limits, &cx.shared().tree.histories);
+        let messages = cx.state(|state| state.messages.clone());
         let mut history = Self {
             cx,
             writer,
@@ -61,42 +57,47 @@ impl History {
             context_size: ContextSize::default(),
             byte_size,
             emitted: EmittedMessages::default(),
-            call_ids: CallIds::of(&state.messages),
-            initial_len: state.messages.len(),
+            call_ids: CallIds::of(&messages),
+            initial_len: messages.len(),
         };
-        history.recount(state);
+        history.recount();
         history
     }
 
-    /// Stores the whole state.
-    pub(super) async fn save(&self, state: &AgentState) -> Result<()> {
-        self.writer.save(&self.cx, state).await
+    /// Stores the whole state of the run.
+    pub(super) async fn save(&self) -> Result<()> {
+        self.writer.save(&self.cx).await
     }
 
     /// Stores an input that was checked, then adds it to the history.
     pub(super) async fn append_input(
         &mut self,
-        input: Vec<Arc<Message>>,
+        input: Messages,
         input_id: Option<Arc<str>>,
         size: InputSize,
     ) -> Result<()> {
-        self.append_messages(&input, input_id).await?;
+        let records = self.message_records(input.as_slice(), input_id);
+        self.writer.append_with_state(&self.cx, records).await?;
+        self.cx.state(|state| state.messages.append(input));
         self.byte_size.add_input(size);
         Ok(())
     }
 
-    /// Stores messages, then adds them to the history. The caller adds the sizes.
-    async fn append_messages(
+    /// Returns the records of messages; none if the session is not stored.
+    fn message_records(
         &mut self,
         messages: &[Arc<Message>],
         mut input_id: Option<Arc<str>>,
-    ) -> Result<()> {
-        let records = messages.iter().map(|message| Record::Message {
-            message: message.clone(),
-            input_id: input_id.take(),
-        });
-        let records = self.take_origin().into_iter().chain(records).collect();
-        self.append_records(records, messages, None).await
+    ) -> Vec<Record> {
+        let mut records = Vec::new();
+        if self.writer.is_storing() {
+            records.extend(self.take_origin());
+            records.extend(messages.iter().map(|message| Record::Message {
+                message: message.clone(),
+                input_id: input_id.take(),
+            }));
+        }
+        records
     }
 
     /// Stores a response, its metadata and the starts of these calls, then adds it to the history.
@@ -107,25 +108,23 @@ impl History {
         starts: &[Arc<str>],
     ) -> Result<()> {
         let info = Arc::new(info);
-        let message_record = Record::Message {
-            message: message.clone(),
-            input_id: None,
-        };
-
-        let info_record = Record::MessageInfo { info: info.clone() };
-        let start_records = starts
-            .iter()
-            .cloned()
-            .map(|call_id| Record::ToolStarted { call_id });
-        let records = self
-            .take_origin()
-            .into_iter()
-            .chain([message_record, info_record])
-            .chain(start_records)
-            .collect();
-        let messages = [message];
-        self.append_records(records, &messages, Some(info)).await?;
-        self.byte_size.add(&messages);
+        let mut records = Vec::new();
+        if self.writer.is_storing() {
+            records.extend(self.take_origin());
+            records.push(Record::Message {
+                message: message.clone(),
+                input_id: None,
+            });
+            records.push(Record::MessageInfo { info: info.clone() });
+            let starts = starts.iter().cloned();
+            records.extend(starts.map(|call_id| Record::ToolStarted { call_id }));
+        }
+        self.writer.append_with_state(&self.cx, records).await?;
+        self.byte_size.add(std::slice::from_ref(&message));
+        self.cx.state(|state| {
+            state.messages.push(message);
+            state.set_last_info(info);
+        });
         Ok(())
     }
 
@@ -136,31 +135,16 @@ impl History {
         is_new.then(|| self.cx.state(|state| Record::about(state)))
     }
 
-    /// Stores records and adds their messages to the state. The caller adds the sizes.
-    async fn append_records(
-        &self,
-        records: Vec<Record>,
-        messages: &[Arc<Message>],
-        info: Option<Arc<MessageInfo>>,
-    ) -> Result<()> {
-        self.writer.append_with_state(&self.cx, records).await?;
-        self.cx.state(|state| {
-            state.messages.extend(messages.iter().cloned());
-            if let Some(info) = info {
-                state.set_last_info(info);
-            }
-        });
-        Ok(())
-    }
-
     /// Measures the history, again after it was replaced.
-    pub(super) fn recount(&mut self, state: &AgentState) {
+    pub(super) fn recount(&mut self) {
+        let (messages, compaction) = self
+            .cx
+            .state(|state| (state.messages.clone(), state.compaction.clone()));
         let counter = &**self.cx.token_counter();
-        let compaction = state.compaction.as_ref();
-        self.context_size.restart(counter, compaction);
+        self.context_size.restart(counter, compaction.as_ref());
         let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         self.byte_size
-            .restart(&state.messages, covered_count, self.initial_len);
+            .restart(&messages, covered_count, self.initial_len);
     }
 
     /// Adds a user message to the history, and emits it.
@@ -217,10 +201,12 @@ impl History {
         size: InputSize,
     ) -> Result<()> {
         let Some(id) = id else {
-            return self.append_input(vec![message], None, size).await;
+            return self
+                .append_input(Messages::new().with(message), None, size)
+                .await;
         };
         self.cx.state(AgentState::settle_inputs);
-        self.append_input(vec![message], Some(id.clone()), size)
+        self.append_input(Messages::new().with(message), Some(id.clone()), size)
             .await?;
         self.cx.state(|state| {
             let len = state.messages.len();
@@ -341,7 +327,7 @@ impl History {
         }
 
         let mut full_response = None;
-        let state = self.cx.state(|state| {
+        self.cx.state(|state| {
             let last = state.messages.len() - 1;
             state.inputs.end_inputs_at(last);
             if let Some(Message::Assistant(message)) = state.messages.get_mut(last) {
@@ -352,10 +338,9 @@ impl History {
             }
 
             state.set_last_info(Arc::new(info));
-            state.clone()
         });
 
-        self.save(&state).await?;
+        self.save().await?;
         Ok(full_response.map_or_else(|| response.clone(), Arc::new))
     }
 
@@ -373,12 +358,14 @@ impl History {
                 Arc::new(Message::Tool(result))
             })
             .collect();
-        if let Err(error) = self.append_messages(&messages, None).await {
-            // The tools have run, so the state saved at the run's end must have their results.
-            self.cx.state(|state| state.messages.extend(messages));
-            return Err(error);
-        }
+        let records = self.message_records(&messages, None);
+        let outcome = self.writer.append_with_state(&self.cx, records).await;
 
+        // Also after an error: the tools have run, so the state saved at the run's end must have
+        // their results.
+        let new_messages = messages.iter().cloned();
+        self.cx.state(|state| state.messages.extend(new_messages));
+        outcome?;
         self.byte_size.add(&messages);
         let count = messages.len();
         let id = self.emit_results(messages, program_data);

@@ -15,7 +15,6 @@ use super::config::Config;
 use super::history::History;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
-use super::request::RequestBuilder;
 use super::restore::{Restored, restore, result_positions};
 use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
@@ -35,9 +34,9 @@ pub(super) async fn open(
     let input_id = InputId::of(&mut request, &stored);
     let mut restored = restore_history(&cx, &request, stored, input_id.was_sent).await?;
     let has_new_origin = complete_state(&cx, &mut request, &mut restored.state);
-    cx.set_state(restored.state.clone());
+    cx.set_state(restored.state);
     check_input(&request.input)?;
-    let (tools, mut history) = prepare(&request.config, &cx, restored.state, writer).await?;
+    let (tools, mut history) = prepare(&request.config, &cx, writer).await?;
     history.has_new_origin = has_new_origin;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
@@ -45,7 +44,7 @@ pub(super) async fn open(
         cx,
         history,
         tools,
-        requests: RequestBuilder::default(),
+        requests: restored.requests,
         repeats: RepeatDetector::default(),
         recoveries: Recoveries::default(),
         format,
@@ -61,7 +60,7 @@ pub(super) async fn open(
     // Saved before anything is emitted: the results of interrupted calls and the cut are final, and
     // a later load must not find them undone.
     if restored.must_save {
-        run.save().await?;
+        run.history.save().await?;
     }
 
     let mut late_results = restored.late_results;
@@ -118,7 +117,8 @@ impl InputId {
     }
 }
 
-/// Leases the session for a run, registers the run, and reads what is stored.
+/// Leases the session for a run, registers the run, and reads what is stored. A temporary session
+/// is only registered: its id is new, and nothing of it is stored.
 async fn lease_and_load(
     cx: &RunContext,
     request: &RunRequest,
@@ -127,12 +127,17 @@ async fn lease_and_load(
     let store = config.store.clone();
     let id = cx.session_id();
     let default_store = config.default_store.as_ref();
-    let lease = match default_store.filter(|_| request.options.is_temporary) {
-        Some(store) => store.lease_temporary(id)?,
-        None => store.lease(id).await?,
-    };
+    if let Some(default_store) = default_store.filter(|_| request.options.is_temporary) {
+        let registration = config.live.register(cx.shared(), true);
+        let writer = SessionWriter::temporary(store, default_store, registration);
+        return Ok((writer, StoredSession::default()));
+    }
 
-    let registration = config.live.register(cx.shared());
+    if config.live.has_temporary(id) {
+        return Err(Error::session_busy(id));
+    }
+    let lease = store.lease(id).await?;
+    let registration = config.live.register(cx.shared(), false);
     let stored_session = match store.load(id).await? {
         None if request.options.must_exist || request.decisions.is_some() => {
             return Err(not_found(id));
@@ -212,7 +217,6 @@ fn complete_state(cx: &RunContext, request: &mut RunRequest, state: &mut AgentSt
 async fn prepare(
     config: &Config,
     cx: &RunContext,
-    mut state: AgentState,
     writer: SessionWriter,
 ) -> Result<(ToolCatalog, History)> {
     let mut tools = ToolCatalog::default();
@@ -220,14 +224,15 @@ async fn prepare(
 
     let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
     cx.set_system(assembled.prompt.clone());
-    state.system_prompt = assembled.prompt.clone();
 
     let rollback = StateRollback::new(cx);
-    let mut state = before_agent(config, cx, state).await?;
-    tools.set_hook_tools(std::mem::take(&mut state.tools))?;
-    let history = History::new(cx.clone(), &config.limits, writer, &state);
-    cx.set_state(state);
-
+    cx.state(|state| state.system_prompt = assembled.prompt.clone());
+    if !config.hooks.before_agent.is_empty() {
+        let state = before_agent(config, cx).await?;
+        cx.set_state(state);
+    }
+    tools.set_hook_tools(cx.state(|state| std::mem::take(&mut state.tools)))?;
+    let history = History::new(cx.clone(), &config.limits, writer);
     tools.build(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
@@ -236,16 +241,8 @@ async fn prepare(
 
 /// Runs `before_agent` of every hook, each on the state that the previous hook returned, and
 /// repairs the history that they leave.
-async fn before_agent(
-    config: &Config,
-    cx: &RunContext,
-    mut state: AgentState,
-) -> Result<AgentState> {
-    if config.hooks.before_agent.is_empty() {
-        set_sections(cx, &state);
-        return Ok(state);
-    }
-
+async fn before_agent(config: &Config, cx: &RunContext) -> Result<AgentState> {
+    let mut state = cx.state_copy();
     let loaded_messages = state.messages.clone();
     for hook in &config.hooks.before_agent {
         let input_state = state.clone();

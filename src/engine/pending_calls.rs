@@ -37,7 +37,7 @@ impl ActiveRun {
         // Also after an error: these calls have run.
         self.history.initial_len += decided_calls.join_history(self.history.initial_len);
         let decide_result = match decide_result {
-            Ok(exit) => self.save().await.map(|()| exit),
+            Ok(exit) => self.history.save().await.map(|()| exit),
             Err(error) => Err(error),
         };
 

@@ -96,21 +96,20 @@ impl History {
         }
 
         let old_messages = self.cx.state(|state| state.messages.clone());
-        let (state, is_stale) = self.cx.state(|state| {
+        let is_stale = self.cx.state(|state| {
             let messages = state.messages.as_slice();
             let remaining = &messages[..messages.len().saturating_sub(count)];
             state.inputs.remove_from(remaining.len());
             state.infos.keep(remaining.len());
             state.messages = remaining.iter().cloned().collect::<Messages>();
-            let is_stale = state.drop_stale_compaction(&old_messages);
-            (state.clone(), is_stale)
+            state.drop_stale_compaction(&old_messages)
         });
 
         if is_stale {
             self.cx.warn(STALE_COMPACTION);
         }
 
-        self.recount(&state);
+        self.recount();
     }
 
     /// Returns the advice for a history that is too long and was not shortened.

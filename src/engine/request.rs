@@ -86,8 +86,9 @@ impl RequestBuilder {
             .extend(std::iter::repeat_with(ModelCheck::default).take(missing_count));
     }
 
-    /// Repairs the history after an input. The next request finds its messages checked.
-    pub(super) fn repair_state(&mut self, state: &mut AgentState) -> Repairs {
+    /// Repairs the history of a state, except for its pending calls. Messages that were checked
+    /// before are skipped, and the next request finds all of them checked.
+    pub(super) fn repair_history_of(&mut self, state: &mut AgentState) -> Repairs {
         self.add_checks(1);
         let old_messages = state.messages.clone();
         let pending_ids = state.pending_call_ids();
@@ -96,15 +97,6 @@ impl RequestBuilder {
             state.retain_positions(&old_messages);
         }
         repairs
-    }
-
-    /// Repairs the history at a run's end. Messages that were checked before are skipped. The
-    /// pending calls, whose ids are in `pending_ids`, stay without a result.
-    pub(super) fn repair(&mut self, messages: &mut Messages, pending_ids: &[Arc<str>]) -> Repairs {
-        match self.checks.first_mut() {
-            Some(check) => check.ensure(messages, pending_ids),
-            None => messages.repair_keeping(pending_ids),
-        }
     }
 
     /// Returns the history as it is sent: with a summary instead of the messages that it covers,

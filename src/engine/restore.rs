@@ -9,6 +9,7 @@ use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult, mes
 use crate::session::{AgentState, PendingCall, StoredSession};
 use crate::util::blocking::{LARGE_TEXT, blocking};
 
+use super::request::RequestBuilder;
 use super::result_context::ResultContext;
 
 /// The result of a call that had not begun when its run ended.
@@ -25,8 +26,11 @@ const NOT_APPROVED: &str =
 const LONG: usize = 1_000;
 
 /// The state a run begins with.
+#[derive(Default)]
 pub(super) struct Restored {
     pub(super) state: AgentState,
+    /// The builder of the run's requests, which has checked the history.
+    pub(super) requests: RequestBuilder,
     /// True if the state must be saved, because it differs from the stored one.
     pub(super) must_save: bool,
     /// The repairs of its history.
@@ -63,11 +67,30 @@ pub(super) async fn restore(
     keeps_pending: bool,
     max_result_bytes: usize,
 ) -> Result<Restored> {
+    if is_new(&stored) {
+        return Ok(Restored {
+            state: stored.state,
+            ..Restored::default()
+        });
+    }
     if !is_long(&stored) {
         return Ok(restore_now(stored, id, keeps_pending, max_result_bytes));
     }
     let id = id.clone();
     blocking(move || Ok(restore_now(stored, &id, keeps_pending, max_result_bytes))).await
+}
+
+/// Returns `true` if the session has nothing to repair: neither messages nor calls nor inputs, and
+/// nothing about them.
+fn is_new(stored: &StoredSession) -> bool {
+    let state = &stored.state;
+    state.messages.is_empty()
+        && state.infos.is_empty()
+        && state.pending.is_empty()
+        && state.inputs.is_empty()
+        && stored.input_ids.is_empty()
+        && stored.started.is_empty()
+        && stored.ended.is_empty()
 }
 
 /// Returns `true` if the session has at least [`LONG`] parts of messages, started and pending calls
@@ -98,7 +121,8 @@ fn restore_now(
     place_inputs(&mut state, &stored.input_ids);
     let closed_questions = close_questions(&mut state, id, keeps_pending, max_result_bytes);
     let missing_results = add_missing_results(&mut state, &stored.started, &stored.ended);
-    let repairs = state.repair();
+    let mut requests = RequestBuilder::default();
+    let repairs = requests.repair_history_of(&mut state);
     state.retain_positions(&loaded_messages);
     let must_save = !stored.input_ids.is_empty()
         || closed_questions.must_save
@@ -108,6 +132,7 @@ fn restore_now(
     late_results.extend(missing_results.late_results);
     Restored {
         state,
+        requests,
         must_save,
         repairs,
         interrupted_calls: missing_results.interrupted_calls,

@@ -21,14 +21,21 @@ impl ActiveRun {
     /// Stores the input, adds it to the history, and repairs the history.
     pub(super) async fn store_input(
         &mut self,
-        input: Vec<Arc<Message>>,
+        input: Messages,
         id: Option<Arc<str>>,
     ) -> Result<()> {
-        let size = self.history.byte_size.check_input(&input)?;
+        let size = self.history.byte_size.check_input(input.as_slice())?;
         let start = self.history.initial_len;
         self.cx.state(AgentState::settle_inputs);
-        self.history.append_input(input, id.clone(), size).await?;
-        self.repair_input();
+        self.history
+            .append_input(input.clone(), id.clone(), size)
+            .await?;
+        if self.repair_input() {
+            self.history.call_ids = self.cx.state(|state| CallIds::of(&state.messages));
+        } else {
+            self.history.call_ids.add(input.as_slice());
+        }
+
         if let Some(id) = id {
             self.cx.state(|state| {
                 let len = state.messages.len();
@@ -37,7 +44,6 @@ impl ActiveRun {
             });
         }
 
-        self.history.call_ids = self.cx.state(|state| CallIds::of(&state.messages));
         Ok(())
     }
 
@@ -118,14 +124,14 @@ impl ActiveRun {
             self.cx.warn(STALE_COMPACTION);
         }
 
-        self.cx.set_state(state.clone());
-        self.history.recount(&state);
-        self.history.save(&state).await
+        self.cx.set_state(state);
+        self.history.recount();
+        self.history.save().await
     }
 
     /// Adds the leading system messages of the input to the system prompt; returns the others,
     /// which follow the history so far.
-    pub(super) fn split_input(&self, input: &Messages) -> Result<Vec<Arc<Message>>> {
+    pub(super) fn split_input(&self, input: &Messages) -> Result<Messages> {
         let (system, input) = split_system(input);
         if !system.is_empty() {
             let text = system.join("\n\n");
@@ -141,15 +147,17 @@ impl ActiveRun {
     }
 
     /// Repairs the history after an input that may not follow it: an assistant message, or results
-    /// without a call.
-    pub(super) fn repair_input(&mut self) {
+    /// without a call. Returns `true` if the history was changed.
+    fn repair_input(&mut self) -> bool {
         let requests = &mut self.requests;
-        let repairs = self.cx.state(|state| requests.repair_state(state));
-        if !repairs.is_empty() {
-            self.cx.warn(format!(
-                "the input was repaired to fit the history: {repairs}"
-            ));
+        let repairs = self.cx.state(|state| requests.repair_history_of(state));
+        if repairs.is_empty() {
+            return false;
         }
+        self.cx.warn(format!(
+            "the input was repaired to fit the history: {repairs}"
+        ));
+        true
     }
 }
 
@@ -168,13 +176,12 @@ pub(super) fn check_input(input: &Messages) -> Result<()> {
 }
 
 /// Splits the input into the texts of its leading system messages and the other messages.
-fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
+fn split_system(input: &Messages) -> (Vec<String>, Messages) {
     let is_system = |message: &&Arc<Message>| message.role() == Role::System;
     let system_count = input.as_slice().iter().take_while(is_system).count();
-    let (system, tail) = input.as_slice().split_at(system_count);
-    let system = system
+    let system = input.as_slice()[..system_count]
         .iter()
         .map(|message| message.text().into_owned())
         .collect();
-    (system, tail.to_vec())
+    (system, input.without_first(system_count))
 }

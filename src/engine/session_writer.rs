@@ -1,24 +1,46 @@
 //! The writes of a run to its session.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{CLOSING_TIME, RunContext};
-use crate::session::{AgentState, Lease, Record, SessionStore, ToolState};
+use crate::session::{AgentState, Lease, Record, SessionStore, ThreadStore, ToolState};
 use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::live_runs::Registration;
 
-/// Writes a session to its store under the run's lease. It remembers the task list and the files
-/// that were last written, to append only their changes.
+/// Writes a session to its store under the run's lease.
+///
+/// The session of [`Agent::run`](crate::Agent::run) in the agent's default store is temporary: it
+/// is not leased, and nothing of it is written, until it has pending calls. Its first save with
+/// pending calls leases it and writes the whole state; from then on it is written like any other
+/// session, and the end of its lease removes it if no call is pending any more.
 pub(super) struct SessionWriter {
     store: Arc<dyn SessionStore>,
-    lease: Lease,
-    tool_state: Mutex<ToolState>,
-    /// The entry of the run among the runs in progress, which lasts as long as the lease.
+    /// Empty while a temporary session is not stored.
+    leased: OnceLock<LeasedSession>,
+    /// The store that leases a temporary session; `None` for other sessions.
+    default_store: Option<ThreadStore>,
+    /// The entry of the run among the runs in progress, which lasts as long as the writer.
     #[expect(dead_code, reason = "released by its drop")]
     registration: Registration,
+}
+
+/// The lease of a session. It remembers the task list and the files that were last written, to
+/// append only their changes.
+struct LeasedSession {
+    lease: Lease,
+    tool_state: Mutex<ToolState>,
+}
+
+impl LeasedSession {
+    fn new(lease: Lease, state: &AgentState) -> Self {
+        Self {
+            lease,
+            tool_state: Mutex::new(ToolState::of(state)),
+        }
+    }
 }
 
 impl SessionWriter {
@@ -30,18 +52,40 @@ impl SessionWriter {
     ) -> Self {
         Self {
             store,
-            lease,
-            tool_state: Mutex::new(ToolState::of(state)),
+            leased: LeasedSession::new(lease, state).into(),
+            default_store: None,
             registration,
         }
+    }
+
+    /// Creates the writer of a temporary session. `default_store` is the same store as `store`.
+    pub(super) fn temporary(
+        store: Arc<dyn SessionStore>,
+        default_store: &ThreadStore,
+        registration: Registration,
+    ) -> Self {
+        Self {
+            store,
+            leased: OnceLock::new(),
+            default_store: Some(default_store.clone()),
+            registration,
+        }
+    }
+
+    /// Returns `true` if the records of the session are stored. If not, none need be made.
+    pub(super) fn is_storing(&self) -> bool {
+        self.leased.get().is_some()
     }
 
     /// Appends records while tool calls run. Unlike the other writes it has no time limit after a
     /// stop, because a stop wakes only one of several concurrent calls.
     pub(super) async fn append(&self, cx: &RunContext, new_records: Vec<Record>) -> Result<()> {
         let mut records = take_answer_records(cx);
+        let Some(session) = self.leased.get() else {
+            return Ok(());
+        };
         records.extend(new_records);
-        panic::catch_async(self.store.append(&self.lease, records))
+        panic::catch_async(self.store.append(&session.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))
     }
@@ -53,18 +97,38 @@ impl SessionWriter {
         new_records: Vec<Record>,
     ) -> Result<()> {
         let mut records = take_answer_records(cx);
+        let Some(session) = self.leased.get() else {
+            return Ok(());
+        };
         records.extend(new_records);
         let now = cx.state(|state| ToolState::of(state));
-        lock(&self.tool_state).push_changes(&now, &mut records);
-        bounded(cx, self.store.append(&self.lease, records)).await?;
-        *lock(&self.tool_state) = now;
+        lock(&session.tool_state).push_changes(&now, &mut records);
+        bounded(cx, self.store.append(&session.lease, records)).await?;
+        *lock(&session.tool_state) = now;
         Ok(())
     }
 
-    /// Replaces the stored state.
-    pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
-        bounded(cx, self.store.save(&self.lease, &state.stored())).await?;
-        *lock(&self.tool_state) = ToolState::of(state);
+    /// Replaces the stored state by the state of the run. Leases a temporary session with pending
+    /// calls.
+    pub(super) async fn save(&self, cx: &RunContext) -> Result<()> {
+        let state = cx.state(|state| {
+            let is_stored = self.is_storing() || !state.pending.is_empty();
+            is_stored.then(|| state.stored())
+        });
+        let Some(state) = state else {
+            return Ok(());
+        };
+        let session = match (self.leased.get(), &self.default_store) {
+            (None, Some(store)) => {
+                let lease = store.lease_temporary(cx.session_id())?;
+                let session = LeasedSession::new(lease, &state);
+                self.leased.get_or_init(|| session)
+            }
+            (Some(session), _) => session,
+            (None, None) => return Ok(()),
+        };
+        bounded(cx, self.store.save(&session.lease, &state)).await?;
+        *lock(&session.tool_state) = ToolState::of(&state);
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The system prompt of a run.
 
+use std::borrow::Cow;
+
 use crate::error::Result;
 use crate::model::{PromptContext, SystemPrompt};
 use crate::run::RunContext;
@@ -7,13 +9,17 @@ use crate::run::RunContext;
 use super::config::Config;
 
 /// A system prompt, and the names of the tools that it was assembled for.
-pub(super) struct AssembledPrompt {
+pub(super) struct AssembledPrompt<'c> {
     pub(super) prompt: SystemPrompt,
-    tools: Vec<String>,
+    tools: Cow<'c, [String]>,
 }
 
-impl AssembledPrompt {
-    pub(super) async fn new(config: &Config, cx: &RunContext, tools: Vec<String>) -> Result<Self> {
+impl<'c> AssembledPrompt<'c> {
+    pub(super) async fn new(
+        config: &Config,
+        cx: &RunContext,
+        tools: Cow<'c, [String]>,
+    ) -> Result<Self> {
         let settings = cx.settings();
         let context = PromptContext::new(
             cx.session_id(),
@@ -30,11 +36,12 @@ impl AssembledPrompt {
     /// Sections that hooks have changed since then stay as they are.
     pub(super) async fn update(self, config: &Config, cx: &RunContext) -> Result<()> {
         let tools = cx.tools();
-        let tools: Vec<_> = tools.names().into_iter().map(str::to_owned).collect();
-        if tools == self.tools {
+        let names = tools.names();
+        if names.iter().eq(self.tools.iter()) {
             return Ok(());
         }
-        let new = Self::new(config, cx, tools).await?;
+        let names = names.into_iter().map(str::to_owned).collect();
+        let new = Self::new(config, cx, Cow::Owned(names)).await?;
         let mut system = cx.system().prompt();
         replace_sections(&mut system, &self.prompt, &new.prompt);
         cx.set_system(system);

@@ -1,7 +1,7 @@
 //! The tool calls of one response: run concurrently or alone, with their results in the order of
 //! the calls.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -112,14 +112,11 @@ impl ActiveRun {
 
     /// Stores the pending calls.
     async fn store_pending(&self, calls: Vec<PendingCall>) -> Result<()> {
-        let state = self.cx.state(|state| {
-            state.pending.extend(calls);
-            state.clone()
-        });
+        self.cx.state(|state| state.pending.extend(calls));
 
         // Saved before the run ends, because hooks may forward the questions as soon as they see
         // them.
-        self.history.save(&state).await
+        self.history.save().await
     }
 
     /// Creates a runner for `call_count` calls, whose results stay in memory until the last call
@@ -265,6 +262,8 @@ impl CallRunner<'_> {
         let mut queue = group.iter_mut();
         let mut running_calls = FuturesUnordered::new();
         let mut ended_slots = Vec::new();
+        // The allocation of a call that has ended, for the next one: the future of a call is large.
+        let mut ended_call: Option<Pin<Box<_>>> = None;
         let max_parallel = self.config.limits.parallel_tools;
         loop {
             // First, start as many calls as may run at once, while there is room. Most calls end at
@@ -275,10 +274,18 @@ impl CallRunner<'_> {
                 && let Some(slot) = queue.next()
             {
                 start_count += 1;
-                let mut call = Box::pin(self.run_slot(slot));
+                let future = self.run_slot(slot);
+                let mut call = match ended_call.take() {
+                    Some(mut call) => {
+                        call.set(future);
+                        call
+                    }
+                    None => Box::pin(future),
+                };
                 match poll!(&mut call) {
                     Poll::Ready(slot) => {
                         ended_slots.push(slot);
+                        ended_call = Some(call);
                         self.yield_between_calls(pace).await;
                     }
                     Poll::Pending => running_calls.push(call),
@@ -329,6 +336,9 @@ impl CallRunner<'_> {
     /// Returns the records of results that are added to the history later, together with those of
     /// other calls.
     fn ended_records(&self, slots: &[&mut CallSlot]) -> Vec<Record> {
+        if !self.writer.is_storing() {
+            return Vec::new();
+        }
         slots
             .iter()
             .filter_map(|slot| match &slot.outcome {

@@ -1,5 +1,6 @@
 //! The tools of a turn.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,22 +47,25 @@ impl ToolCatalog {
 
     /// Returns the names of the tools that the model is expected to see, sorted. Tools that hooks
     /// announce count as registered.
-    pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
+    pub(super) fn expected_names<'c>(&self, config: &'c Config) -> Cow<'c, [String]> {
         let disabled = &config.disabled_tools;
-        let (turn_tools, _) = self.turn_tools(config, &[]);
-        let announced_names = config
-            .hooks
-            .all
-            .iter()
+        let hooks = config.hooks.all.iter();
+        let mut names: BTreeSet<_> = hooks
             .flat_map(|hook| hook.tools())
-            .filter(|name| !disabled.contains(name.as_str()));
-        let names: BTreeSet<_> = turn_tools
-            .names()
-            .into_iter()
-            .map(str::to_owned)
-            .chain(announced_names)
+            .filter(|name| !disabled.contains(name.as_str()))
             .collect();
-        names.into_iter().collect()
+        if names.is_empty() && self.has_own_tools_only(&[]) {
+            return Cow::Borrowed(&config.own_tools().names);
+        }
+        let (turn_tools, _) = self.turn_tools(config, &[]);
+        names.extend(turn_tools.names().into_iter().map(str::to_owned));
+        Cow::Owned(names.into_iter().collect())
+    }
+
+    /// Returns `true` if neither sources nor hooks add tools to those of the agent.
+    fn has_own_tools_only(&self, hook_tools: &[Arc<dyn Tool>]) -> bool {
+        let mut sources = self.sources.iter();
+        hook_tools.is_empty() && sources.all(|source| source.tools.is_empty())
     }
 
     /// Builds the tools of the turn from the tools of the agent, the hooks and the sources.
@@ -78,21 +82,24 @@ impl ToolCatalog {
         config: &Config,
         hook_tools: &[Arc<dyn Tool>],
     ) -> (TurnTools, Vec<String>) {
-        let sources = self.sources.iter();
-        let source_tools: Vec<_> = sources.flat_map(|source| source.tools.clone()).collect();
-        if hook_tools.is_empty() && source_tools.is_empty() {
-            return config.own_tools().clone();
+        if self.has_own_tools_only(hook_tools) {
+            let own_tools = config.own_tools();
+            return (own_tools.tools.clone(), own_tools.warnings.clone());
         }
+        let sources = self.sources.iter();
         TurnTools::build(
             &config.tools,
             hook_tools,
-            source_tools,
+            sources.flat_map(|source| source.tools.clone()).collect(),
             &config.disabled_tools,
         )
     }
 
     /// Asks the sources that may have changed, concurrently; returns `true` if any has answered.
     pub(super) async fn ask_sources(&mut self, config: &Config, cx: &RunContext) -> bool {
+        if config.sources.is_empty() {
+            return false;
+        }
         self.sources
             .resize_with(config.sources.len(), SourceTools::default);
         let limit = config.limits.source_timeout;

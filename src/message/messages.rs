@@ -183,6 +183,24 @@ impl Messages {
         shared_prefix(&self.0, &other.0)
     }
 
+    /// Adds messages at the end. An empty history shares their list.
+    pub(crate) fn append(&mut self, messages: Self) {
+        if self.is_empty() {
+            *self = messages;
+        } else {
+            self.extend(messages.as_slice().iter().cloned());
+        }
+    }
+
+    /// Returns the messages after the first `count`, which must exist. If that is 0, the list is
+    /// shared.
+    pub(crate) fn without_first(&self, count: usize) -> Self {
+        match count {
+            0 => self.clone(),
+            _ => self.as_slice()[count..].iter().cloned().collect(),
+        }
+    }
+
     pub(crate) fn as_mut_vec(&mut self) -> &mut Vec<Arc<Message>> {
         Arc::make_mut(&mut self.0)
     }

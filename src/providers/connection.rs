@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::model::{Catalog, ModelCard, ModelProfile, ModelRequest};
 use crate::util::Secret;
 
+use super::encode::KeptBody;
 use super::env;
 use super::http::Endpoint;
 
@@ -63,6 +64,8 @@ pub(super) struct Connection {
     /// True if the profile's output limit is sent with requests that set none.
     pub(super) limits_output: bool,
     pub(super) endpoint: Endpoint,
+    /// The last long body, for the next run with the same history.
+    pub(super) kept_body: KeptBody,
     key_form: KeyForm,
     key_form_origin: KeyFormOrigin,
 }
@@ -77,6 +80,7 @@ impl Connection {
             model,
             limits_output: false,
             endpoint: Endpoint::new(provider, base_url, path),
+            kept_body: KeptBody::default(),
             key_form: KeyForm::Bearer,
             key_form_origin: KeyFormOrigin::Address,
         }
@@ -180,8 +184,10 @@ impl Connection {
 
     /// Returns `true` if the model of a request accepts images.
     pub(super) fn takes_images(&self, request: &ModelRequest) -> bool {
-        let card = ModelCard::of(&self.id, &self.profile, request.model.as_deref());
-        card.profile.images
+        match request.model.as_deref() {
+            None => self.profile.images,
+            name => ModelCard::of(&self.id, &self.profile, name).profile.images,
+        }
     }
 
     /// Returns the output limit of a request: its own, or the profile's if that is sent.

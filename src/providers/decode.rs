@@ -437,6 +437,11 @@ impl<D: Decoder> Decoding<D> {
             if events.take_new_content() {
                 self.ignored_bytes.remove_frame(len);
             }
+
+            if self.frames.is_drained() {
+                self.has_unread_frames = false;
+                break;
+            }
         }
 
         Ok(())

@@ -87,6 +87,12 @@ pub(super) enum Frames {
 }
 
 impl Frames {
+    /// Returns `true` if the current chunk certainly has no other frame. Most chunks of an event
+    /// stream are one event.
+    pub(super) fn is_drained(&self) -> bool {
+        matches!(self, Self::Sse(sse) if sse.is_drained())
+    }
+
     /// Returns the size of the frame that is incomplete, or is being read.
     pub(super) fn unfinished_len(&self) -> usize {
         match self {

@@ -63,6 +63,12 @@ pub struct SseDecoder {
 }
 
 impl SseDecoder {
+    /// Returns `true` if the last event was in the chunk and at its end, so that no other event
+    /// follows before the next chunk.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.buffer.ahead().is_empty() && self.buffer.rest().is_empty()
+    }
+
     /// Returns the size of the incomplete event.
     pub(crate) fn unfinished_len(&self) -> usize {
         self.buffer.rest().len()

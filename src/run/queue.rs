@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use crate::sdk::SdkMessage;
@@ -20,7 +21,14 @@ const USUAL_LEN: usize = 8;
 const SMALL: usize = 4;
 
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.
-pub(super) struct MessageQueue(Mutex<MessageQueueState>);
+pub(super) struct MessageQueue {
+    state: Mutex<MessageQueueState>,
+    /// True if the reader can take a message. Changed under the lock, and read without it.
+    is_ready: AtomicBool,
+    /// True from [`begin_read`](Self::begin_read) to [`pop`](Self::pop), which sees all messages
+    /// that were added in between: they wake nobody. Set without the lock, and reset under it.
+    is_reading: AtomicBool,
+}
 
 #[derive(Default)]
 struct MessageQueueState {
@@ -45,13 +53,13 @@ impl MessageQueueState {
     }
 
     /// Sets the reader that the next message wakes.
-    fn set_reader(&mut self, reader: Option<&Waker>) {
-        match (&mut self.reader, reader) {
-            (Some(former), Some(reader)) => former.clone_from(reader),
-            (former, reader) => *former = reader.cloned(),
+    fn set_reader(&mut self, reader: &Waker) {
+        match &mut self.reader {
+            Some(former) => former.clone_from(reader),
+            None => self.reader = Some(reader.clone()),
         }
 
-        if self.reader.is_some() && self.has_init && self.messages.capacity() > SMALL {
+        if self.has_init && self.messages.capacity() > SMALL {
             // Frees a large buffer: a run may wait for a long time, and many may wait at once.
             self.messages = VecDeque::new();
         }
@@ -73,30 +81,34 @@ impl Drop for WakeOnDrop {
 
 impl Default for MessageQueue {
     fn default() -> Self {
-        Self(Mutex::new(MessageQueueState {
-            // 0 is reserved for `init`, which is always the first message.
-            next_seq: 1,
-            ..MessageQueueState::default()
-        }))
+        Self {
+            state: Mutex::new(MessageQueueState {
+                // 0 is reserved for `init`, which is always the first message.
+                next_seq: 1,
+                ..MessageQueueState::default()
+            }),
+            is_ready: AtomicBool::new(false),
+            is_reading: AtomicBool::new(false),
+        }
     }
 }
 
 impl MessageQueue {
     /// Puts `init` before all messages so far. Does nothing the second time.
     pub(super) fn push_init(&self, init: impl FnOnce() -> SdkMessage) {
-        if lock(&self.0).has_init {
+        if lock(&self.state).has_init {
             return;
         }
 
         // Made without the lock, because it calls foreign code.
         let message = init();
         let reader = {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             if std::mem::replace(&mut state.has_init, true) {
                 return;
             }
             state.messages.push_front(message);
-            state.reader.take()
+            self.take_reader(&mut state)
         };
 
         reader.into_iter().for_each(Waker::wake);
@@ -105,7 +117,7 @@ impl MessageQueue {
     /// Adds a message with the next number. Does nothing once the queue is closed.
     pub(super) fn push(&self, mut message: SdkMessage) {
         let reader = {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             if state.is_closed {
                 return;
             }
@@ -116,21 +128,34 @@ impl MessageQueue {
                 state.messages.reserve(BACKLOG.max(len));
             }
             state.messages.push_back(message);
-            if state.has_init {
-                state.reader.take()
-            } else {
-                None
-            }
+            self.take_reader(&mut state)
         };
 
         reader.into_iter().for_each(Waker::wake);
     }
 
+    /// Takes the reader that a message wakes, after it was added to `state`.
+    fn take_reader(&self, state: &mut MessageQueueState) -> Option<Waker> {
+        if !state.has_init {
+            return None;
+        }
+        self.is_ready.store(true, Ordering::Release);
+        let is_reading = self.is_reading.load(Ordering::Acquire);
+        state.reader.take_if(|_| !is_reading)
+    }
+
+    /// Begins a read, which ends with [`pop`](Self::pop). Returns `true` if a message waits.
+    pub(super) fn begin_read(&self) -> bool {
+        self.is_reading.store(true, Ordering::Release);
+        self.is_ready.load(Ordering::Acquire)
+    }
+
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
-    pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
+    pub(super) fn pop(&self, reader: &Waker) -> Option<SdkMessage> {
         // Declared before the lock, so that the writers are woken after it is released.
         let mut writers = WakeOnDrop::default();
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
+        self.is_reading.store(false, Ordering::Release);
         if !state.has_init || state.messages.is_empty() {
             state.set_reader(reader);
             writers.0 = state.take_writers(0);
@@ -139,6 +164,8 @@ impl MessageQueue {
 
         state.reader = None;
         writers.0 = state.take_writers(1);
+        let has_more = state.messages.len() > 1;
+        self.is_ready.store(has_more, Ordering::Release);
         // Not bound to a name: messages are large, and a binding is another copy.
         state.messages.pop_front()
     }
@@ -146,9 +173,9 @@ impl MessageQueue {
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
     /// task may add them without end. It is woken when the queue is empty.
     pub(super) fn drained(&self) -> impl Future<Output = ()> {
-        let end = lock(&self.0).next_seq;
+        let end = lock(&self.state).next_seq;
         poll_fn(move |cx| {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             let next_message = state.messages.front();
             if next_message.is_none_or(|message| message.envelope().seq >= end) {
                 return Poll::Ready(());
@@ -168,12 +195,70 @@ impl MessageQueue {
 
     /// Returns `true` if a stream should let the reader catch up before it continues.
     pub(super) fn is_backed_up(&self) -> bool {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         state.has_init && state.messages.len() >= BACKLOG
     }
 
     /// Accepts no more messages.
     pub(super) fn close(&self) {
-        lock(&self.0).is_closed = true;
+        lock(&self.state).is_closed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+    use crate::sdk::{Envelope, Level, SystemEvent, SystemKind};
+
+    #[derive(Default)]
+    struct WakeCount(AtomicUsize);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn message() -> SdkMessage {
+        let kind = SystemKind::Informational {
+            content: String::new(),
+            level: Level::Warning,
+            tool_use_id: None,
+        };
+        SdkMessage::System(SystemEvent::new(Envelope::new("s", 0), kind))
+    }
+
+    #[test]
+    fn message_wakes_the_reader_only_while_it_waits() {
+        let wakes = Arc::new(WakeCount::default());
+        let reader = Waker::from(wakes.clone());
+        let wake_count = || wakes.0.load(Ordering::SeqCst);
+        let queue = MessageQueue::default();
+        queue.push(message());
+        assert!(!queue.begin_read() && queue.pop(&reader).is_none());
+        queue.push_init(message);
+        assert_eq!(wake_count(), 1);
+        for has_more in [true, true] {
+            assert_eq!(queue.begin_read(), has_more);
+            assert!(queue.pop(&reader).is_some());
+        }
+
+        // Added between the beginning of a read and its end.
+        assert!(!queue.begin_read());
+        queue.push(message());
+        assert!(queue.pop(&reader).is_some());
+        queue.push(message());
+        assert_eq!(wake_count(), 1, "the reader polls again after a message");
+
+        assert!(queue.begin_read() && queue.pop(&reader).is_some());
+        assert!(!queue.begin_read() && queue.pop(&reader).is_none());
+        queue.push(message());
+        assert_eq!(wake_count(), 2);
+        queue.push(message());
+        assert_eq!(wake_count(), 2);
     }
 }

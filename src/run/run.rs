@@ -271,9 +271,9 @@ impl Run {
         }
     }
 
-    /// Returns the next message, and advances the tasks and the loop when no message waits.
-    #[inline(always)] // Messages are large, and a call would copy each once more.
-    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+    /// Advances the tasks and the loop when no message waits. Returns `false` if the stream has to
+    /// yield first, with the task woken.
+    fn advance(&mut self, cx: &mut Context<'_>) -> bool {
         // Yields to other tasks of the reader from time to time, also when messages are always
         // ready.
         if self.yielded >= MESSAGES_AT_ONCE {
@@ -283,27 +283,15 @@ impl Run {
                 self.shared.clock.register(cx);
                 self.poll_loop();
             }
-            return Poll::Pending;
+            return false;
         }
 
         self.yielded += 1;
-        if let Some(message) = self.shared.pop(None) {
-            return Poll::Ready(Some(message));
-        }
-
-        // No message waits: announce finished tasks, then advance the loop.
-        if self.poll_tasks(cx).is_ready() {
+        let has_message = self.shared.begin_read();
+        if !has_message && self.poll_tasks(cx).is_ready() {
             self.poll_woken_loop(cx);
         }
-
-        match self.shared.pop(Some(cx.waker())) {
-            Some(message) => Poll::Ready(Some(message)),
-            None if !self.state.is_in_progress() => Poll::Ready(None),
-            None => {
-                self.yielded = 0;
-                Poll::Pending
-            }
-        }
+        true
     }
 
     /// Advances the loop, unless it has ended. The task is registered at the clock before.
@@ -332,11 +320,23 @@ impl Stream for Run {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
         self.shared.clock.enter_reader();
-        let polled = self.poll_message(cx);
-        if self.shared.clock.leave_reader() && polled.is_pending() {
+        let may_read = self.advance(cx);
+
+        // Messages are large, so a message is kept in one place until it is returned.
+        let message = if may_read {
+            self.shared.pop(cx.waker())
+        } else {
+            None
+        };
+        let is_woken = self.shared.clock.leave_reader();
+        if message.is_some() || may_read && !self.state.is_in_progress() {
+            return Poll::Ready(message);
+        }
+        self.yielded = 0;
+        if is_woken {
             cx.waker().wake_by_ref();
         }
-        polled
+        Poll::Pending
     }
 }
 

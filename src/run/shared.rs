@@ -141,8 +141,13 @@ impl RunShared {
         self.queue.push(message);
     }
 
+    /// Begins a read, which ends with [`pop`](Self::pop). Returns `true` if a message waits.
+    pub(super) fn begin_read(&self) -> bool {
+        self.queue.begin_read()
+    }
+
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
-    pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
+    pub(super) fn pop(&self, reader: &Waker) -> Option<SdkMessage> {
         self.queue.pop(reader)
     }
 

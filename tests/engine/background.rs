@@ -350,9 +350,7 @@ async fn texts_of_a_background_task_have_no_secrets() {
         });
         async move { format!("started {}", task.id()) }
     });
-    let model = ScriptedModel::new()
-        .call("start", json!({}))
-        .say("started");
+    let model = ScriptedModel::new().call("start", json!({})).say("started");
     let agent = agent(model).tool(start).build().unwrap();
     let mut run = agent.run("Go");
     let mut texts = Vec::new();

@@ -1,10 +1,13 @@
 //! The store that an agent has when none is set: what stays in it and how much.
 
+use std::sync::{Arc, Mutex, OnceLock};
+
+use agentcore::hook::Phases;
 use agentcore::session::{PendingCall, Record, SessionStore};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    Agent, AgentState, Decision, ExitReason, FuncTool, Message, Messages, OnUnanswered,
-    ThreadStore, ToolCall,
+    Agent, AgentState, Decision, ErrorKind, ExitReason, FuncTool, Hook, Message, Messages,
+    OnUnanswered, Result, RunContext, ThreadStore, ToolCall, async_trait,
 };
 use serde_json::json;
 
@@ -32,13 +35,95 @@ async fn run_without_a_session_is_not_kept() {
 }
 
 #[tokio::test]
-async fn run_that_is_dropped_midway_is_not_kept() {
-    let agent = agent(ScriptedModel::new().hang()).build().unwrap();
+async fn run_without_a_session_is_not_stored_while_it_is_in_progress() {
+    let agent = agent(ScriptedModel::new().hang().say("Hello."))
+        .build()
+        .unwrap();
     let mut run = agent.run("Hi");
+    let id = run.session_id().clone();
     while futures::poll!(run.next()).is_ready() {}
-    assert_eq!(ids(&agent).await.len(), 1);
+    assert!(ids(&agent).await.is_empty());
+    assert!(agent.session(id.clone()).state().await.unwrap().is_none());
+
+    // The id is taken nevertheless.
+    assert!(agent.handle(&id).is_some());
+    let error = agent.session(id.clone()).run("Hi").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SessionBusy);
     drop(run);
     assert!(ids(&agent).await.is_empty());
+    assert!(agent.handle(&id).is_none());
+    let output = agent.session(id).run("Hi").await.unwrap();
+    assert_eq!(output.text, "Hello.");
+}
+
+/// Reads the agent's store when the run ends.
+#[derive(Clone, Default)]
+struct StoreReader {
+    agent: Arc<OnceLock<Agent>>,
+    /// The number of stored pending calls, and whether the session is leased.
+    seen: Arc<Mutex<Vec<(Option<usize>, bool)>>>,
+}
+
+#[async_trait]
+impl Hook for StoreReader {
+    fn name(&self) -> &str {
+        "store-reader"
+    }
+
+    fn phases(&self) -> Phases {
+        Phases::AFTER_AGENT
+    }
+
+    async fn after_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+        let store = self.agent.get().unwrap().store();
+        let stored = store.load(cx.session_id()).await?;
+        let pending = stored.map(|stored| stored.state.pending.len());
+        let is_leased = store.is_leased(cx.session_id()).await?;
+        self.seen.lock().unwrap().push((pending, is_leased));
+        Ok(state)
+    }
+}
+
+#[tokio::test]
+async fn run_without_a_session_is_leased_and_stored_once_it_has_pending_calls() {
+    let reader = StoreReader::default();
+    let model = ScriptedModel::new()
+        .say("Nothing to pay.")
+        .call("pay", json!({}))
+        .call("pay", json!({}));
+    let pay = FuncTool::new("pay", "Pays", any_object(), |_, _| async { "paid" });
+    let agent = agent(model)
+        .tool(pay)
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park)
+        .hook(reader.clone())
+        .build()
+        .unwrap();
+    reader.agent.set(agent.clone()).ok().unwrap();
+    let seen = || std::mem::take(&mut *reader.seen.lock().unwrap());
+
+    agent.run("Pay?").await.unwrap();
+    assert_eq!(seen(), [(None, false)]);
+    let output = agent.run("Pay").await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    assert_eq!(seen(), [(Some(1), true)]);
+    let store = agent.store();
+    assert!(!store.is_leased(&output.session_id).await.unwrap());
+    let stored = store.load(&output.session_id).await.unwrap().unwrap();
+    assert_eq!(roles(&stored.state.messages), "user assistant");
+    let list = agent.sessions().await.unwrap();
+    assert_eq!(list[0].title.as_deref(), Some("Pay"));
+
+    // The run is dropped once the question is stored.
+    let mut run = agent.run("Pay again");
+    while reader.seen.lock().unwrap().is_empty() {
+        run.next().await.unwrap();
+    }
+    let id = run.session_id().clone();
+    drop(run);
+    let pending = agent.session(id).pending().await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(ids(&agent).await.len(), 2);
 }
 
 #[tokio::test]

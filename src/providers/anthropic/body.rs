@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, encode};
+use super::super::encode::{Encoded, KeptBody, encode};
 use super::super::fields::BodyFields;
 use super::super::hosted::with_hosted;
 use super::super::json::write_text;
@@ -24,6 +24,7 @@ use super::wire::{MessagesWire, interrupted_call_warning};
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    pub(super) kept_body: &'a KeptBody,
     pub(super) family: Option<&'a Family>,
     /// The tag of the model's own blocks.
     pub(super) tag: &'static str,
@@ -62,7 +63,8 @@ pub(super) fn body(
     let mut warnings = Vec::new();
     warnings.extend(sampling_warning(request, model, family));
     let form = answer_form(request, family);
-    let encoded = encode(&wire, request, &request.extra, |fields, sections| {
+    let (kept_body, extra) = (options.kept_body, &request.extra);
+    let encoded = encode(&wire, kept_body, request, extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("max_tokens", &max_tokens)?;
         fields.put("stream", &true)?;

@@ -202,6 +202,7 @@ impl Anthropic {
             let tag = tag_of(family);
             let options = Options {
                 model,
+                kept_body: &self.connection.kept_body,
                 family,
                 tag,
                 profile,

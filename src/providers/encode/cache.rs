@@ -16,9 +16,13 @@ use crate::model::{ModelRequest, Stability};
 use super::super::fields::BodyFields;
 use super::super::json::insert;
 use super::history::{History, Reasoning};
+use super::kept_body::{BorrowedCache, KeptBody};
 use super::section_cache::SectionCache;
 use super::wire::{GroupPlace, Sections, Wire};
 use super::written_groups::{LastGroup, WrittenGroups};
+
+/// The bytes that are reserved for a message in addition to its text.
+const MESSAGE_OVERHEAD: usize = 48;
 
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
@@ -30,13 +34,15 @@ pub(in crate::providers) struct Encoded {
 }
 
 /// Encodes `request`. `write` writes every field except the messages and the fields in `extra`, and
-/// returns the items before the history in the list of messages, separated by commas.
+/// returns the items before the history in the list of messages, separated by commas. The first
+/// request of a run may continue `kept_body`.
 ///
 /// # Errors
 ///
 /// Returns [`ErrorKind::InvalidMessages`] if there is no message to send.
 pub(in crate::providers) fn encode<W: Wire>(
     wire: &W,
+    kept_body: &KeptBody,
     request: &ModelRequest,
     extra: &Map<String, Value>,
     write: impl for<'a> FnOnce(&mut BodyFields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
@@ -44,14 +50,15 @@ pub(in crate::providers) fn encode<W: Wire>(
     let run_cache = request.provider_cache();
     // A request that is counted continues the last body, as the next request of the run will.
     let former = run_cache
-        .take::<Cache<W>>()
-        .or_else(|| run_cache.read(|former: &Cache<W>| Box::new(former.detached())));
-    let mut cache = match former {
-        Some(cache) if cache.wire == *wire => cache,
-        _ => Box::new(Cache::new(wire.clone())),
+        .take::<BorrowedCache<W>>()
+        .or_else(|| run_cache.read(|former: &BorrowedCache<W>| Box::new(former.detached())));
+    let (lifted, messages) = request.messages.as_slice().split_at(lifted_count(request));
+    let mut borrowed_cache = match former {
+        Some(former) if former.cache.wire == *wire => former,
+        _ => Box::new(kept_body.lend(wire, messages)),
     };
 
-    let (lifted, messages) = request.messages.as_slice().split_at(lifted_count(request));
+    let cache = &mut *borrowed_cache.cache;
     let sections = cache.sections.update(wire, request, lifted)?;
     let mut fields = BodyFields::new(extra, sections.tools.len() + sections.system.len() + 256);
     let opening = write(&mut fields, &sections)?;
@@ -66,10 +73,11 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
+    cache.had_tail |= tail.is_some();
     let warning = cache.omit_bound_reasoning(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
     let encoded = cache.encoded(body, request, messages, warning);
-    request.provider_cache().put(cache);
+    run_cache.put(borrowed_cache);
     Ok(encoded)
 }
 
@@ -106,8 +114,8 @@ impl AsRef<[u8]> for SentBody {
 
 /// The last body of a run, which the body of the next request continues.
 #[derive(Clone)]
-struct Cache<W> {
-    wire: W,
+pub(super) struct Cache<W> {
+    pub(super) wire: W,
     sections: SectionCache,
     /// The last body.
     sent: Arc<Vec<u8>>,
@@ -119,10 +127,12 @@ struct Cache<W> {
     reasoning_start: Arc<AtomicUsize>,
     /// The value of `reasoning_start` with which the groups were written.
     applied_reasoning_start: usize,
+    /// True if a request had a tail, which may still be in the body.
+    had_tail: bool,
 }
 
 impl<W: Wire> Cache<W> {
-    fn new(wire: W) -> Self {
+    pub(super) fn new(wire: W) -> Self {
         Self {
             wire,
             sections: SectionCache::default(),
@@ -131,11 +141,47 @@ impl<W: Wire> Cache<W> {
             groups: WrittenGroups::default(),
             reasoning_start: Arc::default(),
             applied_reasoning_start: 0,
+            had_tail: false,
         }
     }
 
+    /// Returns the length of the last body.
+    pub(super) fn body_len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Returns the memory of the last body, in bytes.
+    pub(super) fn body_capacity(&self) -> usize {
+        self.sent.capacity()
+    }
+
+    /// Returns the cache without its connection to the last request, whose remedy would omit the
+    /// reasoning of another run.
+    pub(super) fn without_request(mut self: Box<Self>) -> Box<Self> {
+        let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
+        self.reasoning_start = Arc::new(AtomicUsize::new(reasoning_start));
+        self
+    }
+
+    /// Returns `true` if the body begins with the first of these messages.
+    pub(super) fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
+        let first_messages = self.groups.first().zip(messages.first());
+        first_messages.is_some_and(|(former, first)| Arc::ptr_eq(former, first))
+    }
+
+    /// Returns `true` if the closed groups of the body are what any run would write for their
+    /// messages: without tails, breakpoints and omitted reasoning, which depend on the requests of
+    /// the run so far.
+    pub(super) fn is_for_every_run(&self) -> bool {
+        W::BREAKPOINT.is_empty()
+            && !self.wire.binds_reasoning()
+            && !self.had_tail
+            && self.applied_reasoning_start == 0
+            && self.reasoning_start.load(Ordering::Relaxed) == 0
+    }
+
     /// Returns a copy that leaves the run's cache as it is.
-    fn detached(&self) -> Self {
+    pub(super) fn detached(&self) -> Self {
         let reasoning_start = self.reasoning_start.load(Ordering::Relaxed);
         Self {
             reasoning_start: Arc::new(AtomicUsize::new(reasoning_start)),
@@ -215,6 +261,9 @@ impl<W: Wire> Cache<W> {
         self.groups.keep_common(&self.wire, messages);
         self.apply_reasoning_start(messages.len());
         let (mut body, mut begin) = self.continued(head, messages);
+        let new_messages = messages[begin..].iter();
+        let new_len = |message: &Arc<Message>| MESSAGE_OVERHEAD + message.content().text_len();
+        body.reserve(new_messages.map(new_len).sum());
         loop {
             let group = self.group_range(messages, begin);
             if group.is_empty() {

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{Encoded, GroupPlace, Wire, encode};
+use super::{Encoded, GroupPlace, KeptBody, Wire, encode};
 use crate::error::Result;
 use crate::message::{Content, Message, Messages, Part, ProviderBlock, Role};
 use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
@@ -69,8 +70,43 @@ impl<const INPUT: bool> Wire for Plain<INPUT> {
     }
 }
 
+/// Writes messages like [`Plain`], without marks.
+#[derive(Clone, PartialEq)]
+struct Unmarked(Plain);
+
+impl Wire for Unmarked {
+    fn joins(&self, _: &Message, _: &Message) -> bool {
+        false
+    }
+
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        place: GroupPlace<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>> {
+        self.0.message(group, place, out).map(|_| None)
+    }
+
+    fn has_tail(&self) -> bool {
+        self.0.has_tail
+    }
+
+    fn system(&self, _: &SystemPrompt, _: &[Arc<Message>], _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    fn tools(&self, _: &[ToolDefinition], _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+}
+
 fn encoded(wire: &impl Wire, request: &ModelRequest) -> Encoded {
-    let encoded = encode(wire, request, &request.extra, |fields, _| {
+    encoded_with(wire, &KeptBody::default(), request)
+}
+
+fn encoded_with(wire: &impl Wire, kept_body: &KeptBody, request: &ModelRequest) -> Encoded {
+    let encoded = encode(wire, kept_body, request, &request.extra, |fields, _| {
         fields.put("model", "m")?;
         Ok(Cow::default())
     });
@@ -261,4 +297,108 @@ fn retried_request_has_the_same_bytes() {
     let first = list(&request);
     assert_eq!(first, r#""one",(noon),"two","three",(night)"#);
     assert_eq!(list(&request), first);
+}
+
+/// The number of messages in a [`long_history`].
+const LONG: usize = 100;
+
+/// Returns a history whose body is long enough to be kept.
+fn long_history() -> Messages {
+    let text = "x".repeat(1024);
+    let messages = (0..LONG).map(|number| Message::human(format!("{number}{text}")));
+    messages.collect()
+}
+
+/// The request of a run with `history` and another message.
+fn continuing(history: &Messages, text: &str) -> ModelRequest {
+    ModelRequest::new(history.clone().human(text))
+}
+
+/// Encodes the only request of a run, with a wire that has a tail. Returns the number of messages
+/// that were written.
+fn written(kept_body: &KeptBody, request: ModelRequest) -> usize {
+    let wire = Unmarked(Plain { has_tail: true });
+    let fresh_body = encoded(&wire, &continuing(&request.messages, "x")).body;
+    WRITTEN.set(0);
+    let body = encoded_with(&wire, kept_body, &request).body;
+    let count = WRITTEN.get();
+    assert_eq!(fresh_body[..body.len() - 2], body[..body.len() - 2]);
+    count
+}
+
+#[test]
+fn run_with_the_same_long_history_continues_the_last_body() {
+    let kept_body = KeptBody::default();
+    let history = long_history();
+    assert_eq!(written(&kept_body, continuing(&history, "a")), LONG + 1);
+    assert_eq!(written(&kept_body, continuing(&history, "b")), 1);
+    let longer = history.clone().human("c").human("d");
+    assert_eq!(written(&kept_body, continuing(&longer, "e")), 3);
+    assert_eq!(written(&kept_body, continuing(&longer, "f")), 1);
+
+    // A short body takes the place of no other, and is not kept itself.
+    let short = Messages::from("short");
+    assert_eq!(written(&kept_body, continuing(&short, "g")), 2);
+    assert_eq!(written(&kept_body, continuing(&short, "g")), 2);
+    assert_eq!(written(&kept_body, continuing(&history, "h")), 1);
+    assert_eq!(
+        written(&kept_body, continuing(&long_history(), "i")),
+        LONG + 1
+    );
+    assert_eq!(written(&kept_body, continuing(&history, "j")), LONG + 1);
+}
+
+#[test]
+fn body_is_lent_to_one_run_at_a_time() {
+    let kept_body = KeptBody::default();
+    let wire = Unmarked(Plain { has_tail: false });
+    let history = long_history();
+    let first = continuing(&history, "a");
+    encoded_with(&wire, &kept_body, &first);
+    let second = continuing(&history, "b");
+    drop(first);
+    let third = continuing(&history, "c");
+    WRITTEN.set(0);
+    let second_body = encoded_with(&wire, &kept_body, &second).body;
+    assert_eq!(WRITTEN.get(), 1);
+    let third_body = encoded_with(&wire, &kept_body, &third).body;
+    assert_eq!(WRITTEN.get(), 1 + LONG + 1);
+    assert_eq!(second_body, encoded(&wire, &continuing(&history, "b")).body);
+    assert_eq!(third_body, encoded(&wire, &continuing(&history, "c")).body);
+}
+
+#[test]
+fn body_that_depends_on_its_run_is_not_kept() {
+    let kept_body = KeptBody::default();
+    let history = long_history();
+    let mut with_tail = continuing(&history, "a");
+    set_clock(&mut with_tail, "noon");
+    let wire = Unmarked(Plain { has_tail: true });
+    encoded_with(&wire, &kept_body, &with_tail);
+    drop(with_tail);
+    assert_eq!(written(&kept_body, continuing(&history, "b")), LONG + 1);
+
+    let without_reasoning = continuing(&history, "c");
+    let encoded = encoded_with(&wire, &kept_body, &without_reasoning);
+    encoded.reasoning.leave_out();
+    drop(without_reasoning);
+    assert_eq!(written(&kept_body, continuing(&history, "d")), LONG + 1);
+
+    let marked = Plain::<false> { has_tail: true };
+    for text in ["e", "f"] {
+        WRITTEN.set(0);
+        encoded_with(&marked, &kept_body, &continuing(&history, text));
+        assert_eq!(WRITTEN.get(), LONG + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_is_kept_for_five_minutes() {
+    let kept_body = KeptBody::default();
+    let history = long_history();
+    written(&kept_body, continuing(&history, "a"));
+    tokio::time::advance(Duration::from_secs(299)).await;
+    assert_eq!(written(&kept_body, continuing(&history, "b")), 1);
+    tokio::time::advance(Duration::from_secs(300)).await;
+    assert_eq!(written(&kept_body, continuing(&history, "c")), LONG + 1);
 }

@@ -64,6 +64,11 @@ impl WrittenGroups {
         self.ends.last().map_or(0, |end| end.byte)
     }
 
+    /// Returns the first message.
+    pub(super) fn first(&self) -> Option<&Arc<Message>> {
+        self.messages.iter().chain(&self.last.group).next()
+    }
+
     /// Returns the number of messages in all groups.
     pub(super) fn message_count(&self) -> usize {
         self.messages.len() + self.last.group.len()

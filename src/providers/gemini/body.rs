@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, Items, encode};
+use super::super::encode::{Encoded, Items, KeptBody, encode};
 use super::super::fields::BodyFields;
 use super::super::gemini_family::{Family, ThinkingControl};
 use super::super::hosted::with_hosted;
@@ -24,6 +24,7 @@ const MAX_SEED: u64 = i32::MAX as u64;
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    pub(super) kept_body: &'a KeptBody,
     pub(super) family: Family,
     pub(super) backend: Backend,
     pub(super) takes_images: bool,
@@ -67,7 +68,8 @@ pub(super) fn body(
     let mut extra = request.extra.clone();
     let form = answer_form(request, &tools, family);
     let (config, mut warnings) = generation_config(request, options, &form, &mut extra)?;
-    let encoded = encode(&wire, request, &extra, |fields, sections| {
+    let kept_body = options.kept_body;
+    let encoded = encode(&wire, kept_body, request, &extra, |fields, sections| {
         if let AnswerForm::Instruction(text) = &form {
             fields.raw("systemInstruction", &with_text(sections.system, text)?)?;
         } else if !sections.system.is_empty() {

@@ -166,6 +166,7 @@ impl Gemini {
         check(request, target, takes)?;
         let options = Options {
             model: name,
+            kept_body: &self.connection.kept_body,
             family: family_of(name),
             backend: self.backend,
             takes_images,

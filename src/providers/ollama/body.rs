@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, encode};
+use super::super::encode::{Encoded, KeptBody, encode};
 use super::messages::ChatWire;
 use super::think::think_value;
 
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    pub(super) kept_body: &'a KeptBody,
     pub(super) num_ctx: Option<u64>,
     pub(super) takes_images: bool,
     /// The output limit; `None` leaves it to the server.
@@ -33,7 +34,8 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
     let wire = ChatWire {
         takes_images: defaults.takes_images,
     };
-    encode(&wire, request, &extra, |fields, sections| {
+    let kept_body = defaults.kept_body;
+    encode(&wire, kept_body, request, &extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("stream", &true)?;
 

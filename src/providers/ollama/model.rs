@@ -194,6 +194,7 @@ impl Model for Ollama {
     {
         let options = Options {
             model: &self.connection.model,
+            kept_body: &self.connection.kept_body,
             num_ctx: self.num_ctx,
             takes_images: self.connection.takes_images(&request),
             max_output_tokens: self.connection.max_output_tokens(&request),

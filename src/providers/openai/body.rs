@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, encode};
+use super::super::encode::{Encoded, KeptBody, encode};
 use super::super::json::write_text;
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_plain_object, is_strict, non_object_schema};
@@ -20,6 +20,7 @@ use super::thinking::{is_thinking, thinking_field};
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    pub(super) kept_body: &'a KeptBody,
     /// The field of the output limit.
     pub(super) max_tokens_field: &'a str,
     /// The output limit; `None` leaves it to the server.
@@ -48,7 +49,8 @@ pub(super) fn body(
     let thinking = thinking_field(request, model, rules, family.as_ref())?;
     let (sampling, warning) = sampling_settings(request, model, family.as_ref());
     let words_schema = schema_in_words(request, rules);
-    let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
+    let (wire, kept_body, extra) = (options.wire, options.kept_body, &request.extra);
+    let encoded = encode(wire, kept_body, request, extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("stream", &true)?;
         if rules.has_stream_options {

@@ -276,6 +276,7 @@ impl OpenAi {
             request,
             &Options {
                 model: &self.connection.model,
+                kept_body: &self.connection.kept_body,
                 max_tokens_field: self
                     .max_tokens_field
                     .as_deref()

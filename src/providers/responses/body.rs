@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, Items, encode};
+use super::super::encode::{Encoded, Items, KeptBody, encode};
 use super::super::hosted::with_hosted;
 use super::super::openai::family::{
     Family, Reasons, check_effort, family_of, sampling_settings, sent_effort,
@@ -20,6 +20,7 @@ use super::input::{ItemWire, developer};
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    pub(super) kept_body: &'a KeptBody,
     /// The output limit that is sent, if one is.
     pub(super) max_output_tokens: Option<u32>,
     /// True for OpenAI's own server.
@@ -56,7 +57,8 @@ pub(super) fn body(
     let words_schema = non_object_schema(request);
     let (sampling, warning) = sampling_settings(request, model, family.as_ref());
     let mut warnings: Vec<String> = warning.into_iter().collect();
-    let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
+    let (wire, kept_body, extra) = (options.wire, options.kept_body, &request.extra);
+    let encoded = encode(wire, kept_body, request, extra, |fields, sections| {
         fields.put("model", model)?;
         if !sections.system.is_empty() {
             fields.raw("instructions", sections.system)?;

@@ -179,6 +179,7 @@ impl OpenAiResponses {
             request,
             &Options {
                 model: &self.connection.model,
+                kept_body: &self.connection.kept_body,
                 max_output_tokens: self.connection.max_output_tokens(request),
                 is_official: self.connection.is_openai(),
                 has_summaries: self.has_summaries,

@@ -172,9 +172,13 @@ impl ThreadStore {
         Ok(())
     }
 
-    /// Leases a session that is removed when the lease is released, unless calls of it wait for an
-    /// answer.
+    /// Leases a new session that is removed when the lease is released, unless calls of it wait for
+    /// an answer.
     pub(crate) fn lease_temporary(&self, id: &str) -> Result<Lease> {
+        // Another agent with this store may have created it: it must not be removed.
+        if self.session(id).is_some() {
+            return Err(Error::session_busy(id));
+        }
         self.lease_as(id, false)
     }
 
