@@ -263,7 +263,7 @@ impl CallRunner<'_> {
         let mut running_calls = FuturesUnordered::new();
         let mut ended_slots = Vec::new();
         // The allocation of a call that has ended, for the next one: the future of a call is large.
-        let mut ended_call: Option<Pin<Box<_>>> = None;
+        let mut ended_call = None;
         let max_parallel = self.config.limits.parallel_tools;
         loop {
             // First, start as many calls as may run at once, while there is room. Most calls end at
@@ -274,14 +274,7 @@ impl CallRunner<'_> {
                 && let Some(slot) = queue.next()
             {
                 start_count += 1;
-                let future = self.run_slot(slot);
-                let mut call = match ended_call.take() {
-                    Some(mut call) => {
-                        call.set(future);
-                        call
-                    }
-                    None => Box::pin(future),
-                };
+                let mut call = boxed_in(ended_call.take(), self.run_slot(slot));
                 match poll!(&mut call) {
                     Poll::Ready(slot) => {
                         ended_slots.push(slot);
@@ -406,6 +399,17 @@ impl CallRunner<'_> {
         }
         slot.outcome = Some(outcome);
         slot
+    }
+}
+
+/// Boxes a future, in the allocation of an earlier one if there is one.
+fn boxed_in<F: Future>(allocation: Option<Pin<Box<F>>>, future: F) -> Pin<Box<F>> {
+    match allocation {
+        Some(mut boxed) => {
+            boxed.set(future);
+            boxed
+        }
+        None => Box::pin(future),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct MessageQueue {
     /// True if the reader can take a message. Changed under the lock, and read without it.
     is_ready: AtomicBool,
     /// True from [`begin_read`](Self::begin_read) to [`pop`](Self::pop), which sees all messages
-    /// that were added in between: they wake nobody. Set without the lock, and reset under it.
+    /// that were added in between: they wake no task. Set without the lock, and reset under it.
     is_reading: AtomicBool,
 }
 

@@ -56,12 +56,14 @@ async fn run_without_a_session_is_not_stored_while_it_is_in_progress() {
     assert_eq!(output.text, "Hello.");
 }
 
+/// The number of stored pending calls, and whether the session is leased.
+type Seen = (Option<usize>, bool);
+
 /// Reads the agent's store when the run ends.
 #[derive(Clone, Default)]
 struct StoreReader {
     agent: Arc<OnceLock<Agent>>,
-    /// The number of stored pending calls, and whether the session is leased.
-    seen: Arc<Mutex<Vec<(Option<usize>, bool)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 #[async_trait]

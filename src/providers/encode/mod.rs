@@ -5,8 +5,8 @@
 //! usually has the same tools, the same system prompt and the same messages with a few more at the
 //! end. Messages are the last field of a body, so the next body continues the previous one: nothing
 //! of a body is copied once its request is over. That also makes the prefix stable to the byte,
-//! which providers' prompt caches need. A long body stays after its run, for a run that continues the
-//! history.
+//! which providers' prompt caches need. A long body stays after its run, for a run that continues
+//! the history.
 
 mod cache;
 mod history;

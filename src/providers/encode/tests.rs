@@ -323,6 +323,10 @@ fn written(kept_body: &KeptBody, request: ModelRequest) -> usize {
     let body = encoded_with(&wire, kept_body, &request).body;
     let count = WRITTEN.get();
     assert_eq!(fresh_body[..body.len() - 2], body[..body.len() - 2]);
+
+    // The body is kept once its request is over.
+    drop(body);
+    drop(request);
     count
 }
 
