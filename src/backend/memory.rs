@@ -218,7 +218,7 @@ impl MemoryFiles {
             .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
     }
 
-    /// Returns the entries of a folder, sorted by name. The files below its folders are passed over.
+    /// Returns the entries of a folder, sorted by name. It passes over the files below its folders.
     fn entries(&self, folder: &str) -> Vec<DirEntry> {
         let mut entries = Vec::new();
         let mut files = self.beneath(folder, "");

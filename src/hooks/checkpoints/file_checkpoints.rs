@@ -243,7 +243,7 @@ impl FileCheckpoints {
         }
     }
 
-    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB. Each
+    /// Sets the size of the largest file whose content is stored, in bytes. Defaults to 32 MiB. A
     /// file is read into memory as a whole.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
