@@ -98,8 +98,8 @@ impl CommandPaths {
     /// Returns the paths that a program copies, moves, links or unpacks to, at this moment.
     pub(super) fn targets<'a>(
         &'a self,
-        context: &'a PathContext,
-        disk: &'a Disk,
+        context: &PathContext,
+        disk: &Disk,
     ) -> impl Iterator<Item = &'a PathWord> {
         self.paths.iter().filter_map(move |(path_use, path_word)| {
             let is_target = match path_use {
@@ -178,14 +178,6 @@ impl CommandPaths {
     /// Returns the folders where git may work.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
         self.with_changes(Use::Repository, self.runs_git)
-    }
-
-    /// Returns the paths that a word may be that a program makes.
-    pub(super) fn made_path_of(&self, path_word: &PathWord, context: &PathContext) -> PathOf {
-        let folders = self.work_folders.iter();
-        let folders: Vec<Word> = folders.map(|folder| folder.word.clone()).collect();
-        PathOf::of_word(&path_word.word, context, &folders)
-            .with_link_targets(&path_word.link_targets)
     }
 
     /// Returns the paths that a word may be. They are computed on demand, because all of them

@@ -8,6 +8,7 @@ use super::command_paths::CommandPaths;
 use super::glob::Match;
 use super::options::{WordsAndFlags, has_flag, may_have_flag};
 use super::paths::{PathContext, PathPattern};
+use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{Complete, Form, subcommand_words, wraps};
 use super::shell::{SimpleCommand, Use, Word};
 
@@ -25,12 +26,50 @@ const KINDS: &str = "\
 pub(super) struct Place<'a> {
     pub(super) paths: &'a CommandPaths,
     pub(super) context: &'a PathContext,
+    /// True if the path of a rule may have been copied or moved to any other.
+    is_copied: bool,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// Creates the folders for comparisons with a pattern. A program before its own may copy or
+    /// move the path that it names.
+    pub(super) fn new(
+        paths: &'a CommandPaths,
+        context: &'a PathContext,
+        pattern: &CommandPattern,
+    ) -> Self {
+        let place = Self {
+            paths,
+            context,
+            is_copied: false,
+        };
+        let mut texts = pattern.words().iter().map(PatternWord::text);
+        let program = texts.next().unwrap_or_default();
+        let is_copier = matches!(&*program, "cp" | "mv" | "ln" | "install" | "rsync");
+        if is_copier
+            || paths
+                .used(&[Use::Target, Use::TargetInFolder])
+                .next()
+                .is_none()
+        {
+            return place;
+        }
+        let name_of = |path: &str| last(path.trim_end_matches('/')).to_owned();
+        let names: Vec<String> = texts.map(|text| name_of(&text)).collect();
+        let mut words = paths
+            .words
+            .iter()
+            .filter_map(|(path, _)| path.word.literal());
+        let is_copied = words.any(|word| names.contains(&name_of(&word)));
+        Self { is_copied, ..place }
+    }
+
     /// Returns `true` if the path of a word may be the path of a rule, lie in it or above it. What
     /// lies in a folder around the workspace does not count.
     fn may_meet(&self, rule_word: &str, word: &Word) -> bool {
+        if self.is_copied {
+            return true;
+        }
         if let Some(meets) = self.meets_plainly(rule_word, word) {
             return meets;
         }
@@ -93,9 +132,7 @@ impl FormWords<'_> {
         } = *self;
         let rule_words: Vec<Word> = rule.iter().map(Word::from_text).collect();
         let mut rule_own = subcommand_words(name, &rule_words);
-        if self.command.is_about_itself()
-            || !may_share_subcommand(name, (rule, &rule_own), (argv, own))
-        {
+        if self.command.is_about_itself() || !may_share_subcommand((rule, &rule_own), (argv, own)) {
             return false;
         }
         if self.command.is_unmodeled() {
@@ -312,6 +349,17 @@ impl FormWords<'_> {
             || is_open
             || words.len() > MAX_PATHS
             || paths.any(|word| self.place.may_meet(rule_word, word))
+    }
+
+    /// Returns `true` if a word may name the file of a rule, which may be in another folder.
+    pub(super) fn names_file(&self, file: &str) -> bool {
+        let file = last(file).to_lowercase();
+        let mut words = self.argv[1..].iter();
+        words.any(|word| {
+            plain(word)
+                .split(['/', ':', '='])
+                .any(|name| same(&file, name))
+        })
     }
 
     /// Returns `true` if a shell or an interpreter may run the file of a rule, which it may name

@@ -123,10 +123,10 @@ pub(crate) enum Use {
     Tree(Tree),
     /// A program makes a link to it: other words may lead to it, and to all that is in it.
     Linked,
-    /// A program makes it, or changes it with all that is in it.
-    Made,
     /// A program works on it as on its project.
     Project,
+    /// A builder loads what is at this address.
+    Address,
     /// Git works on it as on its repository.
     Repository,
     /// The command changes to it.

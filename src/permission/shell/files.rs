@@ -138,7 +138,7 @@ pub(super) enum Place {
 /// it finds there.
 pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, arguments: &Arguments<'_>) {
     if place != Place::Remote {
-        cx.found.has_project = true;
+        cx.analysis.has_project = true;
     }
 
     for (index, word) in argv.iter().enumerate().skip(1) {

@@ -19,22 +19,22 @@ const SYSTEM: &str = "\
 pub(super) fn inspect(cx: &mut Context) {
     let mut at = 0;
     loop {
-        while let Some((from, text, is_guess)) = cx.later.pop() {
+        while let Some(script) = cx.later.pop() {
             let command = SimpleCommand::default();
-            cx.guessing = is_guess;
-            shells::run_text(cx, &command, &from, &text);
-            cx.guessing = false;
+            cx.is_guessing = script.is_guess;
+            shells::run_text(cx, &command, &script.source, &script.text);
+            cx.is_guessing = false;
         }
 
-        let Some(command) = cx.found.commands.get(at).cloned() else {
+        let Some(command) = cx.analysis.commands.get(at).cloned() else {
             break;
         };
 
-        cx.guessing = command.guessed;
+        cx.is_guessing = command.guessed;
         one(cx, at, &command);
-        cx.guessing = false;
+        cx.is_guessing = false;
         at += 1;
-        if cx.full {
+        if cx.is_full {
             // It is recorded: no rule allows the command then.
             break;
         }
@@ -64,13 +64,15 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     if let Some(path) = first.literal()
         && path.contains('/')
         && !is_system_program(&path)
+        // They start the builder that the project names.
+        && !matches!(&*path, "./mvnw" | "./gradlew")
     {
-        cx.found.has_project |= !path.starts_with('/');
+        cx.analysis.has_project |= !path.starts_with('/');
         cx.note(Reason::Script(path));
     }
 
     let words = subcommand_words(&name.to_lowercase(), &command.argv);
-    cx.found.commands[index].subcommand_words = words;
+    cx.analysis.commands[index].subcommand_words = words;
     dispatch(cx, index, &name, command);
 }
 
@@ -103,7 +105,7 @@ fn guess(cx: &mut Context, command: &SimpleCommand) {
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     if builtins::builtin(cx, name, command) {
         if matches!(name, "cd" | "pushd" | "popd") {
-            cx.found.commands[index].files = Files::Unopened;
+            cx.analysis.commands[index].files = Files::Unopened;
         }
         return;
     }
@@ -128,13 +130,16 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     if runs_any(name, &words) {
-        cx.found.commands[index].script = Some(start);
+        cx.analysis.commands[index].script = Some(start);
     }
 
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            let reason = if is_about_container(&words) && !runs_here(name) {
+            let is_here = |word: &String| word.contains("localhost") || word.contains("127.");
+            let is_remote = matches!(name, "ssh" | "mosh") && !words.iter().any(is_here);
+            let is_remote = is_remote || is_about_container(&words);
+            let reason = if is_remote && !runs_here(name) {
                 Reason::Exec
             } else {
                 Reason::Script
@@ -190,8 +195,18 @@ fn may_start(name: &str, words: &[Word]) -> bool {
 fn runs_known(name: &str, command: &SimpleCommand) -> bool {
     let texts = texts(command);
     let words: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // A shell reads the words again.
+    let is_plain = |word: &str| {
+        let mut chars = word.chars();
+        chars.all(|c| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c))
+    };
     let start = match words[..] {
-        ["npx", ..] => 1,
+        ["npx" | "bunx" | "uvx", ..] => 1,
+        ["uv" | "poetry" | "pipenv" | "pdm", "run", ..]
+        | ["bundle" | "npm" | "pnpm" | "yarn", "exec", ..]
+        | ["npm" | "bun", "x", ..]
+        | ["pnpm" | "yarn", "dlx", ..] => 2,
+        ["ssh", ..] if words.iter().all(|word| is_plain(word)) => 2,
         ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,
         ["docker" | "podman", "compose", "exec", ..] => 4,
         _ => return false,
@@ -202,8 +217,10 @@ fn runs_known(name: &str, command: &SimpleCommand) -> bool {
     let has_options = words.iter().take(start).any(|word| word.starts_with('-'));
     !has_options
         && program.is_some_and(|row| match name {
-            "npx" => row.builds,
-            _ => row.reads && row.dash == Dash::Harmless,
+            "docker" | "docker-compose" | "podman" | "ssh" => {
+                row.reads && row.dash == Dash::Harmless
+            }
+            _ => row.builds,
         })
 }
 
