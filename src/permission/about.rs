@@ -13,7 +13,7 @@ use super::pattern::{CommandPattern, PatternWord, chars};
 use super::programs::{runs_files, wraps};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
-/// Programs that run the files that they are given, beside those with a row of a language.
+/// Programs without a row of a language that run the files that they are given.
 const TESTERS: &str = "pytest mocha jest vitest ava tap phpunit pest rspec playwright cypress bun";
 
 impl CommandPattern {
