@@ -10,7 +10,7 @@ use super::glob::{intersect, matches, tokens};
 use super::options::unversioned_name;
 use super::path_words::decoded;
 use super::pattern::{CommandPattern, PatternWord, chars};
-use super::programs::{runs_files, wraps};
+use super::programs::{runs_files, subcommand_words, wraps};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 /// Programs without a row of a language that run the files that they are given.
@@ -61,17 +61,26 @@ impl CommandPattern {
             || is_tester && words.names_file(file)
     }
 
-    /// Returns `true` if the pattern names a wrapper, and may be about a command behind it.
+    /// Returns `true` if the pattern names a wrapper and a program behind it, and may be about a
+    /// command that the wrapper starts, perhaps through others.
     fn may_be_about_wrapped(&self, command: &SimpleCommand, place: &Place<'_>) -> bool {
-        let [wrapper, inner @ ..] = self.words() else {
+        let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
+        let Some(wrapper) = texts.first().filter(|name| command.via.contains(name)) else {
             return false;
         };
-        let wrapper = wrapper.text();
-        let is_behind = command.via.contains(&wrapper) && !command.guessed;
-        is_behind && wraps(&wrapper) && !inner.is_empty() && {
-            let pattern = self.with_words(inner.to_vec());
-            pattern.catches(command) || pattern.may_be_about(command, place)
-        }
+        let words: Vec<Word> = texts.iter().map(Word::from_text).collect();
+        let own = subcommand_words(wrapper, &words);
+        let Some(at) = own.first().filter(|_| wraps(wrapper)) else {
+            return false;
+        };
+        let inner = self.with_words(self.words()[*at..].to_vec());
+        // What only may run is not compared word by word, as behind no wrapper.
+        let may_be_about = |inner: &Self| {
+            inner.may_be_about(command, place)
+                || command.is_unmodeled() && inner.may_be_started_by(command, false)
+        };
+        let mut spellings = inner.spellings().into_iter();
+        spellings.any(|inner| inner.catches(command) || !command.guessed && may_be_about(&inner))
     }
 
     /// Returns `true` if a program with a similar name, or another one that runs the scripts of a

@@ -27,47 +27,42 @@ pub(super) struct Place<'a> {
     pub(super) paths: &'a CommandPaths,
     pub(super) context: &'a PathContext,
     /// True if the path of a rule may have been copied or moved to any other.
-    is_copied: bool,
+    may_be_copied: bool,
 }
 
 impl<'a> Place<'a> {
-    /// Creates the folders for comparisons with a pattern. A program before its own may copy or
-    /// move the path that it names.
+    /// Creates the folders for comparisons of these commands with a pattern. A program before its
+    /// own may copy or move the path that it names.
     pub(super) fn new(
         paths: &'a CommandPaths,
         context: &'a PathContext,
         pattern: &CommandPattern,
+        commands: &[SimpleCommand],
     ) -> Self {
-        let place = Self {
+        let name_of = |path: &str| last(path.trim_end_matches('/')).to_owned();
+        let mut texts = pattern.words().iter().map(PatternWord::text);
+        let copies = texts.next().is_some_and(|program| is_copier(&program));
+        let names = texts.filter(|text| !copies && !text.starts_with('-'));
+        let names = names.map(|text| name_of(&text));
+        let names: Vec<String> = names
+            .filter(|name| name.contains(char::is_alphanumeric))
+            .collect();
+        let is_source = |word: &Word| {
+            let text = word.literal();
+            text.is_some_and(|text| names.contains(&name_of(&text)))
+        };
+        let may_be_copied = !names.is_empty() && commands.iter().flat_map(sources).any(is_source);
+        Self {
             paths,
             context,
-            is_copied: false,
-        };
-        let mut texts = pattern.words().iter().map(PatternWord::text);
-        let program = texts.next().unwrap_or_default();
-        let is_copier = matches!(&*program, "cp" | "mv" | "ln" | "install" | "rsync");
-        if is_copier
-            || paths
-                .used(&[Use::Target, Use::TargetInFolder])
-                .next()
-                .is_none()
-        {
-            return place;
+            may_be_copied,
         }
-        let name_of = |path: &str| last(path.trim_end_matches('/')).to_owned();
-        let names: Vec<String> = texts.map(|text| name_of(&text)).collect();
-        let mut words = paths
-            .words
-            .iter()
-            .filter_map(|(path, _)| path.word.literal());
-        let is_copied = words.any(|word| names.contains(&name_of(&word)));
-        Self { is_copied, ..place }
     }
 
     /// Returns `true` if the path of a word may be the path of a rule, lie in it or above it. What
     /// lies in a folder around the workspace does not count.
     fn may_meet(&self, rule_word: &str, word: &Word) -> bool {
-        if self.is_copied {
+        if self.may_be_copied {
             return true;
         }
         if let Some(meets) = self.meets_plainly(rule_word, word) {
@@ -383,6 +378,31 @@ impl FormWords<'_> {
         };
         let mut words = self.argv[1..].iter().chain(&self.command.input_file);
         !self.command.is_about_itself() && words.any(may_be)
+    }
+}
+
+/// Returns `true` if the program copies, moves or links its operands to the last of them.
+fn is_copier(name: &str) -> bool {
+    matches!(name, "cp" | "gcp" | "mv" | "ln" | "install" | "rsync")
+}
+
+/// Returns the words that a program copies, moves or links from; all if an option may name the
+/// folder that it does that to.
+fn sources(command: &SimpleCommand) -> &[Word] {
+    let is_own = command.program().is_some_and(|name| is_copier(&name));
+    let Some((_, words)) = command.argv.split_first().filter(|_| is_own) else {
+        return &[];
+    };
+    let names_target = |word: &Word| {
+        let text = word.literal_prefix();
+        let is_short = !text.starts_with("--") && text.contains('t');
+        text.starts_with('-') && (is_short || text.starts_with("--t"))
+    };
+    let count = words.len().saturating_sub(1);
+    if words.iter().any(names_target) {
+        words
+    } else {
+        &words[..count]
     }
 }
 

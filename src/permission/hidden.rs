@@ -1,7 +1,7 @@
 //! Commands that may hide what a rule to deny or to ask is about.
 
 use std::cell::{LazyCell, OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::beneath::Beneath;
 use super::call_accesses::{CallAccesses, Command};
@@ -13,7 +13,7 @@ use super::pattern::{CommandPattern, PatternWord};
 use super::programs::{KnownFiles, wraps};
 use super::repository::is_own;
 use super::rule::{Behavior, Rule, RuleKind};
-use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight, Word};
+use super::shell::{Analysis, Reason, SHELLS, SimpleCommand, Use, Weight};
 
 /// A rule to deny or to ask, and what is known of it for all commands of a call.
 struct Restriction<'s> {
@@ -23,7 +23,7 @@ struct Restriction<'s> {
     /// True if it is about files elsewhere than in the folders where commands work.
     is_elsewhere: OnceCell<bool>,
     /// True for the lists of files, shown and changed, with one that it may be about.
-    lists: RefCell<HashMap<[&'static str; 2], bool>>,
+    listed_files: RefCell<HashMap<[&'static str; 2], bool>>,
 }
 
 impl<'s> Restriction<'s> {
@@ -36,7 +36,7 @@ impl<'s> Restriction<'s> {
             rule,
             patterns,
             is_elsewhere: OnceCell::new(),
-            lists: RefCell::default(),
+            listed_files: RefCell::default(),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Policy<'_> {
         let Some(files) = files else {
             return false;
         };
-        let mut lists = restriction.lists.borrow_mut();
+        let mut listed_files = restriction.listed_files.borrow_mut();
         let is_listed = || {
             let uses = [
                 (rule.name.matches("Read"), files.shown),
@@ -146,7 +146,7 @@ impl Policy<'_> {
             let mut names = uses.flat_map(|(_, list)| list.split(','));
             names.any(|name| !name.is_empty() && pattern.may_be_of(name, self.context))
         };
-        if *lists
+        if *listed_files
             .entry([files.shown, files.changed])
             .or_insert_with(is_listed)
         {
@@ -166,13 +166,10 @@ impl Policy<'_> {
     fn other_projects(&self, call: &CallAccesses<'_>) -> Vec<PathOf> {
         let projects = call.commands().flat_map(|command| {
             let paths = command.paths.used(&[Use::Directory, Use::Project]);
-            // What is only read is none.
-            let trees: HashSet<&Word> = command.paths.trees(false).map(|(_, p)| &p.word).collect();
-            let projects = paths.filter(move |path| !trees.contains(&path.word));
-            projects.filter_map(|path| {
+            paths.filter_map(|path| {
                 let path = command.paths.path_at_run(path, self.context);
                 let is_outside = !path.is_within(self.context);
-                is_outside.then(|| path.other_projects(self.context))
+                is_outside.then(|| path.project_folders(self.context))
             })
         });
         projects.collect()
@@ -208,8 +205,8 @@ impl Policy<'_> {
 }
 
 /// Returns `true` if the reason is that a program such as `docker exec` runs elsewhere what is not
-/// known, and the rule is about this program, which the command names itself, or about files that
-/// are not there.
+/// known, and the rule is about this program, which the command names itself, or about files of this
+/// machine.
 fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
     let Reason::Exec(name) = reason else {
         return false;

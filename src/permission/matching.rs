@@ -99,8 +99,9 @@ impl<'a> Matcher<'a> {
                 let patterns = pattern.spellings();
                 let may_be = |command: &Command| {
                     patterns.iter().any(|pattern| {
-                        let place = Place::new(&command.paths, context, pattern);
-                        let mut commands = command.analysis.commands.iter();
+                        let commands = &command.analysis.commands;
+                        let place = Place::new(&command.paths, context, pattern, commands);
+                        let mut commands = commands.iter();
                         commands.any(|command| pattern.may_be_about(command, &place))
                     })
                 };

@@ -44,6 +44,11 @@
 //! `deny:Write(Cargo.toml)`. A narrow rule to allow answers the question for good:
 //! `allow:Bash(cargo:*)`.
 //!
+//! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
+//! no file of this machine, so a rule about files does not concern it. A host is this machine if
+//! its name is a number, contains `localhost` or `loopback`, ends in `.local`, or is the name in
+//! `/etc/hostname`. An alias of it in the settings of `ssh` is not known.
+//!
 //! Next to a rule about a subcommand, such as `git fetch`, another subcommand is covered only if a
 //! list has it and states that it does not do the same work: `git status` is covered, `git pull` is
 //! not. A rule to allow that names the subcommand covers it.

@@ -338,7 +338,7 @@ impl PathOf {
 
     /// Returns the folders of projects that a path outside of the workspace may belong to: the one
     /// that leads to it from what it shares with the workspace, or the one that it lies in.
-    pub(super) fn other_projects(mut self, context: &PathContext) -> Self {
+    pub(super) fn project_folders(mut self, context: &PathContext) -> Self {
         let root = root(context);
         self.0.retain(|path| !path.starts_with(&root));
         for path in &mut self.0 {

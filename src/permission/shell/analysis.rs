@@ -125,6 +125,8 @@ pub(crate) enum Use {
     Linked,
     /// A program works on it as on its project.
     Project,
+    /// A builder reads it, with all that is in it, as a part of its project.
+    Source,
     /// A builder loads what is at this address.
     Address,
     /// Git works on it as on its repository.

@@ -1,5 +1,8 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
+use std::fs;
+use std::sync::LazyLock;
+
 use crate::permission::programs::{
     Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
 };
@@ -136,8 +139,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if runs_elsewhere(name, &words) {
         mounts(cx, name, command);
         if !runs_known(name, command) {
-            let is_here = |word: &String| word.contains("localhost") || word.contains("127.");
-            let is_remote = matches!(name, "ssh" | "mosh") && !words.iter().any(is_here);
+            let is_remote = matches!(name, "ssh" | "mosh") && !is_here(command, start);
             let is_remote = is_remote || is_about_container(&words);
             let reason = if is_remote && !runs_here(name) {
                 Reason::Exec
@@ -162,6 +164,33 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modeled(cx, index, name, command);
+}
+
+/// Returns `true` if the host that is the word at this index may be this machine. A number is not
+/// looked up.
+fn is_here(command: &SimpleCommand, at: usize) -> bool {
+    static OWN_NAME: LazyLock<String> = LazyLock::new(|| {
+        let name = fs::read_to_string("/etc/hostname").unwrap_or_default();
+        name.trim().to_lowercase()
+    });
+    let Some(host) = command.argv.get(at) else {
+        return false;
+    };
+    let Some(host) = host.literal() else {
+        return true;
+    };
+    let host = host.to_lowercase();
+    let host = host.trim_start_matches("ssh://");
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let is_numeric = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '.';
+    let is_number = host.starts_with(|c: char| c.is_ascii_digit()) && host.chars().all(is_numeric);
+    let first_name = |host: &str| host.split('.').next().map(str::to_owned);
+    is_number
+        || host.contains(':')
+        || host.contains("localhost")
+        || host.contains("loopback")
+        || host.trim_end_matches('.').ends_with(".local")
+        || !OWN_NAME.is_empty() && first_name(host) == first_name(&OWN_NAME)
 }
 
 /// Returns `true` if the words of a program of containers start a program in one that runs, or what
@@ -206,7 +235,7 @@ fn runs_known(name: &str, command: &SimpleCommand) -> bool {
         | ["bundle" | "npm" | "pnpm" | "yarn", "exec", ..]
         | ["npm" | "bun", "x", ..]
         | ["pnpm" | "yarn", "dlx", ..] => 2,
-        ["ssh", ..] if words.iter().all(|word| is_plain(word)) => 2,
+        ["ssh", ..] if words.iter().all(|word| is_plain(word)) && !is_here(command, 1) => 2,
         ["docker" | "podman", "exec", ..] | ["docker-compose", "exec", ..] => 3,
         ["docker" | "podman", "compose", "exec", ..] => 4,
         _ => return false,

@@ -115,7 +115,7 @@ fn uses_of_value(program: &Program, kind: &str, value: &Word) -> &'static [Use] 
         "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
         "outdir" => &[Use::Write, Use::Tree(Tree::CHANGE)],
         "file" | "jar" | "names" => &[Use::Project],
-        "read" if program.builds => &[Use::Project, Use::Tree(Tree::READ)],
+        "read" if program.builds => &[Use::Source, Use::Tree(Tree::READ)],
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
         _ => &[],

@@ -246,18 +246,6 @@ fn patterns(cx: &mut Context, argv: &[Word], cuts: bool) {
     }
 }
 
-/// Returns the pattern of the names of all files that `find` selects, if one test names them.
-fn selected(argv: &[Word]) -> Option<Word> {
-    let is_other = |word: &Word| match word.literal() {
-        Some(text) => matches!(&*text, "-o" | "-or" | "," | "!" | "-not" | "-iname"),
-        None => true,
-    };
-    let mut pairs = argv.windows(2);
-    let pair = pairs.find(|pair| pair[0].literal().as_deref() == Some("-name"))?;
-    let name = pair[1].literal()?;
-    (!argv.iter().any(is_other)).then(|| Word::default().followed_by(&name))
-}
-
 /// Returns `true` if every program that `find` runs only reads.
 fn executes_readers(argv: &[Word]) -> bool {
     let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text));
@@ -323,8 +311,7 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
     match text.as_str() {
         "-delete" => {
             cx.note(Reason::Edit("find".to_owned(), text));
-            let unknown = || with_unknown(&Word::from_text("./{}"), "{}", Some("{}"));
-            let file = selected(&command.argv).unwrap_or_else(unknown);
+            let file = with_unknown(&Word::from_text("./{}"), "{}", Some("{}"));
             inner(
                 cx,
                 "find -delete",
