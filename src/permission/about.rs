@@ -98,20 +98,14 @@ impl CommandPattern {
         if command.is_unmodeled() && program.len() > 2 && is_part && name != *program {
             return !fixed.is_empty();
         }
-        // They commit, tag and push.
-        let releases = match &*name {
-            "npm" | "pnpm" | "yarn" | "lerna" => "version",
-            "cargo" => "release",
-            _ => "",
-        };
-        let first = command.argv.get(1).and_then(Word::literal);
-        let is_release = first.is_some_and(|word| word == releases);
-        if program == "git" && is_release {
-            return matches!(fixed, [sub, ..] if matches!(&**sub, "commit" | "tag" | "push"));
+        let released = work_of_release(&name, command);
+        if program == "git" && !released.is_empty() {
+            let mut names = released.split(' ');
+            return names.any(|name| fixed.first().is_some_and(|sub| sub == name));
         }
         let are_runners = is_runner(program) && is_runner(&name) && *program != name;
         let task = match (&**program, fixed) {
-            // It starts one of them.
+            // `cmake --build` starts the builder that it was configured for.
             ("make" | "gmake" | "ninja", [target, ..]) if name == "cmake" => target,
             ("npx" | "bunx", [script, ..]) if are_runners => script,
             (_, [run, script, ..]) if are_runners && run.starts_with("run") => script,
@@ -120,6 +114,25 @@ impl CommandPattern {
         };
         let mut words = command.argv[1..].iter();
         words.any(|word| may_name(task, plain(word).trim_start_matches('-')))
+    }
+}
+
+/// Returns the subcommands of git that a command runs because it makes a new version of a package.
+fn work_of_release(name: &str, command: &SimpleCommand) -> &'static str {
+    let words = command.argv.get(1..).unwrap_or_default();
+    let first = words.first().and_then(Word::literal).unwrap_or_default();
+    let sets_version = words.iter().skip(1).any(|word| !word.starts_with_dash());
+    let is_untagged = |word: &Word| {
+        let text = word.literal_prefix();
+        matches!(&*text, "--no-git-tag-version" | "--git-tag-version=false")
+    };
+    match (name, &*first) {
+        ("lerna", "version") | ("cargo", "release") => "commit tag push",
+        _ if words.iter().any(is_untagged) => "",
+        ("yarn", "version") => "commit tag",
+        // Without a version, they print that of the package.
+        ("npm" | "pnpm", "version") if sets_version => "commit tag",
+        _ => "",
     }
 }
 

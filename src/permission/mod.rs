@@ -25,6 +25,8 @@
 //!
 //! Programs that build, test and deploy run what they find, so a rule covers them only with files
 //! and folders of the workspace, or with files, folders and addresses that the rule spells out.
+//! `./gradlew` and `./mvnw` are such programs, and scripts like others if a program of the command
+//! may write, or if the command changes its folder.
 //!
 //! If a rule denies or asks about commands or files, neither `Bash` nor `bypassPermissions` covers
 //! a program that is not in the table, because what it starts, reads and writes is not known:

@@ -134,9 +134,9 @@ helm: repo+add repo+update|rw>~/.config/helm/,~/.cache/helm/|
 helm: lint template install upgrade show|wo|
 helm: dependency pull create|ro|
 systemctl: status|rw</var/log/|
-systemctl: show cat|rw</etc/systemd/,/lib/systemd/,/usr/lib/systemd/|
+systemctl: show cat|rw</etc/systemd/,/lib/systemd/,/usr/lib/systemd/,~/.config/systemd/,~/.local/share/systemd/|
 systemctl: is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets list-dependencies list-jobs get-default start stop restart reload try-restart daemon-reload reset-failed|rw|
-systemctl: enable disable mask unmask|rw>/etc/systemd/|
+systemctl: enable disable mask unmask|rw>/etc/systemd/,~/.config/systemd/|
 journalctl|rw</var/log/,/run/log/|-D --directory --file --root --image
 aws: s3+ls s3+cp s3+sync s3+mb sts+get* logs+* ec2+describe* lambda+list* lambda+get* ecs+list* ecs+describe* eks+list* eks+describe* iam+list* iam+get* rds+describe* cloudformation+describe*|rw|
 dpkg|rw|=-lLsS

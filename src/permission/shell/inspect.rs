@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use crate::permission::programs::{
     Dash, first_operand, is_launcher, model, runs_any, runs_elsewhere, runs_here, subcommand_words,
+    wraps,
 };
 
 use super::analysis::{Files, Reason, SimpleCommand, Use};
@@ -43,7 +44,40 @@ pub(super) fn inspect(cx: &mut Context) {
         }
     }
 
+    project_builders(cx);
     cx.check_values();
+}
+
+/// Returns `true` for a script of the project that only starts the builder which the project names.
+fn is_project_builder(path: &str) -> bool {
+    matches!(path, "./mvnw" | "./gradlew")
+}
+
+/// Notes that a builder of the project is a script like others if the line may make or replace it,
+/// or changes the folder.
+fn project_builders(cx: &mut Context) {
+    let path_of = |command: &SimpleCommand| command.argv.first().and_then(Word::literal);
+    let is_builder = |command: &SimpleCommand| {
+        let path = path_of(command);
+        path.filter(|path| is_project_builder(path) && !command.guessed)
+    };
+    let commands = &cx.analysis.commands;
+    let Some(path) = commands.iter().find_map(is_builder) else {
+        return;
+    };
+    let may_write = |command: &SimpleCommand| {
+        let is_own = command.guessed || is_builder(command).is_some();
+        let is_wrapper = command.program().is_some_and(|name| wraps(&name));
+        !is_own && !is_wrapper && command.is_writer()
+    };
+    let is_change = |(path_use, word): &(Use, Word)| {
+        let is_kept = word.literal().is_none_or(|text| text != "/dev/null");
+        is_kept && matches!(path_use, Use::Write | Use::Linked | Use::Directory)
+    };
+    if commands.iter().any(may_write) || cx.analysis.paths.iter().any(is_change) {
+        cx.analysis.has_project = true;
+        cx.note(Reason::Script(path));
+    }
 }
 
 fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
@@ -67,8 +101,7 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     if let Some(path) = first.literal()
         && path.contains('/')
         && !is_system_program(&path)
-        // They start the builder that the project names.
-        && !matches!(&*path, "./mvnw" | "./gradlew")
+        && !is_project_builder(&path)
     {
         cx.analysis.has_project |= !path.starts_with('/');
         cx.note(Reason::Script(path));

@@ -4,7 +4,7 @@ use crate::permission::programs::{
     Arguments, Dash, Model, Program, model, runs_elsewhere, runs_here, works_inside,
 };
 
-use super::analysis::{Reason, SimpleCommand, Tree, Use};
+use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
 use super::files::{Place, describe, describe_words, places};
@@ -16,6 +16,10 @@ use super::{awk, git, peel, sed, shells};
 /// Looks at a command by the row of its program.
 pub(super) fn modeled(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
+    if command.has_short_help() {
+        cx.analysis.commands[index].files = Files::Unopened;
+        return;
+    }
     let Model {
         globals,
         program,
@@ -196,10 +200,10 @@ fn by_row(
 
 /// Notes the addresses of what a builder loads, but for the words of what it starts.
 fn addresses(cx: &mut Context, name: &str, argv: &[Word], program: &Program) {
-    const OTHERS: [&str; 8] = [
+    const RUNNERS: [&str; 8] = [
         "remote", "code", "script", "host", "run", "make", "tasks", "single",
     ];
-    if !program.builds || program.takes_any(&OTHERS) || name == "helm" {
+    if !program.builds || program.takes_any(&RUNNERS) || name == "helm" {
         return;
     }
     let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
