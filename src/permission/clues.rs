@@ -19,8 +19,11 @@ impl CommandPattern {
             bunx=bun+x uvx=uv+tool+run node=nodejs docker-compose=docker+compose rm=grm cp=gcp \
             sed=gsed awk=gawk awk=mawk awk=nawk find=gfind xargs=gxargs tar=gtar make=gmake \
             node=tsx node=ts-node vim=vi vim>view nc=netcat gcc=cc g++=c++ mvn=mvnw gradle=gradlew \
-            docker+rmi=docker+image+rm grep>egrep grep>fgrep grep>zgrep gzip>gunzip gzip>zcat xz>unxz xz>xzcat bzip2>bunzip2 \
-            bzip2>bzcat zstd>unzstd zstd>zstdcat pytest=py.test sh>dash sh>ash bash>rbash vim>rvim vim>gvim vim>vimdiff vim>ex emacs>emacsclient make>gnumake git>hub kubectl=oc kubectl>k terraform=tofu terraform>terragrunt shutdown=reboot shutdown=poweroff shutdown=halt";
+            docker+rmi=docker+image+rm grep>egrep grep>fgrep grep>zgrep gzip>gunzip gzip>zcat \
+            xz>unxz xz>xzcat bzip2>bunzip2 bzip2>bzcat zstd>unzstd zstd>zstdcat pytest=py.test \
+            sh>dash sh>ash bash>rbash vim>rvim vim>gvim vim>vimdiff vim>ex emacs>emacsclient \
+            make>gnumake git>hub kubectl=oc kubectl>k terraform=tofu terraform>terragrunt \
+            shutdown=reboot shutdown=poweroff shutdown=halt";
         let texts: Vec<String> = self.words().iter().map(PatternWord::text).collect();
         let mut spellings = vec![self.clone()];
         let mut add = |names: &str, operands: &[String]| {

@@ -205,8 +205,8 @@ impl Policy<'_> {
 }
 
 /// Returns `true` if the reason is that a program such as `docker exec` runs elsewhere what is not
-/// known, and the rule is about this program, which the command names itself, or about files of this
-/// machine.
+/// known, and the rule is about this program, which the command names itself, or about files of
+/// this machine.
 fn is_about_runner(reason: &Reason, rule: &Rule) -> bool {
     let Reason::Exec(name) = reason else {
         return false;

@@ -43,8 +43,9 @@
 //! list also names files that a command shows or changes though no word names them, such as
 //! `package.json` for `npm run` and `~/.m2/` for `mvn`: next to a rule about these it asks. All
 //! others ask, such as `git show` next to `deny:Read(.env)`, and `cargo build` next to
-//! `deny:Write(Cargo.toml)`. A narrow rule to allow answers the question for good:
-//! `allow:Bash(cargo:*)`.
+//! `deny:Write(Cargo.toml)`. A narrow rule to allow answers the question for good, also where the
+//! rule denies: with `allow:Bash(cargo:*)`, `cargo install x` is allowed next to
+//! `deny:Write(~/.cargo/**)`, because no word of it names a file there.
 //!
 //! What `ssh` and `mosh` run on another machine, and `kubectl exec` in a container, is taken to use
 //! no file of this machine, so a rule about files does not concern it. A host is this machine if

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 /// The list: `names: subcommands | kinds | options`. A command that no row fits may work with any
 /// file. Without subcommands a row is about all commands of its programs; `+` joins the two words
-/// of one, `.` is none, `*x` is `x` among the words and `x*` a word that begins with `x`. The first
-/// row that fits decides.
+/// of one, `.` is none, and `x*` is a word that begins with `x`. Behind `*`, a word may stand
+/// anywhere in the command, not only at its beginning. The first row that fits decides.
 ///
 /// | kind | |
 /// |---|---|
@@ -18,8 +18,9 @@ use std::sync::LazyLock;
 /// changes: folders end in `/`, and a name alone is that of a file in any folder of the project.
 ///
 /// Options are those that the command must not have; behind `+`, one that it must have; behind `=`,
-/// all that it may have, with any number; behind `@`, those with which it is not `o`. Those behind
-/// `--` have two more dashes.
+/// all that it may have, with any number; behind `@`, those with which it is not `o`. One behind
+/// `--`, which is for a program that the command starts, has two more dashes: `----check` is the
+/// `--check` of `cargo fmt -- --check`.
 const CLOSED: &str = "\
 cat tac head tail nl od hexdump strings base64 base32 basenc rev paste fold expand unexpand cksum md5 md5sum sha1sum sha256sum sha512sum sum b2sum cut column stat readlink realpath comm join cmp wc file xxd diff colordiff du ls dir vdir tree grep egrep fgrep zgrep xzgrep bzgrep rgrep zcat bzcat xzcat zstdcat lz4cat rg ack fd fdfind sort gsort uniq jq gojq yq sed gsed awk gawk mawk nawk find gfind tr less more bat batcat basename dirname tokei cloc scc exa eza man tldr whatis apropos pkg-config|rw|
 shellcheck hadolint|rw|-x -a --external-sources
@@ -31,7 +32,7 @@ last dmesg|rw</var/log/|
 cp gcp mv ln rm mkdir rmdir touch truncate tee unlink shred chmod chown chgrp dd install link mktemp split tar gtar zip unzip gzip pigz gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 curl wget rsync scp sftp psql mysql mariadb sqlite3|rw|
 ssh mosh|rw>~/.ssh/|-G
 gpg gpg2|rw<~/.gnupg/>~/.gnupg/|
-patch|ro|
+patch|o|
 git: log shortlog reflog|rw|=-insEFgqrw --oneline --stat --shortstat --numstat --summary --name-only --name-status --graph --all --decorate --no-decorate --format --pretty --abbrev-commit --since --until --after --before --author --committer --grep --max-count --skip --date --reverse --follow --first-parent --merges --no-merges --branches --tags --remotes --no-pager --no-patch --color --no-color --topo-order --date-order --numbered --email
 git: stash+list|rw|-p -u --patch --format --pretty
 git: diff|rw|=-wbq --stat --shortstat --numstat --name-only --name-status --summary --quiet --exit-code --cached --staged --no-pager --no-color --color|+--stat --shortstat --numstat --name-only --name-status --summary --quiet
@@ -80,8 +81,10 @@ brew apt apt-cache: list show search info outdated policy deps|rw</etc/apt/|
 gem brew apt apt-get dnf yum apk: install add update upgrade uninstall remove|r|
 module.venv|ro|
 module.json.tool|rw|
-make gmake ninja cmake: *install|ro<Makefile,CMakeCache.txt>/usr/,/opt/,/etc/,~/.local/|
-cmake|ro<CMakeCache.txt>/usr/,/opt/,~/.local/|+--install --target
+make gmake ninja cmake: *install* *uninstall|ro<Makefile,CMakeCache.txt>/usr/,/opt/,/etc/,~/.local/|
+just task rake invoke: *install* *uninstall|ro<justfile,Justfile,.justfile,Taskfile.yml,Taskfile.yaml,Rakefile>/usr/,/opt/,/etc/,~/.local/|
+dune zig: *install* *uninstall|ro>/usr/,/opt/,~/.local/,~/.opam/|
+cmake|ro<CMakeCache.txt>/usr/,/opt/,~/.local/|+--install --target -t
 cmake|ro<CMakeCache.txt|
 make gmake|ro<Makefile,makefile,GNUmakefile|
 ninja|ro<build.ninja|
@@ -237,13 +240,13 @@ fn begins(words: &[String], subcommand: &str) -> bool {
         return words.is_empty();
     }
     let mut words = words.iter();
-    if let Some(own) = subcommand.strip_prefix('*') {
-        return words.any(|word| word == own);
-    }
     let is = |own: &str, word: &String| match own.strip_suffix('*') {
         Some(beginning) => word.starts_with(beginning),
         None => word == own,
     };
+    if let Some(own) = subcommand.strip_prefix('*') {
+        return words.any(|word| is(own, word));
+    }
     let mut own_words = subcommand.split('+');
     own_words.all(|own| words.next().is_some_and(|word| is(own, word)))
 }

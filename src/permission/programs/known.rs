@@ -15,8 +15,8 @@ const READERS: &str = "\
 const GROUPS: &str = "\
     compose container image volume network system builder buildx manifest context pr mr issue ci \
     repo release auth label gist workflow cache secret variable ruleset org project stash remote \
-    reflog worktree submodule bisect notes lfs rollout config pkg dependency workspace state toolchain \
-    target component pip aws gcloud az";
+    reflog worktree submodule bisect notes lfs rollout config pkg dependency workspace state \
+    toolchain target component pip aws gcloud az";
 
 /// Rows of programs, with their subcommands that are known. Commas stand between subcommands that
 /// do the same or the like, `+` between two words, `-x` is an option that is given, `*` is any
@@ -29,7 +29,8 @@ const KNOWN: &str = "\
 cargo|build,b!test!check!c check,c!build!b!test test,t,nextest!build!check run,r!build!check doc,d!build!check bench,clippy!build!check version clean tree metadata locate-project fmt add!install!i remove,rm update audit expand package!build!check fix!build!check!fmt install!build!b
 rustup|show update!*
 npm pnpm yarn|config+set,config+delete,config+edit!*>.npmrc,~/.npmrc config!*
-npm pnpm yarn bun|audit+--fix,audit+fix!install!i!update!up!dedupe version pack init!create!install!i test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
+npm pnpm|version+.
+npm pnpm yarn bun|audit+--fix,audit+fix!install!i!update!up!dedupe version+--ignore-scripts,pack+--ignore-scripts version!run!run-script!publish pack!run!run-script init!create!install!i test,t,tst run,run-script start stop audit why ping workspace restart!start!stop
 npm|pkg+get pkg+set,pkg+delete!* dedupe!install!update!i prune!uninstall!remove!rm ci!install!i install+.,i+.!install!i!ci install,i,add,update,remove,uninstall,un,rm!ci
 pnpm yarn bun|,install+.,i+.!install!i install,i,add,remove,rm,update,up,upgrade,un,uninstall build dev watch serve preview clean lint typecheck format check e2e coverage
 go|build!get!install!generate run!build!get!install!generate test!get!install!generate vet!get!install!generate env doc generate version fmt get!install!mod mod+verify mod+graph mod+why mod+download,mod+tidy,mod+edit,mod+init!get mod+vendor!*

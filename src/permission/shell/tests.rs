@@ -2,11 +2,138 @@
 
 use proptest::prelude::*;
 
-use super::{Analysis, Weight};
+use super::{Analysis, Use, Weight, Word};
 use crate::backend::Shell;
 
 fn analyse(command: &str) -> Analysis {
     super::analyse(command, Shell::Bash)
+}
+
+fn programs(command: &str) -> Vec<String> {
+    analyse(command)
+        .commands
+        .iter()
+        .map(|c| c.program().unwrap_or_else(|| "?".to_owned()))
+        .collect()
+}
+
+#[test]
+fn analyser_finds_commands_in_every_construct() {
+    for (command, expected) in [
+        ("a; b && c || d | e |& f & g", "a b c d e f g"),
+        ("a $(b `c` <(d)) ${x:-$(e)} \"$(f)\"", "b c d e f a"),
+        ("if a; then b; elif c; then d; else e; fi", "a b c d e"),
+        ("while a; do b; done; until c; do d; done", "a b c d"),
+        (
+            "for x in $(a); do b; done; for ((i=0;i<2;i++)) { c; }",
+            "a b c",
+        ),
+        ("case $(a) in x) b;; (y|z) c;& *) d; esac", "a b c d"),
+        ("f() { a; }; function g ( b ); { c; }; (d)", "a b c d"),
+        ("coproc a b; coproc N { c; }; time -p d; ! e", "a c d e"),
+        ("[[ $(a) == b && -n `c` ]] && (( $(d) ))", "a c d"),
+        ("a <<E\n$(b)\nE\nc <<'E'\n$(d)\nE\ne", "a b c e"),
+        ("a > >(b) 2> $(c) <<< $(d)", "b c d a"),
+        ("x=$(a) y=(b $(c)) z[$(d)]=1 e", "a c d e"),
+        ("c\\\nd 'e'f $'\\x67'", "cd"),
+        (
+            "env -i A=1 nice -n 5 timeout -k 1 2 a",
+            "env nice timeout a",
+        ),
+        ("find . -exec a {} + -exec b \\;", "find a b"),
+        ("gfind . -exec a {} + -delete", "gfind a rm"),
+        ("xargs -n1 -I{} a {}", "xargs a"),
+        ("bash -ec 'a; b'", "bash a b"),
+        ("bash <<< 'a | b'", "bash a b"),
+        ("sudo -u x -- sh -c \"a && eval 'b c'\"", "sudo sh a eval b"),
+        ("{a,b} {c,d}", "a"),
+    ] {
+        let mut names = programs(command);
+        names.sort();
+        let mut expected = expected.split(' ').collect::<Vec<_>>();
+        expected.sort();
+        assert_eq!(names, expected, "{command}");
+    }
+}
+
+#[test]
+fn words_are_unquoted_and_expanded_as_by_bash() {
+    for (command, expected) in [
+        ("a 'b c' \"d e\" f\\ g", "a|b c|d e|f g"),
+        ("a $'\\t\\'\\x41\\101\\u00e9' $\"x\"", "a|\t'AA\u{e9}|x"),
+        ("a b#c # d", "a|b#c"),
+        ("a \"\\$x \\a \\\"\" '' \"\"", "a|$x \\a \"||"),
+        ("a {b,c}d e{1..3} {f} g{h", "a|bd|cd|e1|e2|e3|{f}|g{h"),
+        ("a b\\\nc \\\n d", "a|bc|d"),
+        ("a 1>f 2>&1 3 &>g {h}>i", "a|3"),
+        ("a [ ]] } if ! =", "a|[|]]|}|if|!|="),
+    ] {
+        let analysis = analyse(command);
+        let words = analysis.commands[0]
+            .argv
+            .iter()
+            .map(|word| word.literal().unwrap());
+        assert_eq!(words.collect::<Vec<_>>().join("|"), expected, "{command}");
+        assert_eq!(analysis.weight(), None, "{command}: {:?}", analysis.opaque);
+    }
+}
+
+#[test]
+fn constructs_that_are_not_understood_have_a_weight() {
+    for (command, weight) in [
+        ("$x a", Weight::Hidden),
+        ("`a` b", Weight::Hidden),
+        ("eval a", Weight::Hidden),
+        (". ./a", Weight::Hidden),
+        ("trap a EXIT", Weight::Hidden),
+        ("a | sh", Weight::Hidden),
+        ("python3 -c a", Weight::Hidden),
+        ("echo ${x@P}", Weight::Hidden),
+        ("echo ${!x}", Weight::Hidden),
+        ("test -v 'a[$(b)]'", Weight::Hidden),
+        ("[[ 'a[$(b)]' -eq 1 ]]", Weight::Hidden),
+        ("x='a[$(b)]'; echo $((x))", Weight::Hidden),
+        ("PATH=. a", Weight::Hidden),
+        ("a ;; b", Weight::Hidden),
+        ("a 'b", Weight::Hidden),
+        ("rg --pre a b", Weight::Hidden),
+        ("sed -i s/a/b/ c", Weight::Edit),
+        ("curl -OJ http://a", Weight::Effect),
+        ("./a", Weight::Script),
+        ("bash a.sh", Weight::Script),
+        ("a\r", Weight::Refused),
+        ("a \u{202e}b", Weight::Refused),
+        ("a > /dev/tcp/b/1", Weight::Refused),
+    ] {
+        assert_eq!(analyse(command).weight(), Some(weight), "{command}");
+    }
+}
+
+#[test]
+fn redirections_are_listed_as_reads_and_writes() {
+    let describe = |analysis: &Analysis| {
+        let list = |words: &[&Word]| {
+            words
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+
+        let words = |path_use| list(&analysis.used(path_use).collect::<Vec<_>>());
+        format!("{} -> {}", words(Use::Read), words(Use::Write))
+    };
+
+    for (command, expected) in [
+        ("a < b > c 2>> d", "b -> c d"),
+        ("a &> b; c &>> d; e >& f; g >| h", " -> b d f h"),
+        ("a <> b", "b -> b"),
+        ("a 2>&1 >&2 3<&0 4>&- 2>&1-", " -> "),
+        ("{ a; } > b; (c) < d", "d -> b"),
+        ("sort -o a b; curl --output c d", " -> a c"),
+    ] {
+        assert_eq!(describe(&analyse(command)), expected, "{command}");
+    }
 }
 
 #[test]
